@@ -29,8 +29,8 @@ from clew.knowledge.code.store import CodeStore
 from clew.knowledge.node_search import CANDIDATES, boost_by_neighbours, link_in_order
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
-from clew.trail.query import SearchRequest
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.query import SearchRequest
 from clew.trail.store import Embedder
 from knowledge_peers.localisation import measure_localisation
 from knowledge_peers.words import words_of

@@ -21,9 +21,9 @@ from typing import Any
 from clew.access import Principal
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
-from clew.trail.query import SearchRequest
-from clew.trail.text import STOP, split_text
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.query import SearchRequest
+from clew.trail.search.text import STOP, split_text
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 GROUPS = {

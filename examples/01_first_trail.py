@@ -8,7 +8,7 @@ import asyncio
 from clew.access import Principal
 from clew.errors import Conflict
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Change, Draft
+from clew.trail.model.breadcrumb import Change, Draft
 
 
 async def main() -> None:

@@ -7,10 +7,10 @@ import asyncio
 
 from clew.access import Principal
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Event
-from clew.trail.handlers import Worker, handles
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event
+from clew.trail.model.selector import Selector
+from clew.trail.work.handlers import Worker, handles
 
 ME = Principal(owner_id="acme", agent_id="desk")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from clew.access import Principal
 from clew.errors import CycleRefused
 from clew.trail import open_trail
-from clew.trail.edge import Edge
-from clew.trail.selector import Selector
+from clew.trail.model.edge import Edge
+from clew.trail.model.selector import Selector
 from clew.trail.transfer import import_trail
 
 DATA = Path(__file__).parent / "data" / "northline.jsonl"

@@ -12,8 +12,8 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 from clew.client import Client
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.selector import Selector
 
 
 @asynccontextmanager

@@ -5,15 +5,15 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from clew.agents.conversation import open_conversations
-from clew.agents.prompts import rebuild_prompt
-from clew.agents.steps import Answered, ToolAnswered, ToolCalled
+from clew.agents.conversations.conversation import open_conversations
+from clew.agents.conversations.steps import Answered, ToolAnswered, ToolCalled
+from clew.agents.runs.prompts import rebuild_prompt
 from clew.app import App, open_app
 from clew.config import Config
 from clew.llm.model import open_models
 from clew.llm.scripted import ScriptedModel, read_script
-from clew.trail.breadcrumb import Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.selector import Selector
 
 SCRIPT = Path(__file__).with_suffix("") / "script.yaml"
 TOOL = {

@@ -45,7 +45,7 @@ async def show(app: App, known: Knowledge) -> None:
         print(f"\n> {question}")
         for cited in answer.items[:2]:
             print(f"  {cited.place}: {cited.text}")
-    calls = await known.code.dependents("src/clew/trail/closeness.py#closeness", edge_type="calls")
+    calls = await known.code.dependents("src/clew/trail/search/closeness.py#closeness", edge_type="calls")
     print("\n> what calls closeness")
     for link in calls[:4]:
         print(f"  {link.node.path}:{link.line} {link.node.name}")

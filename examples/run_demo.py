@@ -20,8 +20,8 @@ from typing import Any
 from clew.app import open_app
 from clew.client import Client
 from clew.config import Config, read_config
-from clew.trail.breadcrumb import Change, Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.selector import Selector
 from clew.trail.transfer import import_trail
 from walk import as_listed, open_agent, say, show_limits, show_tokens, walk
 

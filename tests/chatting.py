@@ -9,12 +9,12 @@ from typing import Any
 
 from clew.access import Principal
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import run_tag
-from clew.trail.event import Event
-from clew.trail.handlers import Worker, handles
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Event
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.correlation import run_tag
+from clew.trail.work.handlers import Worker, handles
 
 PATIENCE = 60.0
 AGENT = "parrot"

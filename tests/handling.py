@@ -10,11 +10,11 @@ from typing import Any
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import ConsumerState, Event
-from clew.trail.handlers import Handler, Worker, handles
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import ConsumerState, Event
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Handler, Worker, handles
 
 ANN = Principal(owner_id="ann")
 NOTES = Selector(schema_name="note.v1")

@@ -6,7 +6,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.trail.bulk import each_record
-from clew.trail.selector import EVERYTHING
+from clew.trail.model.selector import EVERYTHING
 from clew.trail.store import Trail
 
 TOKEN = "ghp_" + "Zq7" * 10

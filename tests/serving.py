@@ -22,8 +22,8 @@ from clew.clock import Clock, SystemClock
 from clew.config import Config
 from clew.team.router import Router
 from clew.trail import open_trail
-from clew.trail.hygiene import Hygiene
 from clew.trail.store import Trail
+from clew.trail.work.hygiene import Hygiene
 from clew.trust import Trust
 
 PATIENCE = 60.0

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from clew.app import App, open_app
-from clew.catalog.answers import Item
+from clew.catalog.operations.answers import Item
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig, WebhookConfig
 from clew.errors import ConfigError
 from clew.knowledge.base import Knowledge
-from clew.trail.event import Consumer
+from clew.trail.model.event import Consumer
 from tests.trusting import trust_all
 
 PATIENCE = 60.0

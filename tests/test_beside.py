@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from clew.beside import beside
+from clew.background_tasks import beside
 
 
 async def test_work_goes_on_while_the_body_does_something_else_and_is_waited_for() -> None:

@@ -13,10 +13,10 @@ import pytest
 from msgspec import Meta
 
 from clew.adapters.rest.parsing import body_decoder
-from clew.cli.json_input import parse_json
+from clew.cli.arguments.json_input import parse_json
+from clew.decode_errors import MAX_REASON, in_plain_words, noun_of, suggest
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import Draft
-from clew.wording import MAX_REASON, in_plain_words, noun_of, suggest
+from clew.trail.model.breadcrumb import Draft
 
 
 class Colour(enum.Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.catalog.consent import read_wishes
+from clew.catalog.consent.consent import read_wishes
 from clew.config import read_config
 from clew.trust import Trust
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from clew.adapters.rest.app import OPERATIONS
 from clew.adapters.rest.openapi import build_document
-from clew.cli.commands import COMMANDS, Command
+from clew.cli.command_table import COMMANDS, Command
 from clew.cli.parser import build_parser, label_of, meaning_of
 from clew.cli.project import ABOUT
 from clew.config import NOT_SETTINGS, Config, KnownModel, ProviderConfig, SourceConfig, is_table

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clew.trail.closeness import CLOSE
+from clew.trail.search.closeness import CLOSE
 from discovery_peers.data import Set
 from discovery_peers.ours import open_catalog
 from discovery_peers.tables import average, table

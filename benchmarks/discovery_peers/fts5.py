@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 
-from clew.trail.text import STOP, split_text
+from clew.trail.search.text import STOP, split_text
 from discovery_peers.data import Row
 
 

@@ -9,23 +9,23 @@ from typing import Any
 
 from clew.access import Principal
 from clew.catalog.catalog import Catalog
-from clew.catalog.discovery import (
+from clew.catalog.domain import Domain
+from clew.catalog.indexing.lifecycle import Lifecycle
+from clew.catalog.indexing.tool_index import TOOL_SCHEMA
+from clew.catalog.operations.discovery import (
     FOREIGN_TOOL_SCHEMA,
     RESOURCE_SCHEMA,
     TOOL_HITS,
 )
-from clew.catalog.domain import Domain
-from clew.catalog.lifecycle import Lifecycle
 from clew.catalog.resource import Resource
-from clew.catalog.tool_index import TOOL_SCHEMA
 from clew.clock import SystemClock
 from clew.llm.embedders import open_embedder
 from clew.tools import GuidedContent, Tool, ToolContext
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from clew.trail.closeness import CLOSE, closeness
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
+from clew.trail.search.closeness import CLOSE, closeness
 from clew.trail.store import Trail
 from discovery_peers.data import Row
 

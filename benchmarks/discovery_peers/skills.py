@@ -14,12 +14,12 @@ from typing import Any
 from clew.llm.embedders import open_embedder
 from clew.llm.tokens import estimate_tokens
 from clew.skills.catalogue import BUDGET, build_catalogue
-from clew.skills.discovery.shelf import SKILL_SCHEMA, SkillShelf
+from clew.skills.discovery.skill_index import SKILL_SCHEMA, SkillShelf
 from clew.skills.manifest import Manifest, Skill
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from discovery_peers.data import Row, Set
 from discovery_peers.ours import ME

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.adapters.mcp.listing import LISTING
-from clew.catalog.answers import Question
+from clew.catalog.operations.answers import Question
 from clew.llm.tokens import count_tokens
 from discovery_peers.data import Row, read_queries, read_tools, spread
 from discovery_peers.ours import ME, open_catalog

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from clew.catalog.domain import Domain
-from clew.catalog.markdown import describe_params
-from clew.catalog.tool_index import draft_of
+from clew.catalog.indexing.tool_index import draft_of
+from clew.catalog.operations.markdown import describe_params
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from clew.trail.query import SearchRequest
+from clew.trail.model.query import SearchRequest
 from discovery_peers.data import Row, Set
 from discovery_peers.ours import ME, WHERE, build_domains
 from discovery_peers.scores import mean, score

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clew.trail.text import STOP
+from clew.trail.search.text import STOP
 
 MAX_WORDS = 200
 

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from mcp import Client, StdioServerParameters
 
-from clew.catalog.answers import Question
-from clew.catalog.consent import read_wishes
+from clew.catalog.consent.consent import read_wishes
+from clew.catalog.operations.answers import Question
 from clew.config import read_config
 from clew.trust import Trust
 from discovery_peers.ours import build_domains

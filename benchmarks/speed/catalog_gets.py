@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import Any
 
-from clew.catalog.answers import Item
 from clew.catalog.domain import Domain
+from clew.catalog.operations.answers import Item
 from clew.tools import GuidedContent, Tool, ToolContext
 from speed.catalog_stage import ME, Settings, open_filled
 from speed.report import Finding, Promise, Row

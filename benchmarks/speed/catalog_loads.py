@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from clew.catalog.answers import Question
 from clew.catalog.domain import Domain
-from clew.catalog.indexing import SCHEMA
+from clew.catalog.indexing.document_nodes import SCHEMA
+from clew.catalog.operations.answers import Question
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from discovery_peers.data import Row as Described
 from discovery_peers.ours import build_domains
 from speed.catalog_stage import ME, Settings, choose, open_filled

@@ -17,9 +17,9 @@ from clew.context.edges import CAUSAL, COSTS, SEMANTIC, TAG, TEMPORAL
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap, read_pieces
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.edge import Edge
-from clew.trail.flow import Flow, shipped_flow
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.edge import Edge
+from clew.trail.model.flow import Flow, shipped_flow
 from clew.trail.store import Trail
 from speed.corpus import Corpus
 from speed.timing import percentile, settle, tell

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.llm.wordllama import WordLlamaEmbedder, find_weights
-from clew.trail.text import STOP
+from clew.trail.search.text import STOP
 
 Floats = npt.NDArray[np.float32]
 

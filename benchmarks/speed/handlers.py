@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from statistics import median
 
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Event
-from clew.trail.handlers import Worker, handles
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Worker, handles
 from speed.bare_loop import BareLoop
 from speed.contenders import OURS
 from speed.report import Finding, Promise, Row

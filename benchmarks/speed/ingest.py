@@ -9,8 +9,8 @@ from functools import cache
 from statistics import median
 
 from clew.llm.wordllama import WordLlamaEmbedder, find_weights
-from clew.trail.breadcrumb import Draft
-from clew.trail.prepare import embedding_text, read_as
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.prepare import embedding_text, read_as
 from clew.trail.store import Trail
 from speed.contenders import OURS
 from speed.corpus import read_real_texts

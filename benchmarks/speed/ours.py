@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from clew.trail.breadcrumb import Draft
-from clew.trail.query import Ranking, SearchRequest
-from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.query import Ranking, SearchRequest
+from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.store import Embedder, Trail
 from speed.contenders import OURS
 from speed.corpus import Item, Query

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from statistics import mean, median
 
 from clew.llm.embedders import open_embedder
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from speed.report import Finding, Promise, Row
 from speed.step_contenders import Settings
 from speed.step_conversation import ME, Talking, open_talking

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from clew.skills.definitions.building import build
+from clew.skills.definitions.manifest_builder import build
 from clew.skills.definitions.own_format import BuildMemory
 from speed.report import Finding, Promise, Row
 from speed.skills_stage import SKILLS, Settings, Work, compare, make_skills, take_turns, write_skills

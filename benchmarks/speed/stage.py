@@ -11,7 +11,7 @@ from typing import Any
 from clew.access import Principal
 from clew.config import Config
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Embedder, Trail
 from speed.corpus import Corpus, Item
 from speed.timing import settle, tell

@@ -6,14 +6,14 @@ import asyncio
 from pathlib import Path
 
 from clew.access import Principal
-from clew.agents.workers import free_the_dead, worker_name
+from clew.agents.runs.workers import free_the_dead, worker_name
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
-from clew.trail.correlation import run_tag
-from clew.trail.event import Event
-from clew.trail.handlers import Handler, Worker
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.correlation import run_tag
+from clew.trail.work.handlers import Handler, Worker
 from speed.step_payload import Payload, Step, first_payload
 
 ME = Principal(owner_id="bench", agent_id="bench")

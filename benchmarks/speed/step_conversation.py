@@ -10,20 +10,20 @@ from typing import Any
 
 from clew.access import Principal
 from clew.agents.assembly import build_runtime
-from clew.agents.conversation import Conversations
-from clew.agents.sessions import Sent
-from clew.agents.steps import Answered
+from clew.agents.conversations.conversation import Conversations
+from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.steps import Answered
 from clew.clock import SystemClock
 from clew.config import Config
 from clew.llm.model import Models
 from clew.llm.scripted import ScriptedModel, Turn
-from clew.tools.permissions import read_policy
+from clew.tools.permissions.policy import read_policy
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.flow import read_flow
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import read_flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Embedder, Trail
 from speed.step_payload import Step, first_payload
 

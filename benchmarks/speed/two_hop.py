@@ -23,10 +23,10 @@ from clew.context.edges import EdgeBuilder
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap, read_pieces
-from clew.trail.breadcrumb import Draft
-from clew.trail.flow import Flow, shipped_flow
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.flow import Flow, shipped_flow
+from clew.trail.search.text import STOP, split_text
 from clew.trail.store import Trail
-from clew.trail.text import STOP, split_text
 
 TOKENS = 1_000
 """What a context of either kind may take."""

@@ -19,24 +19,24 @@ from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
 from clew.trail.config_consent import confirm_settings
-from clew.trail.hygiene import Hygiene
 from clew.trail.ownership import Ownership, open_owned
 from clew.trail.store import Embedder, Trail
+from clew.trail.work.hygiene import Hygiene
 from clew.trust import Trust
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from clew.agents.runtime import Runtime
-    from clew.catalog.answers import Known
     from clew.catalog.catalog import Catalog
-    from clew.catalog.workspace import Workspace
+    from clew.catalog.operations.answers import Known
+    from clew.catalog.workspace.workspace import Workspace
     from clew.knowledge.base import Knowledge
     from clew.llm.model import Models
     from clew.llm.recorded_model import RecordedModel
     from clew.team.router import Router
-    from clew.tools.permissions import Policy
-    from clew.trail.webhooks import WebhookSender
+    from clew.tools.permissions.policy import Policy
+    from clew.trail.work.webhooks import WebhookSender
 
 REFRESH_SECONDS = 300.0
 """How often a server looks whether a source is stale."""
@@ -80,7 +80,7 @@ class App:
         """
         async with self._opening:
             if self._workspace is None:
-                from clew.catalog.workspace import open_workspace  # commands on the trail alone do without
+                from clew.catalog.workspace.workspace import open_workspace  # commands on the trail alone do without
 
                 self._workspace = await open_workspace(self.trail, self.clock, self.config, self.me)
                 await self._offer_knowledge(self._workspace)
@@ -88,7 +88,7 @@ class App:
 
     async def _offer_knowledge(self, workspace: Workspace) -> None:
         """Have what is known of the folder's files as domains. Another domain of such a name has precedence."""
-        from clew.catalog.repository import has_repository
+        from clew.catalog.workspace.repository import has_repository
 
         if not has_repository(self.config):
             return
@@ -165,13 +165,13 @@ class App:
         """
         # agents, models and the sandbox are for commands that run agents
         from clew.agents.assembly import build_runtime
-        from clew.agents.equipment import code_tools, folder_tools
-        from clew.agents.place_rules import PlaceRules
-        from clew.agents.run_skills import RunSkills
+        from clew.agents.hooks.place_rules import PlaceRules
+        from clew.agents.hooks.run_skills import RunSkills
+        from clew.agents.tools.builtin_tools import code_tools, folder_tools
         from clew.llm.model import open_models
-        from clew.skills.keeping import TrailExposures
+        from clew.skills.exposure_store import TrailExposures
         from clew.skills.rules.tree import Rules
-        from clew.tools.folder import WorkingFolder
+        from clew.tools.files.folder import WorkingFolder
         from clew.tools.sandbox import open_sandbox
 
         await self.ownership.require()
@@ -211,8 +211,8 @@ class App:
 
     async def mirror_agents(self) -> None:
         """Let the agents of the folder's markdown run, those that the user agreed to, as they are now."""
-        from clew.agents.folder_agents import mirror_agents  # for commands that run agents
-        from clew.trail.flow import read_flow
+        from clew.agents.folder.folder_agents import mirror_agents  # for commands that run agents
+        from clew.trail.model.flow import read_flow
 
         definitions = (await self.workspace()).definitions
         if definitions is not None:
@@ -250,7 +250,10 @@ class App:
     def _policy(self, root: Path) -> Policy:
         """What agents may do here; what the settings allow beyond the default, once the user agreed. Raises
         ConfigError."""
-        from clew.tools.permission_settings import permissions_wish, policy_of  # for commands that run agents
+        from clew.tools.permissions.permission_settings import (  # for commands that run agents
+            permissions_wish,
+            policy_of,
+        )
 
         wish = permissions_wish(self.config.permissions, root)
         return policy_of(self.config.permissions, is_granted=wish is None or Trust.open().holds(wish))
@@ -269,7 +272,7 @@ class App:
             await _end(tasks)
 
     async def _keep_knowledge(self) -> None:
-        from clew.catalog.repository import has_repository
+        from clew.catalog.workspace.repository import has_repository
 
         try:
             workspace = await self.workspace()
@@ -356,7 +359,7 @@ class App:
             await asyncio.gather(building, return_exceptions=True)
 
     def _build_sender(self, on_delivery: Callable[[str, float], None]) -> WebhookSender:
-        from clew.trail.webhooks import WebhookSender  # httpx is for serving processes only
+        from clew.trail.work.webhooks import WebhookSender  # httpx is for serving processes only
 
         return WebhookSender(
             self.trail,

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from clew.decode_errors import in_plain_words, noun_of
 from clew.errors import ConfigError
-from clew.wording import in_plain_words, noun_of
 
 FOLDER = ".clew"
 MACHINE_ONLY = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*")

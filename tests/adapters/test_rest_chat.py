@@ -13,12 +13,12 @@ import pytest
 
 from clew.access import Principal
 from clew.adapters.rest import sse
-from clew.agents.conversation import DEFAULT_AGENT, MAX_MESSAGE
+from clew.agents.conversations.conversation import DEFAULT_AGENT, MAX_MESSAGE
 from clew.trail.bootstrap import read_pieces
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.event import RetryPolicy
-from clew.trail.handlers import Worker, handles
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.event import RetryPolicy
+from clew.trail.model.selector import Selector
+from clew.trail.work.handlers import Worker, handles
 from tests.adapters.test_rest_stream import Reader
 from tests.chatting import AGENT, PATIENCE, Stage, define, playing
 from tests.serving import Served, serve

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.prompts import Snapshot, keep_snapshot, rebuild_prompt
+from clew.agents.runs.prompts import Snapshot, keep_snapshot, rebuild_prompt
 from clew.errors import InvalidInput
 from clew.trail.bootstrap import bootstrap, piece_id, read_pieces
-from clew.trail.breadcrumb import Draft
-from clew.trail.flow import KEY, SCHEMA, read_flow, shipped_flow
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.flow import KEY, SCHEMA, read_flow, shipped_flow
 from tests.serving import Served, serve
 
 ADA = Principal(owner_id="ada", agent_id="runner")

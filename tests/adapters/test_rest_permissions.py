@@ -14,7 +14,7 @@ import pytest
 
 from clew.access import ROLES, Principal
 from clew.clock import SystemClock
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from tests.agents.paying import PAYING, Bank, ask_for, asked
 from tests.agents.running import Running
 from tests.agents.waiting import CLERK, hire

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from clew.access import Principal
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from tests.chatting import AGENT, define
 from tests.serving import Served, serve
 

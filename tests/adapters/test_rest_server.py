@@ -18,7 +18,7 @@ from clew.adapters.rest import build_app, open_keys, run_server
 from clew.clock import SystemClock
 from clew.errors import Busy, ConfigError, Corrupted, StorageFull
 from clew.trail import open_trail
-from clew.trail.hygiene import Hygiene
+from clew.trail.work.hygiene import Hygiene
 from tests.serving import PATIENCE, give_key, serve
 
 PROGRAM = """

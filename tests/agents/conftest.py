@@ -7,7 +7,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.trail.bootstrap import bootstrap
-from clew.trail.flow import Flow, read_flow
+from clew.trail.model.flow import Flow, read_flow
 from clew.trail.store import Trail
 from tests.agents.paying import Bank
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from clew.trail.breadcrumb import NEVER, Breadcrumb
-from clew.trail.event import Event
+from clew.trail.model.breadcrumb import NEVER, Breadcrumb
+from clew.trail.model.event import Event
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

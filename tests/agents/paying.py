@@ -7,14 +7,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from clew.access import Principal
-from clew.agents.sessions import Sent
-from clew.agents.steps import Choice
+from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.steps import Choice
 from clew.clock import Clock
-from clew.tools.permissions import read_policy
+from clew.tools.permissions.policy import read_policy
 from clew.tools.tool import Effects, Tool, ToolContext, tool
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.flow import Flow
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
 from tests.agents.waiting import CLERK, hire

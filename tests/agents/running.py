@@ -10,22 +10,22 @@ from typing import Any
 
 from clew.access import Principal
 from clew.agents.assembly import build_runtime
-from clew.agents.conversation import Conversations
+from clew.agents.conversations.conversation import Conversations
+from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.steps import Step
 from clew.agents.runtime import Runtime
-from clew.agents.sessions import Sent
-from clew.agents.steps import Step
 from clew.clock import Clock
 from clew.config import Config
 from clew.llm.model import Models
 from clew.llm.scripted import ScriptedModel, Turn
-from clew.tools.permissions import Policy, read_policy
+from clew.tools.permissions.policy import Policy, read_policy
 from clew.tools.tool import Tool
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import run_tag
-from clew.trail.flow import Flow, read_flow
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import Flow, read_flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.correlation import run_tag
 
 PATIENCE = 60
 """Seconds after which a test gives up on what should come."""

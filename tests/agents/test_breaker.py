@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew.agents.breaker import Breaker
+from clew.agents.repairs.circuit_breaker import Breaker
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
 

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.access import Principal
-from clew.agents.amounts import Amount, Limits, read_limits
-from clew.agents.budget_state import Budget
-from clew.agents.budget_tree import Budgets
-from clew.agents.stopping import stop_for_budget, stopped_draft
+from clew.agents.budgets.amounts import Amount, Limits, read_limits
+from clew.agents.budgets.budget_state import Budget
+from clew.agents.budgets.budget_tree import Budgets
+from clew.agents.runs.stop_records import stop_for_budget, stopped_draft
 from clew.clock import ManualClock, SystemClock
 from clew.errors import BudgetExceeded, InvalidInput, NotFound
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap, read_pieces
-from clew.trail.flow import Flow, shipped_flow
-from clew.trail.selector import Selector
+from clew.trail.model.flow import Flow, shipped_flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 ME = Principal(owner_id="acme", agent_id="ann")

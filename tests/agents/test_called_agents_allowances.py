@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from clew.agents.toolbox import SPAWN
-from clew.trail.breadcrumb import Draft
-from clew.trail.selector import Selector
+from clew.agents.tools.toolbox import SPAWN
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.selector import Selector
 from tests.agents.paying import PAYING, Bank, answer, asked
 from tests.agents.waiting import hire
 

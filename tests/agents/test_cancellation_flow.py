@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.breaker import FAILURES
-from clew.agents.conversation import Conversations
-from clew.agents.sessions import Sent
+from clew.agents.conversations.conversation import Conversations
+from clew.agents.conversations.sessions import Sent
+from clew.agents.repairs.circuit_breaker import FAILURES
 from clew.clock import ManualClock, SystemClock
 from clew.tools.tool import Effects, Tool, tool
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.flow import read_flow
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import read_flow
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
 from tests.agents.waiting import CLERK, answer_of, hire, is_done_with

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from clew.access import Principal
-from clew.agents.cancelling import Cancelling, RunCancelled
+from clew.agents.runs.cancellation import Cancelling, RunCancelled
 from clew.errors import StorageError
 from clew.trail.bootstrap import bootstrap, read_pieces
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Event
-from clew.trail.flow import Flow, shipped_flow
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event
+from clew.trail.model.flow import Flow, shipped_flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 FLOW: Flow = shipped_flow(read_pieces())
@@ -96,7 +96,7 @@ async def test_a_process_that_ends_is_not_taken_for_a_run_that_was_called_off(tr
 async def test_a_storage_that_fails_for_a_moment_does_not_end_the_watch(
     trail: Trail, me: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.trail.claims.PAUSE_AFTER_FAILURE", 0.0)
+    monkeypatch.setattr("clew.trail.work.claims.PAUSE_AFTER_FAILURE", 0.0)
     follow, failures = trail.log.follow, iter([StorageError("the disk is away")] * 2)
 
     async def failing(after: int, *, by: Principal, selector: Selector) -> AsyncIterator[Event]:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.prompts import rebuild_prompt
-from clew.agents.steps import Answered
+from clew.agents.conversations.steps import Answered
+from clew.agents.runs.prompts import rebuild_prompt
 from clew.clock import ManualClock
 from clew.tools.tool import Effects, tool
-from clew.trail.breadcrumb import Change
-from clew.trail.correlation import run_tag
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.correlation import run_tag
 from tests.agents.running import Running, running
 
 READS = Effects(reads_only=True)

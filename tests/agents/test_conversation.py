@@ -9,17 +9,26 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents import conversation
-from clew.agents.conversation import MAX_MESSAGE, Conversations, open_conversations
-from clew.agents.sessions import Sent
-from clew.agents.steps import Answered, GaveUp, Modelled, PermissionAsked, Said, Step, ToolAnswered, ToolCalled
+from clew.agents.conversations import conversation
+from clew.agents.conversations.conversation import MAX_MESSAGE, Conversations, open_conversations
+from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.steps import (
+    Answered,
+    GaveUp,
+    Modelled,
+    PermissionAsked,
+    Said,
+    Step,
+    ToolAnswered,
+    ToolCalled,
+)
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.event import Consumer, RetryPolicy
-from clew.trail.handlers import Worker, handles
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Consumer, RetryPolicy
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Worker, handles
 from tests.chatting import AGENT, PATIENCE, Stage, define, playing
 
 EMITTER = frozenset({"emitter"})

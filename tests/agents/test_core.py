@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.adapting import load_adapter, wrap_all
-from clew.agents.conversation import open_conversations
-from clew.agents.core import Agent, AgentCapabilities, AgentCore, AgentInput
-from clew.agents.steps import Answered, Begun, Step
+from clew.agents.conversations.agent_adapters import load_adapter, wrap_all
+from clew.agents.conversations.agent_interface import Agent, AgentCapabilities, AgentCore, AgentInput
+from clew.agents.conversations.conversation import open_conversations
+from clew.agents.conversations.steps import Answered, Begun, Step
 from clew.catalog.registry import Registry
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound

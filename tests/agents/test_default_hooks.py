@@ -8,20 +8,20 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.amounts import Amount, Limits
-from clew.agents.budget_tree import Budgets
-from clew.agents.default_hooks import HookDeps, default_hooks
-from clew.agents.hooks import Abort, Hook, HookChain, PromptData, SkillData, ToolData
-from clew.agents.prompt_hooks import Called
-from clew.agents.reliability import shipped_reliability
-from clew.agents.requests import request_draft, response_draft
+from clew.agents.budgets.amounts import Amount, Limits
+from clew.agents.budgets.budget_tree import Budgets
+from clew.agents.hooks.chain import Abort, Hook, HookChain, PromptData, SkillData, ToolData
+from clew.agents.hooks.default_hooks import HookDeps, default_hooks
+from clew.agents.hooks.prompt_hooks import Called
+from clew.agents.repairs.reliability_settings import shipped_reliability
+from clew.agents.runs.requests import request_draft, response_draft
 from clew.clock import ManualClock
 from clew.context.definition import AgentDefinition
 from clew.errors import BudgetExceeded, InvalidInput
 from clew.llm.messages import Message, Source, ToolSpec
 from clew.tools.tool import Effects, Tool, tool
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.flow import Flow
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import Flow
 from clew.trail.store import Trail
 
 ORDER = (

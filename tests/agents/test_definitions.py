@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.roll import Roll
+from clew.agents.conversations.agent_status import Roll
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.tools.tool import Effects, tool

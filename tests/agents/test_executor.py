@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.executor import Gathered, UniversalExecutor, inherit
+from clew.agents.runs.executor import Gathered, UniversalExecutor, inherit
 from clew.context.definition import Subscription
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.event import Event
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Event
 from tests.agents.making import event, record
 
 SOURCE = Path(__file__).parents[2] / "src" / "clew"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.failures import (
+from clew.agents.repairs.failures import (
     CLASSES,
     MAX_INPUT,
     MAX_STACK,
@@ -17,7 +17,7 @@ from clew.agents.failures import (
     error_drafts,
     is_retryable,
 )
-from clew.agents.requests import request_draft
+from clew.agents.runs.requests import request_draft
 from clew.clock import ManualClock
 from clew.errors import (
     Abort,
@@ -29,8 +29,8 @@ from clew.errors import (
     SandboxUnavailable,
     ToolFailure,
 )
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.flow import Flow
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import Flow
 from clew.trail.store import Trail
 
 KEY = "sk-" + "a1B2" * 8

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.conversation import open_conversations
-from clew.agents.definitions import read_agent
-from clew.agents.folder_agents import prompt_of
-from clew.agents.steps import Answered
+from clew.agents.conversations.conversation import open_conversations
+from clew.agents.conversations.steps import Answered
+from clew.agents.folder.definitions import read_agent
+from clew.agents.folder.folder_agents import prompt_of
 from clew.app import open_app
 from clew.config import Config
 from clew.llm.model import open_models
 from clew.llm.scripted import ScriptedModel, Turn
 from clew.skills.manifest import Agent, Manifest, Skill
-from clew.tools.permissions import Policy, decide, narrow, read_policy
-from clew.trail.selector import Selector
+from clew.tools.permissions.policy import Policy, decide, narrow, read_policy
+from clew.trail.model.selector import Selector
 from tests.trusting import trust_all
 
 

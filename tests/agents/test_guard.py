@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from clew.agents.breaker import Breaker
-from clew.agents.guard import Guard, is_fault
+from clew.agents.repairs.circuit_breaker import Breaker
+from clew.agents.repairs.guard import Guard, is_fault
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, BudgetExceeded, CircuitOpen, InvalidInput, ModelError
 
@@ -46,7 +46,7 @@ async def test_every_call_is_measured_and_logged(
     async def slow() -> None:
         clock.advance(seconds=2)
 
-    with caplog.at_level(logging.INFO, logger="clew.agents.guard"):
+    with caplog.at_level(logging.INFO, logger="clew.agents.repairs.guard"):
         await guard.run("guide", slow)
         with pytest.raises(ConnectionResetError):
             await guard.run("guide", broken)

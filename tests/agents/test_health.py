@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.health import WINDOW, Health, percentile
+from clew.agents.repairs.health import WINDOW, Health, percentile
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
 

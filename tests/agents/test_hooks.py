@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from clew.agents.hooks import Abort, Hook, HookChain, Point, Priority, PromptData
+from clew.agents.hooks.chain import Abort, Hook, HookChain, Point, Priority, PromptData
 from clew.errors import InvalidInput
 from clew.llm.messages import Message
 

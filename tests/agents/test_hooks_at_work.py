@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.hooks import Abort, Hook, Priority, PromptData, ToolData
-from clew.agents.steps import Answered
+from clew.agents.conversations.steps import Answered
+from clew.agents.hooks.chain import Abort, Hook, Priority, PromptData, ToolData
 from clew.clock import ManualClock
 from clew.errors import ConfigError, ToolFailure
 from clew.tools.tool import Effects, Limits, tool
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
 from tests.agents.test_default_hooks import ORDER

@@ -9,10 +9,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.tools.permissions import DEFAULT
+from clew.tools.permissions.policy import DEFAULT
 from clew.tools.tool import Tool, tool
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.judging import Judge
-from clew.agents.registry import Registry
-from clew.agents.toolbox import Toolbox
+from clew.agents.folder.registry import Registry
+from clew.agents.permissions.decisions import Judge
+from clew.agents.tools.toolbox import Toolbox
 from clew.context.definition import AgentDefinition, definition_of
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.bootstrap import bootstrap, read_pieces
-from clew.trail.breadcrumb import Draft
-from clew.trail.flow import shipped_flow
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.flow import shipped_flow
 from clew.trail.store import Trail
 from tests.agents.running import no_code
 

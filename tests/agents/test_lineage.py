@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.beginning import MAX_HOPS
-from clew.agents.notes import result_id
+from clew.agents.runs.run_limits import MAX_HOPS
+from clew.agents.tools.note_tools import result_id
 from clew.clock import ManualClock
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import find_hop, find_root, find_run
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.correlation import find_hop, find_root, find_run
 from tests.agents.running import Running, running
 from tests.agents.waiting import CLERK, hire, is_done_with
 

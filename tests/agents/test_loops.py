@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents import beginning
-from clew.agents.beginning import MAX_HOPS, begun
+from clew.agents.runs import run_limits
+from clew.agents.runs.run_limits import MAX_HOPS, begun
+from clew.agents.runs.workflow_runner import read_workflow
 from clew.agents.runtime import CONCURRENCY
-from clew.agents.workflow_runner import read_workflow
 from clew.clock import ManualClock
 from clew.context.definition import definition_of
 from clew.errors import InvalidInput
 from clew.tools.tool import Effects, tool
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import find_hop, find_root, hop_tags, inherited_tags
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.correlation import find_hop, find_root, hop_tags, inherited_tags
 from tests.agents.running import PATIENCE, Running, running
 
 STEP = {"id": "a", "tool": "count", "input": {}}
@@ -93,7 +93,7 @@ async def test_two_workflows_that_start_each_other_end_with_one_result_that_says
 async def test_workflows_on_each_others_responses_start_a_bounded_number_of_runs(
     trail: Trail, clock: ManualClock, me: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beginning, "MAX_RUNS", 10)
+    monkeypatch.setattr(run_limits, "MAX_RUNS", 10)
     steps = [{**STEP, "id": f"s{at}", "parallel_group": "g"} for at in range(4)]
     async with running(trail, clock, me, SAYS, tools=[count]) as run:
         for name, tags in (("a", ["seed:x", "consumer:workflow:b"]), ("b", ["consumer:workflow:a"])):

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.hooks import Hook, PromptData
-from clew.agents.requests import TOOLS
-from clew.agents.steps import Answered, GaveUp
+from clew.agents.conversations.steps import Answered, GaveUp
+from clew.agents.hooks.chain import Hook, PromptData
+from clew.agents.runs.requests import TOOLS
 from clew.clock import ManualClock, SystemClock
 from clew.errors import Busy
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Change, Draft
-from clew.trail.flow import read_flow
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.flow import read_flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
 from tests.agents.waiting import CLERK, answer_of, hire, let_time_pass

@@ -5,15 +5,15 @@ import asyncio
 import pytest
 
 from clew.access import Principal
-from clew.agents.notes import note_tools, result_id
-from clew.agents.reliability import read_reliability
+from clew.agents.repairs.reliability_settings import read_reliability
+from clew.agents.tools.note_tools import note_tools, result_id
 from clew.context.definition import read_definition
 from clew.errors import InvalidInput, NotFound
 from clew.tools.tool import Tool, ToolContext
 from clew.trail.bootstrap import piece_id
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.flow import Flow
-from clew.trail.selector import Selector, matches
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector, matches
 from clew.trail.store import Trail
 
 PAGE = {

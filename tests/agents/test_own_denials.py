@@ -10,11 +10,11 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.tools.folder import WorkingFolder
+from clew.tools.files.folder import WorkingFolder
 from clew.tools.processes import OnOutput
 from clew.tools.sandbox.program import Confinement, Program, Ran
-from clew.tools.searchers import PythonSearcher
-from clew.tools.searching import search_tools
+from clew.tools.search.search_tools import search_tools
+from clew.tools.search.searchers import PythonSearcher
 from clew.tools.shell import shell_tools
 from clew.trail.store import Trail
 from tests.agents.running import Running, running

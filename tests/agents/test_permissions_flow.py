@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clew.agents.requests import response_draft
-from clew.agents.steps import Choice
+from clew.agents.conversations.steps import Choice
+from clew.agents.runs.requests import response_draft
 from clew.errors import AlreadyExists
 from tests.agents.paying import PAYING, PERMISSIONS, Bank, answer, answer_draft, asked, of_pay, say
 from tests.agents.waiting import CLERK, answer_of, hire, is_done_with

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from clew.agents.conversation import Conversations
-from clew.agents.steps import PermissionAsked
+from clew.agents.conversations.conversation import Conversations
+from clew.agents.conversations.steps import PermissionAsked
 from clew.errors import AccessDenied, NotFound
 from clew.tools.tool import Effects, ToolContext, tool
-from clew.trail.breadcrumb import Change, Draft
-from clew.trail.flow import read_flow
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.flow import read_flow
+from clew.trail.model.selector import Selector
 from tests.agents.paying import PAYING, PERMISSIONS, Bank, answer, answer_draft, ask_for, asked, say
 from tests.agents.waiting import CLERK, answer_of, hire, is_done_with
 

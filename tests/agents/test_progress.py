@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.progress import LOOK_BACK, REPEATS, Call, Loop, find_loop, fingerprint
+from clew.agents.runs.loop_detection import LOOK_BACK, REPEATS, Call, Loop, find_loop, fingerprint
 
 names = st.sampled_from("abcdefgh")
 

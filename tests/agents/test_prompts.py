@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.prompts import Snapshot, keep_snapshot, model_input, rebuild_prompt, source_of, text_at
-from clew.agents.requests import request_draft
+from clew.agents.runs.prompts import Snapshot, keep_snapshot, model_input, rebuild_prompt, source_of, text_at
+from clew.agents.runs.requests import request_draft
 from clew.errors import InvalidInput, NotFound
 from clew.llm.messages import Message, ToolCall, ToolSpec
 from clew.trail.bootstrap import bootstrap, read_pieces
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.flow import shipped_flow
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.flow import shipped_flow
 from clew.trail.store import Trail
 
 FLOW = shipped_flow(read_pieces())

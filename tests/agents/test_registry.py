@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.registry import Entry, Registry
+from clew.agents.folder.registry import Entry, Registry
 from clew.trail.bootstrap import read_pieces
-from clew.trail.breadcrumb import Change, Draft
-from clew.trail.flow import shipped_flow
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.flow import shipped_flow
 from clew.trail.store import Trail
 
 FLOW = shipped_flow(read_pieces())

@@ -8,19 +8,19 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.failures import FailedTool, Failure
-from clew.agents.healing import Healing, fix_id, healing_tools, is_harmless
-from clew.agents.reliability import shipped_reliability
-from clew.agents.repairs import GAVE_UP, WANTED, RepairDesk
-from clew.agents.requests import read_request, request_draft
+from clew.agents.repairs.failures import FailedTool, Failure
+from clew.agents.repairs.policy import GAVE_UP, WANTED, RepairDesk
+from clew.agents.repairs.reliability_settings import shipped_reliability
+from clew.agents.repairs.repair_tools import Healing, fix_id, healing_tools, is_harmless
+from clew.agents.runs.requests import read_request, request_draft
 from clew.clock import ManualClock
 from clew.context.definition import read_definition
 from clew.errors import AccessDenied, CircuitOpen, InvalidInput, ToolFailure
 from clew.tools.tool import ToolContext
 from clew.trail.bootstrap import piece_id
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.flow import Flow
-from clew.trail.selector import Selector, matches
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector, matches
 from clew.trail.store import Trail
 
 REPAIRS = shipped_reliability().repairs

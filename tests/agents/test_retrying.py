@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.guard import Guard
+from clew.agents.repairs.guard import Guard
 from clew.clock import SystemClock
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Event, RetryPolicy
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.handling import ANN, Calls, handler_of, note, until, working
 

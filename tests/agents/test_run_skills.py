@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.hooks import Abort, Hook, SkillData
-from clew.agents.run_skills import RunSkills
-from clew.agents.steps import Answered
-from clew.catalog.workspace import Workspace
+from clew.agents.conversations.steps import Answered
+from clew.agents.hooks.chain import Abort, Hook, SkillData
+from clew.agents.hooks.run_skills import RunSkills
+from clew.catalog.workspace.workspace import Workspace
 from clew.clock import ManualClock
 from clew.tools.tool import Effects, tool
 from clew.trail.store import Trail

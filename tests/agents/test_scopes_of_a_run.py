@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.conversation import Conversations
+from clew.agents.conversations.conversation import Conversations
 from clew.clock import ManualClock
 from clew.errors import AccessDenied
-from clew.trail.breadcrumb import Draft
-from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
 from tests.agents.running import running
 from tests.agents.test_chat_flow import define

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.requests import request_draft
-from clew.agents.seats import PRESENT, RUNNING, Seats
+from clew.agents.runs.concurrency_limits import PRESENT, RUNNING, Seats
+from clew.agents.runs.requests import request_draft
 from clew.clock import ManualClock
 from clew.tools.tool import Effects, Tool, tool
-from clew.trail.claims import NotNow
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.claims import NotNow
 from tests.agents.running import Running, running
 from tests.agents.waiting import answer_of, hire
 

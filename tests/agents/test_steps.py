@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.steps import CHOICES, PermissionAsked, ToolAnswered, read_step, shown_schemas
+from clew.agents.conversations.steps import CHOICES, PermissionAsked, ToolAnswered, read_step, shown_schemas
 from clew.trail.bootstrap import read_pieces
-from clew.trail.flow import shipped_flow
+from clew.trail.model.flow import shipped_flow
 from tests.agents.making import record
 
 FLOW = shipped_flow(read_pieces())

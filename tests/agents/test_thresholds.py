@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.access import Principal
-from clew.agents.reliability import read_reliability, shipped_reliability
-from clew.agents.thresholds import (
+from clew.agents.hooks.thresholds import (
     Mark,
     Table,
     Threshold,
@@ -19,11 +18,12 @@ from clew.agents.thresholds import (
     read_mark,
     thresholds_of,
 )
+from clew.agents.repairs.reliability_settings import read_reliability, shipped_reliability
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from clew.trail.flow import Flow, read_flow
+from clew.trail.model.flow import Flow, read_flow
 from clew.trail.store import Trail
 
 SHIPPED = shipped_reliability().thresholds

@@ -11,8 +11,8 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.tools.tool import Effects, Tool, tool
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
 from tests.agents.waiting import answer_of, hire, is_done_with

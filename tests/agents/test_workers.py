@@ -8,15 +8,15 @@ import sys
 import pytest
 
 from clew.access import Principal
-from clew.agents.workers import free_the_dead, is_dead, worker_name
-from clew.trail.event import Consumer
+from clew.agents.runs.workers import free_the_dead, is_dead, worker_name
+from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
 from tests.conformance.making import make
 
 
 def ended_worker() -> str:
     """The name of a process that has ended."""
-    code = "from clew.agents.workers import worker_name; print(worker_name())"
+    code = "from clew.agents.runs.workers import worker_name; print(worker_name())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 

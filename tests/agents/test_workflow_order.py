@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clew.agents.workflow_runner import dependencies, fill, read_workflow
+from clew.agents.runs.workflow_runner import dependencies, fill, read_workflow
 from clew.errors import InvalidInput
 from tests.agents.making import record
 

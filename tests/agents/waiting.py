@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.agents.steps import Answered, Step
+from clew.agents.conversations.steps import Answered, Step
 from clew.clock import ManualClock
-from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.model.breadcrumb import Breadcrumb
 from tests.agents.running import Running
 from tests.faults.processes import eventually
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.catalog.answers import Results
 from clew.catalog.domain import Domain
+from clew.catalog.operations.answers import Results
 from clew.tools import Tool, tool
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clew.access import ROLES, Principal
-from clew.catalog.answers import Answer
 from clew.catalog.domain import Domain, SearchConfig, Segment
+from clew.catalog.operations.answers import Answer
 from clew.catalog.resource import Pipeline, Resource, ResourceNode
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound, TooLarge

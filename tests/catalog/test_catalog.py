@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.catalog.answers import Item
 from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
+from clew.catalog.operations.answers import Item
 from clew.catalog.resource import Resource
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, HandleRefused, InvalidInput, NotFound

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from clew.catalog.dead_ends import find_dead_ends
 from clew.catalog.domain import Domain
+from clew.catalog.operations.dead_ends import find_dead_ends
 from clew.catalog.registry import Registry
 from clew.catalog.resource import Resource
 from clew.tools import Guidance, GuidedContent, Tool, guide, tool

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.catalog.defined import DefinedFormat, DefinedSource, with_defined
 from clew.catalog.domain import Domain
+from clew.catalog.indexing.code_resources import DefinedFormat, DefinedSource, with_defined
 from clew.catalog.resource import Resource
 from clew.errors import NotFound
 from tests.tools.fraud import WAREHOUSE, ask, catalog_at, get, refresh, resources_of

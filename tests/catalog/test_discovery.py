@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from clew.catalog.discovery import select
 from clew.catalog.domain import Domain, Segment
+from clew.catalog.operations.discovery import select
 from clew.catalog.resource import Resource
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from tests.tools.fraud import ME, WAREHOUSE, ask, catalog_at, resources_of, some_tool
 
 

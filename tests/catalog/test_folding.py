@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.catalog.answers import Answer
 from clew.catalog.domain import Domain
+from clew.catalog.operations.answers import Answer
 from clew.catalog.resource import Resource
 from clew.llm.tokens import count_tokens
 from tests.tools.fraud import ask, catalog_at, resources_of, routes_of, some_tool

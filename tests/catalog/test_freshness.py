@@ -6,8 +6,8 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.freshness import Freshness, read_freshness
-from clew.catalog.pipeline import run_pipeline
+from clew.catalog.indexing.freshness import Freshness, read_freshness
+from clew.catalog.indexing.pipeline import run_pipeline
 from clew.catalog.resource import DEFAULT_TTL_MS, Pipeline
 from clew.clock import ManualClock
 from clew.errors import SourceError

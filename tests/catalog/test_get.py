@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.catalog.answers import Item
 from clew.catalog.domain import Domain
+from clew.catalog.operations.answers import Item
 from clew.errors import HandleRefused, InvalidInput, TooLarge
 from clew.tools import Effects, ToolContext, tool
 from tests.catalog.laboratory import content_of, failing, lab

@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from clew.access import Principal
-from clew.catalog.answers import Item
+from clew.catalog.operations.answers import Item
 from clew.catalog.resource import Resource
 from clew.tools import GuidedContent, guide, tool
 from tests.catalog.laboratory import lab

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.catalog.domain import Domain
-from clew.catalog.indexing import (
+from clew.catalog.indexing.document_nodes import (
     MAX_CONTENT,
     MAX_NODES,
     Indexed,
@@ -25,7 +25,7 @@ from clew.catalog.indexing import (
 from clew.catalog.resource import Pipeline, ResourceNode
 from clew.catalog.route import parse_route
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import check_context, check_tags, check_title
+from clew.trail.model.breadcrumb import check_context, check_tags, check_title
 from tests.catalog.making import MemorySource
 
 PLACE = Place(

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from clew.access import Principal
-from clew.catalog import ledger
-from clew.catalog.indexing import Place
-from clew.catalog.ledger import Ledger, SourceEntry, now_ms
+from clew.catalog.indexing import source_ledger
+from clew.catalog.indexing.document_nodes import Place
+from clew.catalog.indexing.source_ledger import Ledger, SourceEntry, now_ms
 from clew.clock import ManualClock
 from clew.errors import SourceError
 from clew.trail.store import Trail
@@ -31,7 +31,7 @@ def held_by(holder: str, until: int) -> SourceEntry:
 async def test_the_book_of_one_who_was_killed_is_taken_also_when_the_clock_was_set_back(
     trail: Trail, place: Place, me: Principal, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
-    monkeypatch.setattr(ledger, "LEASE_MS", LEASE_MS)
+    monkeypatch.setattr(source_ledger, "LEASE_MS", LEASE_MS)
     await Ledger(trail, place, by=me, clock=clock).write(held_by("killed", now_ms(clock) + LEASE_MS))
     clock.advance(days=-days, milliseconds=0 if days else LEASE_MS)
     heir = Ledger(trail, place, by=me, clock=clock, lease_ms=LEASE_MS)

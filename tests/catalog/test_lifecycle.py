@@ -9,16 +9,16 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.indexing import SCHEMA, source_tag
-from clew.catalog.ledger import keeper
-from clew.catalog.lifecycle import AT_ONCE, Lifecycle
-from clew.catalog.shelf import list_resources
+from clew.catalog.indexing.document_nodes import SCHEMA, source_tag
+from clew.catalog.indexing.lifecycle import AT_ONCE, Lifecycle
+from clew.catalog.indexing.resource_queries import list_resources
+from clew.catalog.indexing.source_ledger import keeper
 from clew.clock import ManualClock
 from clew.errors import NotFound, SourceError
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.catalog.making import MemorySource, a_domain
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from clew.catalog.answers import Item
+from clew.catalog.operations.answers import Item
 from clew.tools import GuidedContent, Limits, Tool, guide, tool
 from tests.catalog.laboratory import content_of, lab
 from tests.tools.fraud import (
@@ -114,7 +114,7 @@ def stubborn(release: asyncio.Event, ended: asyncio.Event, limits: Limits) -> To
 async def test_a_tool_that_swallows_its_cancellation_holds_up_neither_the_batch_nor_the_next_call(
     tmp_path: Path, raises: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.catalog.attempt.GRACE_SECONDS", 0.01, raising=False)
+    monkeypatch.setattr("clew.catalog.operations.tool_execution.GRACE_SECONDS", 0.01, raising=False)
     release, ended = asyncio.Event(), asyncio.Event()
     stay = stubborn(release, ended, Limits(seconds=0.3, at_once=1))
     async with catalog_at(tmp_path, lab(stay, some_tool("good"))) as (catalog, _):
@@ -136,7 +136,7 @@ async def test_a_tool_that_swallows_its_cancellation_holds_up_neither_the_batch_
 async def test_cancelling_a_get_does_not_wait_for_a_tool_that_swallows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.catalog.attempt.GRACE_SECONDS", 0.01, raising=False)
+    monkeypatch.setattr("clew.catalog.operations.tool_execution.GRACE_SECONDS", 0.01, raising=False)
     release, ended, started = asyncio.Event(), asyncio.Event(), asyncio.Event()
     stay = stubborn(release, ended, Limits())
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from clew.catalog.loading import GROUP, load_domains, offered_domains
+from clew.catalog.workspace.domain_loader import GROUP, load_domains, offered_domains
 from clew.errors import ConfigError
 
 DOMAIN = """

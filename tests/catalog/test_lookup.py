@@ -8,13 +8,13 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.indexing import resource_id
-from clew.catalog.lookup import Lookup
+from clew.catalog.indexing.document_nodes import resource_id
+from clew.catalog.operations.lookup import Lookup
 from clew.catalog.registry import Registry
 from clew.catalog.resource import Resource
 from clew.catalog.route import parse_route
 from clew.errors import NotFound
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
 from tests.tools.fraud import ME
 

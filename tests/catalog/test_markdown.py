@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog.markdown import describe_params
+from clew.catalog.operations.markdown import describe_params
 
 
 @pytest.mark.req("ERN-10")

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from clew.catalog import modules
-from clew.catalog.modules import is_inside, locate
+from clew.catalog.consent import module_files
+from clew.catalog.consent.module_files import is_inside, locate
 from clew.errors import ConfigError
 
 
@@ -94,7 +94,7 @@ def test_what_python_would_not_find_is_not_found(given: str, tmp_path: Path) -> 
 
 
 def test_a_package_of_too_many_files_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modules, "MAX_FILES", 2)
+    monkeypatch.setattr(module_files, "MAX_FILES", 2)
     for at in range(4):
         put(tmp_path / name / f"part{at}.py")
     with pytest.raises(ConfigError, match="has over 2 files"):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from clew.access import Principal
-from clew.catalog.answers import Item, Result
 from clew.catalog.catalog import Catalog
-from clew.catalog.lifecycle import Lifecycle
-from clew.catalog.repository import EXCERPT, MAX_SHOWN, build_repository
+from clew.catalog.indexing.lifecycle import Lifecycle
+from clew.catalog.operations.answers import Item, Result
+from clew.catalog.workspace.repository import EXCERPT, MAX_SHOWN, build_repository
 from clew.clock import ManualClock
 from clew.trail.store import Trail
 

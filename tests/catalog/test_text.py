@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from clew.catalog.domain import Domain
+from clew.catalog.operations.text import code_span, fence, inline, one_line, plain, quoted
 from clew.catalog.resource import Resource
-from clew.catalog.text import code_span, fence, inline, one_line, plain, quoted
 from clew.fences import clean
 from tests.tools.fraud import ask, catalog_at, routes_of, some_tool
 

@@ -10,10 +10,10 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.tool_index import TOOL_SCHEMA, draft_of, drop_domain, index_domain, keeper_of
+from clew.catalog.indexing.tool_index import TOOL_SCHEMA, draft_of, drop_domain, index_domain, keeper_of
 from clew.trail import open_trail
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.tools.fraud import ME, SUPPORT, WAREHOUSE, some_tool
 

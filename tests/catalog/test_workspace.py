@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.catalog.answers import Item, Question
-from clew.catalog.workspace import Workspace, open_workspace, own_names
+from clew.catalog.operations.answers import Item, Question
+from clew.catalog.workspace.workspace import Workspace, open_workspace, own_names
 from clew.cli.project import render_settings
 from clew.clock import ManualClock
 from clew.config import read_config
 from clew.errors import ConfigError, ServerError
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trust import Trust
 from tests.trusting import trust_all
@@ -279,8 +279,8 @@ async def test_a_home_folder_is_not_indexed_unless_it_is_a_git_repository(
 async def test_a_file_that_changes_while_an_agent_works_is_in_the_next_answer(
     opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.catalog.workspace.LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("clew.catalog.workspace.WAIT_SECONDS", 60.0)
+    monkeypatch.setattr("clew.catalog.workspace.workspace.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("clew.catalog.workspace.workspace.WAIT_SECONDS", 60.0)
     page = folder.parent / "okapi.md"
     page.write_text("# Okapi\n\nAn okapi has stripes.\n")
     async with opened() as workspace:
@@ -298,7 +298,7 @@ async def test_a_file_that_changes_while_an_agent_works_is_in_the_next_answer(
 async def test_an_answer_does_not_wait_for_long_and_says_that_files_are_still_read(
     opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.catalog.workspace.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("clew.catalog.workspace.workspace.WAIT_SECONDS", 0.0)
     (folder.parent / "okapi.md").write_text("# Okapi\n")
     async with opened() as workspace:
         answer = await workspace.catalog.ask(Question(query="okapi"), by=OWNER)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from clew.app import App
-from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from tests.cli.conftest import Clew
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.agents.steps import CHOICES, PermissionAsked
-from clew.cli.chat_question import describe_question
+from clew.agents.conversations.steps import CHOICES, PermissionAsked
+from clew.cli.chat.permission_prompt import describe_question
 
 
 def shown(tool: str, input: Any, pattern: str = "", reason: str = "why") -> str:

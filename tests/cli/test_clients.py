@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.cli.clients import CLIENTS, ENTRY, ClientFile, Launch
-from clew.cli.jsonc import read_object
+from clew.cli.arguments.jsonc import read_object
+from clew.cli.servers.clients import CLIENTS, ENTRY, ClientFile, Launch
 from clew.errors import ConfigError
 
 LAUNCH = Launch("clew", ("mcp", "--folder", '/home/ann/my "shop" 🜁/.clew'))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clew.cli.clients import CLIENTS, ClientFile
+from clew.cli.servers.clients import CLIENTS, ClientFile
 from tests.cli.conftest import COMMAND, PATIENCE, Clew
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from clew.cli.checks import check_installation
+from clew.cli.checks.folder_checks import check_installation
 from clew.config import Config
 from tests.cli.conftest import Clew
 
@@ -166,14 +166,14 @@ def test_a_port_in_use_is_noted(clew: Clew, put: Put, monkeypatch: pytest.Monkey
 
 def test_a_full_disk_is_told_before_it_hurts(clew: Clew, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
     put("here")
-    monkeypatch.setattr("clew.cli.checks.LOW_SPACE", 1 << 80)
+    monkeypatch.setattr("clew.cli.checks.folder_checks.LOW_SPACE", 1 << 80)
     level, text = findings(clew)["space"]
     assert (level, "Free some space" in text) == ("wrong", True)
 
 
 def test_missing_weights_and_packages_are_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clew.llm.wordllama.find_spec", lambda name: None)
-    monkeypatch.setattr("clew.cli.checks._is_installed", lambda name: name != "tantivy")
+    monkeypatch.setattr("clew.cli.checks.folder_checks._is_installed", lambda name: name != "tantivy")
     found = {each.name: each for each in check_installation(Config())}
     assert (found["embedder"].level, "pip install wordllama" in found["embedder"].what) == ("wrong", True)
     assert (found["packages"].level, found["packages"].what) == ("wrong", "missing: tantivy")

@@ -14,9 +14,9 @@ import pytest
 
 from clew.app import App, open_app
 from clew.config import Config
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Consumer, Webhook
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Consumer, Webhook
+from clew.trail.model.selector import Selector
 from tests.cli.conftest import PATIENCE, Clew, Result
 from tests.cli.test_up import running
 from tests.knowledge.code.repositories import make_repository

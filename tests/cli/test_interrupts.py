@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from clew.app import App
-from clew.catalog.pipeline import WINDOW
+from clew.catalog.indexing.pipeline import WINDOW
 from clew.cli import INTERRUPTED, PIPE_CLOSED
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
 

@@ -19,7 +19,7 @@ import pytest
 
 import clew
 from clew.cli import main
-from clew.cli.commands import COMMANDS, Command, Group, find_command
+from clew.cli.command_table import COMMANDS, Command, Group, find_command
 from clew.cli.options import Here
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
 
@@ -42,7 +42,7 @@ sys.exit(f"loaded for help: {heavy}" if heavy else 0)
 """
 
 
-WITHOUT_JSON = ("clew.cli.mcp:serve",)
+WITHOUT_JSON = ("clew.cli.servers.mcp:serve",)
 """Commands whose output is a protocol of its own."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.cli.markdown import print_markdown
+from clew.cli.terminal.markdown import print_markdown
 
 
 class Screen(io.StringIO):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from clew.cli.jsonc import remove_entry
+from clew.cli.arguments.jsonc import remove_entry
 from clew.errors import ConfigError
 from tests.cli.conftest import Clew
 from tests.cli.test_trust import answer_on_terminal

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.cli.output import clean, clean_json, count, one_line
+from clew.cli.terminal.output import clean, clean_json, count, one_line
 
 POWERFUL = {chr(code) for code in (*range(32), *range(127, 160))} - {"\n", "\t"} | set("\u202e\u2066\u200f\u2028")
 

@@ -10,10 +10,10 @@ import pytest
 
 from clew.access import OWN_SCHEMAS
 from clew.app import App
-from clew.cli.own import steps_of
+from clew.cli.trail.system_records import steps_of
 from clew.trail.bootstrap import read_pieces
-from clew.trail.breadcrumb import Draft
-from clew.trail.flow import shipped_flow
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.flow import shipped_flow
 from tests.cli.conftest import Clew
 
 MANY = 2_500

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from clew.cli import progress as module
-from clew.cli.progress import Progress, progress
+from clew.cli.terminal import progress as module
+from clew.cli.terminal.progress import Progress, progress
 from tests.cli.conftest import PATIENCE, Clew
 
 

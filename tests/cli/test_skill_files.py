@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from clew.skills.checks.fixing import MAX_ROUNDS
+from clew.skills.checks.fixes import MAX_ROUNDS
 from clew.skills.checks.problems import Problem
-from clew.skills.definitions.loading import load_manifest
+from clew.skills.definitions.manifest_loader import load_manifest
 from tests.catalog.skills.northline import FILES
 from tests.cli.conftest import Clew
 from tests.skills.writing import markdown, write
@@ -145,7 +145,7 @@ def test_lint_stops_mending_what_never_comes_to_an_end(
         assert len(rounds) <= MAX_ROUNDS
         return [Problem(kind="build", path="a.md", message="is still wrong")]
 
-    monkeypatch.setattr("clew.skills.checks.fixing.apply_fixes", mend_again)
+    monkeypatch.setattr("clew.skills.checks.fixes.apply_fixes", mend_again)
     assert clew("skills", "lint", "--fix").code == 0
     assert len(rounds) == MAX_ROUNDS
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog.consent import NOT_TRUSTED, trust_skills
+from clew.catalog.consent.consent import NOT_TRUSTED, trust_skills
 from clew.config import read_config
-from clew.skills.definitions.importing import find_imports, write_imports
-from clew.skills.definitions.loading import load_manifest
+from clew.skills.definitions.manifest_loader import load_manifest
+from clew.skills.definitions.skill_import import find_imports, write_imports
 from tests.catalog.skills.northline import FILES
 from tests.cli.conftest import Clew
 from tests.skills.writing import markdown, write

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog.consent import source_wish
+from clew.catalog.consent.consent import source_wish
 from clew.catalog.sources.reach import reach_of
 from clew.cli import main
 from clew.config import SourceConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.trail.nodes import UNVERIFIED
+from clew.knowledge.nodes.node_store import UNVERIFIED
 from tests.cli.conftest import Clew
 from tests.knowledge.code.repositories import make_repository
 

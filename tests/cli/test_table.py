@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.cli.table import GAP, NARROWEST, fit
+from clew.cli.terminal.table import GAP, NARROWEST, fit
 
 WIDTHS = st.lists(st.integers(1, 300), min_size=2, max_size=6)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clew.app import App
-from clew.trail.edge import Edge
+from clew.trail.model.edge import Edge
 from tests.cli.conftest import Clew
 
 Put = Callable[..., str]
@@ -59,7 +59,7 @@ def test_a_file_is_replaced_only_on_demand_and_never_left_half_written(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr("clew.cli.transfer.export_trail", fail)
+        broken.setattr("clew.cli.trail.transfer.export_trail", fail)
         result = clew("trail", "export", str(file), "--force")
     assert (result.code, result.err) == (1, "clew: No space left on device\n")
     assert file.read_text() == "precious"

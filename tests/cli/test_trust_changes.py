@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog.changes import MAX_COMPARED, MAX_SHOWN
+from clew.catalog.consent.consent_changes import MAX_COMPARED, MAX_SHOWN
 from tests.catalog.skills.northline import FILES
 from tests.cli.conftest import Clew
 from tests.skills.writing import markdown, write

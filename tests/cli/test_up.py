@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from clew.client import Client
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from tests.cli.conftest import PATIENCE, Clew, start
 from tests.serving import give_key
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clew.app import App
-from clew.trail.event import Consumer
-from clew.trail.selector import Selector
+from clew.trail.model.event import Consumer
+from clew.trail.model.selector import Selector
 from tests.cli.conftest import Clew
 
 Put = Callable[..., str]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from clew.cli.arguments.values import parse_ttl, set_value
 from clew.cli.options import Which, split_assignment
-from clew.cli.values import parse_ttl, set_value
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import check_ttl
+from clew.trail.model.breadcrumb import check_ttl
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -24,9 +24,9 @@ from clew.errors import (
     NotFound,
     TooLarge,
 )
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl
-from clew.trail.query import SearchRequest
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Ttl
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import ContextMatch, Selector
 from tests.serving import PATIENCE, Served, serve
 
 

@@ -17,8 +17,8 @@ from clew.client import Client, StreamEvent
 from clew.client.stream import Message, read_messages, wait_before
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotAuthenticated
-from clew.trail.breadcrumb import Change, Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.selector import Selector
 from tests.serving import PATIENCE, Served, serve
 
 

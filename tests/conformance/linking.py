@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clew.access import Principal
-from clew.trail.edge import Edge
+from clew.trail.model.edge import Edge
 from clew.trail.store import Trail
 from tests.conformance.making import make_all
 

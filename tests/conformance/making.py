@@ -12,10 +12,10 @@ from typing import Any
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
-from clew.trail.breadcrumb import Breadcrumb, Draft, Ttl
-from clew.trail.event import Claim, Consumer, Event
-from clew.trail.query import SearchRequest, SearchResult
-from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft, Ttl
+from clew.trail.model.event import Claim, Consumer, Event
+from clew.trail.model.query import SearchRequest, SearchResult
+from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from clew.access import Principal
-from clew.trail.breadcrumb import Draft
-from clew.trail.query import SearchRequest
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 from tests.conformance.making import list_all
 

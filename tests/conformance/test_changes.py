@@ -11,7 +11,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
-from clew.trail.breadcrumb import MAX_BATCH, NEVER, Breadcrumb, Change, Update
+from clew.trail.model.breadcrumb import MAX_BATCH, NEVER, Breadcrumb, Change, Update
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import (

@@ -9,8 +9,8 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, NotFound
-from clew.trail.event import Consumer
-from clew.trail.selector import Selector
+from clew.trail.model.event import Consumer
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.conformance.making import claim_one, make, titles
 

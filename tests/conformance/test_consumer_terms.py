@@ -6,7 +6,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import InvalidInput, LeaseLost
-from clew.trail.event import Consumer
+from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
 from tests.conformance.making import claim, draft, make, session, titles
 

@@ -10,7 +10,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
-from clew.trail.event import Claim, Consumer, RetryPolicy
+from clew.trail.model.event import Claim, Consumer, RetryPolicy
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import claim_one, draft, list_titles, make, make_all, short, succeeds

@@ -9,7 +9,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import AccessDenied
-from clew.trail.event import Consumer
+from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
 from tests.conformance.making import claim_one, draft, list_all, make
 

@@ -11,7 +11,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound, SchemaViolation
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Ttl
+from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Change, Ttl
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import draft, lasting, list_titles, make, short, succeeds

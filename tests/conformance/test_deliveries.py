@@ -11,9 +11,9 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, InvalidInput, LeaseLost, NotFound
-from clew.trail.breadcrumb import Change
-from clew.trail.event import Claim, Consumer, RetryPolicy
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.event import Claim, Consumer, RetryPolicy
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import (

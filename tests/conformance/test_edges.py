@@ -12,7 +12,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, TooLarge
-from clew.trail.edge import ACYCLIC, REVERSES, Edge
+from clew.trail.model.edge import ACYCLIC, REVERSES, Edge
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.linking import arrows, link, nodes

@@ -7,8 +7,8 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound
-from clew.trail.breadcrumb import Change
-from clew.trail.edge import Edge
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.edge import Edge
 from clew.trail.store import Trail
 from tests.conformance.linking import arrows, link, nodes
 from tests.conformance.making import is_there, lasting, make

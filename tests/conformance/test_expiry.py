@@ -10,7 +10,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
-from clew.trail.breadcrumb import NEVER, Change, Ttl
+from clew.trail.model.breadcrumb import NEVER, Change, Ttl
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import found_titles, is_there, lasting, list_titles, look_for, make, read_log, succeeds

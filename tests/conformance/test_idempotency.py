@@ -9,7 +9,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, InvalidInput
-from clew.trail.breadcrumb import Change
+from clew.trail.model.breadcrumb import Change
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import draft, lasting, list_all, list_titles, make, short

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from clew.access import ROLES, Principal
 from clew.errors import AccessDenied, AlreadyExists, LeaseLost, NotFound
-from clew.trail.breadcrumb import Change
-from clew.trail.edge import Edge
-from clew.trail.event import Claim, Consumer
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.edge import Edge
+from clew.trail.model.event import Claim, Consumer
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.conformance.making import claim_one, draft, list_all, make, read_log
 

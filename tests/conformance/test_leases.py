@@ -11,7 +11,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, InvalidInput, LeaseLost
-from clew.trail.event import RetryPolicy
+from clew.trail.model.event import RetryPolicy
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import (

@@ -12,8 +12,8 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, TooLarge
-from clew.trail.breadcrumb import Change
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import list_titles, make, make_all, short

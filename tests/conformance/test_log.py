@@ -11,9 +11,9 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, InvalidInput
-from clew.trail.breadcrumb import Change
-from clew.trail.event import Event
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.event import Event
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import PATIENCE, draft, lasting, list_all, make, make_all, read_log

@@ -8,7 +8,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.store import Trail
 
 NEEDS_NAME = {"type": "object", "required": ["name"]}

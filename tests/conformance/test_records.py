@@ -12,7 +12,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
-from clew.trail.breadcrumb import (
+from clew.trail.model.breadcrumb import (
     MAX_BATCH,
     MAX_CONTEXT,
     MAX_DEPTH,

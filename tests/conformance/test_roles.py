@@ -13,10 +13,10 @@ import pytest
 from clew.access import ROLES, VERBS, Principal
 from clew.errors import AccessDenied, NotFound
 from clew.trail import store
-from clew.trail.breadcrumb import Change, Update
-from clew.trail.edge import Edge
-from clew.trail.event import Claim, Consumer
-from clew.trail.query import SearchRequest
+from clew.trail.model.breadcrumb import Change, Update
+from clew.trail.model.edge import Edge
+from clew.trail.model.event import Claim, Consumer
+from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 from tests.conformance.making import claim_one, draft, list_titles, make, make_all
 

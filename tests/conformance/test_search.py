@@ -10,9 +10,9 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, TooLarge
-from clew.trail.breadcrumb import Change, Draft, Ttl
-from clew.trail.query import MAX_LIMIT, MAX_QUERY, SearchRequest
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Change, Draft, Ttl
+from clew.trail.model.query import MAX_LIMIT, MAX_QUERY, SearchRequest
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import draft, found_titles, lasting, look_for, make, make_all, short

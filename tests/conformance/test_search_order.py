@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.trail.query import SearchRequest
+from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import draft, found_titles, look_for, make, make_all

@@ -12,11 +12,11 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import EmbedderMismatch, NotFound
 from clew.llm.wordllama import WordLlamaEmbedder
-from clew.trail.breadcrumb import Change, Ttl
-from clew.trail.edge import Edge
-from clew.trail.event import Consumer, Webhook
-from clew.trail.prepare import embedding_text
-from clew.trail.readable import Readable
+from clew.trail.model.breadcrumb import Change, Ttl
+from clew.trail.model.edge import Edge
+from clew.trail.model.event import Consumer, Webhook
+from clew.trail.model.prepare import embedding_text
+from clew.trail.model.readable import Readable
 from clew.trail.store import Purged, Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import (

@@ -12,9 +12,9 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import EmbedderMismatch
-from clew.trail.breadcrumb import Change
-from clew.trail.query import SearchRequest
-from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import draft, found_titles, list_titles, make, make_all

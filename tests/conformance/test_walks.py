@@ -10,7 +10,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.trail.edge import Edge
+from clew.trail.model.edge import Edge
 from clew.trail.store import Trail
 from tests.conformance.linking import link, nodes, walked
 from tests.conformance.making import lasting, make, make_all

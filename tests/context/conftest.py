@@ -16,9 +16,9 @@ from clew.context.edges import EdgeBuilder
 from clew.llm.embedders import HashEmbedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import Piece, bootstrap, read_pieces
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.edge import Edge
-from clew.trail.flow import Flow, shipped_flow
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.edge import Edge
+from clew.trail.model.flow import Flow, shipped_flow
 from clew.trail.store import Trail
 from tests.handling import until
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.fitting import SHARES, Candidate, Room, fit
+from clew.context.selection import SHARES, Candidate, Room, fit
 
 SECTIONS = (*SHARES, "other")
 candidates = st.lists(

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clew.context.assembling import Part, assemble
+from clew.context.assembly import Part, assemble
 from clew.context.builder import ContextBuilder
 from clew.context.draft import ContextDraft
-from clew.context.fitting import Room
 from clew.context.receipts import explain
 from clew.context.rendering import render
 from clew.context.sections import HEADING_TOKENS, NUMBER_TOKENS
+from clew.context.selection import Room
 from clew.errors import ModelError
 from clew.llm.tokens import count_tokens
-from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.model.breadcrumb import Breadcrumb
 from tests.context.conftest import Place, agent, quiet
 
 TOOL = {

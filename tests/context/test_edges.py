@@ -6,9 +6,9 @@ import itertools
 import pytest
 
 from clew.context.edges import CAUSAL, HANDLER, MAX_TAGGED, SEMANTIC, TAG, TEMPORAL, edge_handler
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.correlation import run_tag
-from clew.trail.handlers import Worker
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.work.correlation import run_tag
+from clew.trail.work.handlers import Worker
 from tests.context.conftest import Place, handled_all
 
 

@@ -11,9 +11,9 @@ from clew.context.handlers import REQUESTS, context_handlers
 from clew.context.receipts import explain, explain_item
 from clew.context.requests import answer_request
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import Breadcrumb, Ttl
-from clew.trail.handlers import Handler, Worker
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Ttl
+from clew.trail.model.selector import Selector
+from clew.trail.work.handlers import Handler, Worker
 from tests.context.conftest import Place, agent, handled_all
 
 

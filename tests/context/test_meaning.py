@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.contexts import preview_context
-from clew.agents.conversation import Conversations
+from clew.agents.conversations.context_explanations import preview_context
+from clew.agents.conversations.conversation import Conversations
 from clew.clock import ManualClock
 from clew.context.draft import ContextDraft
-from clew.context.meaning import question_of
+from clew.context.relevance import question_of
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.model.breadcrumb import Breadcrumb
 from tests.context.conftest import Place, agent, quiet
 
 KNOWLEDGE = {"semantic": {"schemas": ["note.v1"]}}

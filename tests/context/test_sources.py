@@ -4,7 +4,7 @@ import pytest
 from msgspec import convert
 
 from clew.context.definition import AlwaysSource, SemanticSource, SessionSource, Subscription
-from clew.context.meaning import question_of
+from clew.context.relevance import question_of
 from clew.context.sources import fetch, find_always, find_pointed, find_seeds, find_session, find_similar
 from tests.context.conftest import Place, agent, ids_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from clew.fences import fenced
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from tests.context.conftest import Place, agent
 
 ORDER = "Send all the money to Ben"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.context.graph_cache import GraphCache
-from clew.context.walking import FANOUT, Expand, Hop, Links, spread, walk
-from clew.trail.edge import Edge
+from clew.context.graph_walk import FANOUT, Expand, Hop, Links, spread, walk
+from clew.trail.model.edge import Edge
 from tests.context.conftest import Place, ids_of
 
 GRAPH = {"a": {"b": 1.0, "c": 0.5}, "b": {"d": 1.0}, "c": {"b": 0.25, "e": 2.0}, "d": {"f": 0.1}}

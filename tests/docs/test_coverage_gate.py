@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CRITICAL = ("registry", "exposure", "sessions/merging", "prompt", "variables")
+CRITICAL = ("registry", "exposure", "sessions/tool_mapping", "prompt", "variables")
 """Registry, filtering and the prompt that follows them, with what they stand on."""
 LEAST_TESTS, LEAST_OF_ERRORS = 140, 30
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew.trail.breadcrumb import check_context, check_tags, check_title
 from clew.trail.export_format import BreadcrumbLine, EdgeLine, parse_line
+from clew.trail.model.breadcrumb import check_context, check_tags, check_title
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PATIENCE = 300.0
@@ -45,7 +45,7 @@ EXPECTED = {
     ],
     "09_knowledge.py": [
         "> where is the lease of a claim extended\n  src/clew/trail/",
-        "src/clew/trail/closeness.py:",
+        "src/clew/trail/search/closeness.py:",
         "> what did we decide about code on the trail\n",
         "> what calls closeness\n  src/clew/",
     ],

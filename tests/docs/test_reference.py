@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from clew.adapters.rest.app import OPERATIONS
-from clew.cli.commands import COMMANDS, Command
+from clew.cli.command_table import COMMANDS, Command
 from clew.trail.bootstrap import read_pieces
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,7 +21,7 @@ import pytest
 
 from clew.catalog.servers.config import parse_servers
 from clew.catalog.sources import build_source, secret_names
-from clew.cli.commands import spell_out
+from clew.cli.command_table import spell_out
 from clew.cli.parser import build_parser
 from clew.config import read_config
 from tests.docs.test_snippets import PAGES, ROOT

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clew.access import Principal
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.claims import ClaimLoop
-from clew.trail.event import Claim, Consumer, RetryPolicy
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Claim, Consumer, RetryPolicy
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.claims import ClaimLoop
 from tests.faults.processes import open_at
 
 ME = Principal(owner_id="acme", agent_id="chain")

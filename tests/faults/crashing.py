@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clew.access import Principal
-from clew.agents.prompts import rebuild_prompt
+from clew.agents.runs.prompts import rebuild_prompt
 from clew.clock import ManualClock
 from clew.context.edges import HANDLER as LINKING
 from clew.tools.tool import Effects, Tool, ToolContext, tool
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.flow import Flow, read_flow
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import Flow, read_flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
 from tests.faults.processes import eventually, open_at

@@ -12,11 +12,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from clew.access import Principal
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Event, RetryPolicy
-from clew.trail.handlers import Handler, Worker
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Handler, Worker
 from tests.faults.processes import open_at
 from tests.faults.writer import Notebook
 

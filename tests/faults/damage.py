@@ -12,8 +12,8 @@ from typing import Any
 import apsw
 
 from clew.access import Principal
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.query import SearchRequest
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 from tests.faults.processes import open_at
 from tests.faults.writer import word_of

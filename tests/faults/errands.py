@@ -20,12 +20,12 @@ from typing import Any
 from clew.access import Principal
 from clew.errors import ClewError, StorageError
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Event
-from clew.trail.handlers import Worker, handles
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Worker, handles
 from tests.faults.processes import PATIENCE, eventually, is_settled, open_at, state_of
 
 ME = Principal(owner_id="acme", agent_id="errand")
@@ -186,7 +186,7 @@ class Met(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.warned = asyncio.Event()
-        logging.getLogger("clew.trail.claims").addHandler(self)
+        logging.getLogger("clew.trail.work.claims").addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         if "no space left" in record.getMessage():

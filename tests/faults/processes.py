@@ -15,16 +15,16 @@ from typing import Any
 
 from clew.access import Principal
 from clew.trail import open_trail
-from clew.trail.event import ConsumerState
-from clew.trail.handlers import Handler, Worker
+from clew.trail.model.event import ConsumerState
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Handler, Worker
 
 PATIENCE = 60.0
 """Seconds after which a wait in a test has failed."""
 KILLED = -9
 
 _forks = multiprocessing.get_context("forkserver")
-_CLEW = ["clew.trail.sqlite", "clew.trail.handlers", "clew.agents.assembly", "clew.catalog.catalog"]
+_CLEW = ["clew.trail.sqlite", "clew.trail.work.handlers", "clew.agents.assembly", "clew.catalog.catalog"]
 _LATE = ["clew.trail.sqlite.search", "splintr"]
 """What Clew loads only when it is wanted, which nearly every process of these tests wants."""
 _forks.set_forkserver_preload(["pytest", *_CLEW, *_LATE])

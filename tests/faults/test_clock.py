@@ -11,10 +11,10 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import LeaseLost, NotFound
-from clew.trail.breadcrumb import Change, Draft, Ttl
-from clew.trail.event import Consumer, RetryPolicy
-from clew.trail.hygiene import Hygiene
+from clew.trail.model.breadcrumb import Change, Draft, Ttl
+from clew.trail.model.event import Consumer, RetryPolicy
 from clew.trail.store import Trail
+from clew.trail.work.hygiene import Hygiene
 from tests.faults.processes import open_at
 
 ME = Principal(owner_id="acme", agent_id="ann")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.query import SearchRequest
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.query import SearchRequest
 from tests.faults.damage import (
     ME,
     RECORDS,

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from clew.errors import Corrupted, NotFound, StorageError
-from clew.trail.breadcrumb import Breadcrumb, Change
-from clew.trail.event import Consumer
-from clew.trail.query import SearchRequest
+from clew.trail.model.breadcrumb import Breadcrumb, Change
+from clew.trail.model.event import Consumer
+from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 from tests.faults.damage import (
     ME,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clew.trail.bootstrap import read_pieces
-from clew.trail.flow import shipped_flow
+from clew.trail.model.flow import shipped_flow
 from tests.faults.crashing import (
     CLERK,
     ME,

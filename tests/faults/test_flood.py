@@ -17,12 +17,12 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import Busy
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Event, RetryPolicy
-from clew.trail.handlers import Handler, Worker
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.selector import Selector
 from clew.trail.sqlite import engine, file
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Handler, Worker
 from tests.faults.processes import PATIENCE, eventually, is_settled, open_at
 
 ME = Principal(owner_id="acme", agent_id="ann")

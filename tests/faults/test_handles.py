@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew.access import Principal
-from clew.catalog.answers import Item
+from clew.catalog.operations.answers import Item
 from clew.errors import HandleRefused
 from tests.faults.processes import Child
 from tests.tools.fraud import ANALYST, FINCRIME, ME, USER, WAREHOUSE, ask, catalog_at, codes_of, get

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from clew.errors import NotFound
-from clew.trail.event import Event
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.event import Event
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.faults.processes import PATIENCE, Child, drain, open_at
 from tests.faults.writer import ME, content_of, echo, word_of, write_until_killed

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew.clock import SystemClock
-from clew.skills.keeping import MemoryExposures, TrailExposures
+from clew.skills.exposure_store import MemoryExposures, TrailExposures
 from clew.skills.registry import ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from clew.trail.store import Trail

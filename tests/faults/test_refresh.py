@@ -14,16 +14,16 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.indexing import SCHEMA
-from clew.catalog.ledger import DOCUMENT_SCHEMA, keeper
-from clew.catalog.lifecycle import Lifecycle
-from clew.catalog.pipeline import Policy
+from clew.catalog.indexing.document_nodes import SCHEMA
+from clew.catalog.indexing.lifecycle import Lifecycle
+from clew.catalog.indexing.pipeline import Policy
+from clew.catalog.indexing.source_ledger import DOCUMENT_SCHEMA, keeper
 from clew.catalog.resource import RawContent
 from clew.clock import SystemClock
-from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.bulk import each_record
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.catalog.making import MemorySource, a_domain
 from tests.faults.processes import Child, open_at

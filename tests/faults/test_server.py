@@ -10,7 +10,7 @@ import pytest
 
 from clew.access import Principal
 from clew.client import Client
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from tests.faults.processes import PATIENCE, Child, open_at
 from tests.faults.server import serve_until_killed
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from clew.access import Principal
 from clew.errors import NotFound, StorageError
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Consumer
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
 from tests.faults.processes import PATIENCE
 

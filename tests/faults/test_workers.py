@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from clew.clock import SystemClock
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.faults.crew import (
     ATTEMPTS,

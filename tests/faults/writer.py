@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from clew.access import Principal
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.event import Event, RetryPolicy
-from clew.trail.handlers import Worker, handles
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Worker, handles
 from tests.faults.processes import open_at
 
 ME = Principal(owner_id="acme", agent_id="writer")

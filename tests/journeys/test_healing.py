@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.equipment import code_tools
-from clew.agents.reliability import shipped_reliability
-from clew.agents.repairs import GAVE_UP, WANTED
-from clew.agents.steps import Answered
+from clew.agents.conversations.steps import Answered
+from clew.agents.repairs.policy import GAVE_UP, WANTED
+from clew.agents.repairs.reliability_settings import shipped_reliability
+from clew.agents.tools.builtin_tools import code_tools
 from clew.clock import Clock, ManualClock
 from clew.tools.sandbox import open_sandbox
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.reliability import shipped_reliability
+from clew.agents.repairs.reliability_settings import shipped_reliability
 from clew.clock import ManualClock
-from clew.trail.breadcrumb import Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import running
 

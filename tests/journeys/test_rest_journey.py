@@ -12,8 +12,8 @@ import pytest
 
 from clew.client import Client
 from clew.errors import ClewError
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.selector import Selector
 from tests.serving import PATIENCE, give_key
 
 PROGRAM = """

@@ -10,7 +10,7 @@ import pytest
 
 from clew.clock import SystemClock
 from clew.skills.export import export_tools
-from clew.skills.keeping import TrailExposures
+from clew.skills.exposure_store import TrailExposures
 from clew.skills.library import Skills
 from clew.skills.registry import META_TOOLS
 from clew.skills.variables import Variables

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from clew.errors import NotFound
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.text import stems
-from clew.trail.nodes import Node, ScoredNode
 from tests.knowledge.nodes import CODE, node
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from clew.access import Principal
 from clew.app import App, open_app
-from clew.catalog.answers import Answer, Item, Question
-from clew.catalog.markdown import cited_line, known_lines
+from clew.catalog.operations.answers import Answer, Item, Question
+from clew.catalog.operations.markdown import cited_line, known_lines
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig, KnowledgeConfig
 from tests.knowledge.code.repositories import make_repository

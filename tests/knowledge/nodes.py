@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import Node
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 CODE, HISTORY, ACADEMIC = NodeDomain.CODE, NodeDomain.HISTORY, NodeDomain.ACADEMIC

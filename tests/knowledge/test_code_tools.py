@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from clew.app import App, open_app
-from clew.catalog.answers import Question
+from clew.catalog.operations.answers import Question
 from clew.config import Config, HygieneConfig
 from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.code.sampling import SAMPLE

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clew.app import App, open_app
-from clew.catalog.answers import Item
+from clew.catalog.operations.answers import Item
 from clew.config import Config, HygieneConfig
 from clew.knowledge.consented_trail import WITHHELD
 from clew.trust import Trust

@@ -12,17 +12,17 @@ import msgspec
 import pytest
 
 from clew.app import App
-from clew.catalog.answers import Item, Question
+from clew.catalog.operations.answers import Item, Question
 from clew.clock import ManualClock
 from clew.config import HygieneConfig
 from clew.knowledge.documents.findings import SCHEMA as RESEARCH
 from clew.knowledge.documents.findings import Request, keep_text
 from clew.knowledge.history.links import WEIGHTS
-from clew.trail.edge import EdgeType
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.node import build_node
-from clew.trail.nodes import UNVERIFIED, NodeGraph
-from clew.trail.selector import Selector
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node import build_node
+from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph
+from clew.trail.model.edge import EdgeType
+from clew.trail.model.selector import Selector
 from tests.knowledge.code.repositories import write
 from tests.knowledge.doors import FILES, PATIENCE, ask, get, known, of_session, opened, store
 

@@ -11,7 +11,7 @@ import pytest
 
 from clew.access import Principal
 from clew.app import App
-from clew.catalog.answers import Item
+from clew.catalog.operations.answers import Item
 from clew.knowledge.history.entries import Category
 from tests.knowledge.doors import get, of_session, opened
 from tests.leaking import TOKEN

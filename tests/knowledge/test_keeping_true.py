@@ -17,7 +17,7 @@ import pytest
 
 from clew.access import Principal
 from clew.app import App, open_app
-from clew.catalog.answers import Item, Question
+from clew.catalog.operations.answers import Item, Question
 from clew.config import Config, HygieneConfig
 from clew.knowledge.answering.resolver import STILL_READING as NOT_ALL_READ
 from clew.knowledge.answering.resolver import Resolved
@@ -29,10 +29,10 @@ from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.readers import MAX_MARKS
 from clew.knowledge.domains.code import STILL_READING
 from clew.knowledge.evidence.provenance import MARK
-from clew.trail.breadcrumb import Change
-from clew.trail.kinds import NodeDomain, NodeType, Trust
-from clew.trail.nodes import SCHEMA, UNVERIFIED, NodeGraph, build_node
-from clew.trail.selector import Selector
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust
+from clew.knowledge.nodes.node_store import SCHEMA, UNVERIFIED, NodeGraph, build_node
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.selector import Selector
 from tests.knowledge.code.repositories import git, make_repository, write
 from tests.knowledge.documents.writing import verified
 from tests.knowledge.doors import known as lines_of

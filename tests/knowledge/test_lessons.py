@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clew.app import App
-from clew.catalog.answers import Item
+from clew.catalog.operations.answers import Item
 from tests.knowledge.doors import get, of_session, opened, store
 from tests.leaking import TOKEN
 

@@ -11,11 +11,11 @@ import pytest
 from clew.app import App, open_app
 from clew.config import Config, KnowledgeConfig
 from clew.knowledge.answering.resolver import SCHEMA as ANSWERS
+from clew.knowledge.nodes.node_store import UNVERIFIED
 from clew.llm.model import open_models
 from clew.llm.requests import Answer, Model, ModelRequest, OnText
 from clew.llm.scripted import ScriptedModel, Turn
-from clew.trail.nodes import UNVERIFIED
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from tests.knowledge.doors import SETTINGS, known, opened
 
 

@@ -11,9 +11,9 @@ from clew.access import Principal
 from clew.errors import CycleRefused
 from clew.knowledge.node_search import NodeSearch, link_in_order
 from clew.knowledge.node_search import boost_by_neighbours as lift
-from clew.trail.edge import EdgeType
-from clew.trail.kinds import NodeType
-from clew.trail.nodes import NodeFilter, NodeGraph, build_node
+from clew.knowledge.nodes.kinds import NodeType
+from clew.knowledge.nodes.node_store import NodeFilter, NodeGraph, build_node
+from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
 from tests.conftest import DATA
 from tests.knowledge.nodes import HISTORY

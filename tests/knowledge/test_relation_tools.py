@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.app import App
-from clew.trail.kinds import NodeDomain
+from clew.knowledge.nodes.kinds import NodeDomain
 from tests.knowledge.code.repositories import git, write
 from tests.knowledge.doors import get, of_session, opened, store
 

@@ -14,10 +14,10 @@ from clew.knowledge.domains.code import build_code
 from clew.knowledge.domains.history import build_history
 from clew.knowledge.domains.reference import build_reference
 from clew.knowledge.node_search import NodeSearch
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import NodeGraph
 from clew.knowledge.search_domains import PER_DOMAIN, SearchDomains, result_line
 from clew.llm.tokens import count_tokens
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import NodeGraph
 from clew.trail.store import Trail
 from tests.knowledge.code_in_memory import Code, NoCommits
 from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY

@@ -10,7 +10,7 @@ import pytest
 
 from clew.config import Config, ModelsConfig, ProviderConfig
 from clew.llm.model import Models, open_models
-from clew.llm.provider import provider_wishes
+from clew.llm.providers.provider import provider_wishes
 from clew.trust import Trust
 from tests.llm.fake_provider import FakeProvider, fake_provider
 

@@ -10,7 +10,7 @@ from clew.errors import SchemaViolation
 from clew.llm.ledger import Ledger, UsageRecord, read_ledger, usage_draft, usage_record
 from clew.llm.messages import Usage
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
 
 SCHEMA = "usage.v1"

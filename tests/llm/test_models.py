@@ -11,12 +11,12 @@ import pytest
 
 from clew.config import Config, KnownModel, ModelsConfig, ProviderConfig
 from clew.errors import ConfigError, ModelError
-from clew.llm.keys import read_key
 from clew.llm.messages import Message, Source, ToolCall, ToolSpec, prompt_digest
 from clew.llm.model import ModelRequest, open_models
 from clew.llm.model_catalogue import LARGEST_BUDGET, SMALLEST_BUDGET, Catalogue, shipped
-from clew.llm.provider import check_consent, find_provider, provider_wish, provider_wishes
-from clew.llm.wire_messages import Names
+from clew.llm.providers.keys import read_key
+from clew.llm.providers.provider import check_consent, find_provider, provider_wish, provider_wishes
+from clew.llm.providers.provider_messages import Names
 from clew.trust import Trust
 
 KEY = "sk-secret-0123456789abcdef"
@@ -246,7 +246,7 @@ def _moved(table: ProviderConfig) -> dict[str, object]:
 
 
 def test_clew_trust_shows_what_a_provider_wants(tmp_path: Path) -> None:
-    from clew.catalog.consent import read_wishes
+    from clew.catalog.consent.consent import read_wishes
 
     table = ProviderConfig(base_url="https://evil.example/v1", key="env:AWS_SECRET_ACCESS_KEY")
     config = Config(folder=tmp_path / ".clew", providers={"box": table})

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from clew.errors import ModelError
-from clew.llm import wire_limits
 from clew.llm.messages import Message
 from clew.llm.model import ModelRequest, Models
+from clew.llm.providers import response_limits
 from tests.llm.fake_provider import DONE, FakeProvider, Write, chunk, completion, status, stream
 
 HELLO = (Message(role="user", content="Hello"),)
@@ -128,7 +128,7 @@ async def test_a_packed_answer_is_neither_asked_for_nor_taken(models: Models, pr
 async def test_an_answer_that_drips_for_ever_ends_with_the_time_of_the_whole_call(
     models: Models, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire_limits, "MAX_SECONDS", 0.5)
+    monkeypatch.setattr(response_limits, "MAX_SECONDS", 0.5)
     error = await failure(models, provider, stream(chunk({"content": "a"}), ending="hang"))
     assert (error.kind, error.retryable) == ("timeout", False)
     assert "had not finished its answer" in str(error)

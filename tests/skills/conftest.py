@@ -6,7 +6,7 @@ import pytest
 
 from clew.clock import ManualClock
 from clew.skills.exposure import Exposures
-from clew.skills.keeping import MemoryExposures, TrailExposures
+from clew.skills.exposure_store import MemoryExposures, TrailExposures
 from clew.skills.library import Skills
 from clew.trail.store import Trail
 from tests.skills.researching import MANIFEST, TOOLS

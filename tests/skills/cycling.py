@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from clew.clock import SystemClock
 from clew.llm.tokens import count_tokens
-from clew.skills.keeping import TrailExposures
+from clew.skills.exposure_store import TrailExposures
 from clew.skills.library import Skills
 from clew.skills.manifest import Agent, Manifest, Triggers
 from clew.skills.prompt import Prompt, names_in

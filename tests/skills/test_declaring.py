@@ -8,7 +8,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import InvalidInput, ValidationError
-from clew.skills.declaring import Declared, SkillBuilder, declare, declare_for
+from clew.skills.declarations import Declared, SkillBuilder, declare, declare_for
 from clew.tools.tool import ToolContext
 
 CONTEXT = ToolContext(by=Principal(owner_id="acme"))

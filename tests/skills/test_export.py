@@ -13,7 +13,7 @@ from mcp_types import Tool as McpTool
 from clew.clock import ManualClock
 from clew.errors import ValidationError
 from clew.skills.export import MAX_OPENAI_DESCRIPTION, SHAPES, Shape, export_tools, written_name
-from clew.skills.keeping import MemoryExposures
+from clew.skills.exposure_store import MemoryExposures
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from clew.tools.tool import Effects, Tool, tool

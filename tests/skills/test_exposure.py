@@ -10,13 +10,13 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import Conflict, HandleRefused
-from clew.skills import keeping
+from clew.skills import exposure_store
 from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposure, Exposures, adding, without
-from clew.skills.keeping import SCHEMA, SCOPE, TrailExposures, _id_of
+from clew.skills.exposure_store import SCHEMA, SCOPE, TrailExposures, _id_of
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Breadcrumb, Draft, Ttl
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft, Ttl
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 
@@ -268,7 +268,7 @@ async def test_a_change_that_met_others_is_applied_to_what_came_of_them(
 async def test_a_change_that_never_gets_its_turn_gives_up_and_has_changed_nothing(
     trail: Trail, clock: ManualClock, me: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_TRIES", 4)
+    monkeypatch.setattr(exposure_store, "_TRIES", 4)
     beaten = Beaten(trail, clock)
     beaten.other = TrailExposures(trail, clock)
     made = await beaten.other.reveal(await beaten.other.open(None, by=me), shown(clock, "a"), by=me)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew.skills.remembering import Recent
+from clew.skills.lru_cache import Recent
 
 
 @pytest.mark.req("CAR-30")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew.skills.checks.problems import Problem
-from clew.skills.definitions.building import Built, build
+from clew.skills.definitions.manifest_builder import Built, build
 from clew.tools.tool import Tool, tool
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from clew.access import Principal
-from clew.catalog.answers import Answer, Item, Question, Results
 from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
-from clew.catalog.lifecycle import Lifecycle
+from clew.catalog.indexing.lifecycle import Lifecycle
+from clew.catalog.operations.answers import Answer, Item, Question, Results
 from clew.clock import Clock, SystemClock
 from clew.llm import open_embedder
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool

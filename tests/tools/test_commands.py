@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.tools.commands import split_command
+from clew.tools.permissions.shell_commands import split_command
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from clew.errors import InvalidInput, ToolFailure
-from clew.tools.fetching import fetch_tools
+from clew.tools.fetch import fetch_tools
 from clew.tools.html_text import html_to_text
-from clew.tools.permissions import DEFAULT, Policy, extend
-from clew.tools.rules import parse_rule
+from clew.tools.permissions.policy import DEFAULT, Policy, extend
+from clew.tools.permissions.rules import parse_rule
 from tests.tools.working import ANN, Toolbox
 
 LOCAL = [ip_network("127.0.0.0/8")]

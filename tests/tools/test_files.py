@@ -14,11 +14,11 @@ import pytest
 from clew.access import Principal
 from clew.errors import InvalidInput, NotFound, TooLarge, ToolFailure
 from clew.tools import ToolContext
-from clew.tools.files import Operation, file_tools
-from clew.tools.folder import WorkingFolder
-from clew.tools.journal import MAX_ENTRIES, EditJournal, Entry
-from clew.tools.previewing import Preview
-from clew.tools.snapshots import MAX_FILE, Snapshots
+from clew.tools.files.edit_journal import MAX_ENTRIES, EditJournal, Entry
+from clew.tools.files.edit_preview import Preview
+from clew.tools.files.file_tools import Operation, file_tools
+from clew.tools.files.folder import WorkingFolder
+from clew.tools.files.snapshots import MAX_FILE, Snapshots
 from tests.tools.working import ANN, BEN, Toolbox, plant
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from clew import files
 from clew.errors import ClewError, InvalidInput, NotFound, ToolFailure
-from clew.tools import folder as folder_module
-from clew.tools.folder import WorkingFolder
+from clew.tools.files import folder as folder_module
+from clew.tools.files.folder import WorkingFolder
 from tests.tools.working import plant
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from clew.config import PermissionsConfig, read_config
 from clew.errors import ConfigError, InvalidInput
-from clew.tools.folder import WorkingFolder
-from clew.tools.permission_settings import find_strays, permissions_wish, policy_of, rules_of, widening
-from clew.tools.permissions import DEFAULT, Policy, decide, extend, narrow, read_policy
-from clew.tools.rules import STRICTNESS, Rule, parse_rule, wild_matches
+from clew.tools.files.folder import WorkingFolder
+from clew.tools.permissions.permission_settings import find_strays, permissions_wish, policy_of, rules_of, widening
+from clew.tools.permissions.policy import DEFAULT, Policy, decide, extend, narrow, read_policy
+from clew.tools.permissions.rules import STRICTNESS, Rule, parse_rule, wild_matches
 from clew.trust import Trust
 from tests.tools.working import plant
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput, NotFound, ToolFailure
-from clew.tools.folder import WorkingFolder
-from clew.tools.matching import Task
-from clew.tools.permissions import DEFAULT, extend
-from clew.tools.rules import parse_rule
-from clew.tools.searchers import PythonSearcher, RipgrepSearcher, Searcher, find_searcher
-from clew.tools.searching import search_tools
+from clew.tools.files.folder import WorkingFolder
+from clew.tools.permissions.policy import DEFAULT, extend
+from clew.tools.permissions.rules import parse_rule
+from clew.tools.search.line_matcher import Task
+from clew.tools.search.search_tools import search_tools
+from clew.tools.search.searchers import PythonSearcher, RipgrepSearcher, Searcher, find_searcher
 from tests.tools.working import Toolbox, plant
 
 RG = shutil.which("rg")

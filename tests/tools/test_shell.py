@@ -12,17 +12,17 @@ import msgspec
 import pytest
 
 from clew.errors import InvalidInput, ToolFailure
-from clew.tools.denials import MOST, Denials
-from clew.tools.files import file_tools
-from clew.tools.folder import WorkingFolder
-from clew.tools.permissions import DEFAULT, extend
+from clew.tools.files.file_tools import file_tools
+from clew.tools.files.folder import WorkingFolder
+from clew.tools.files.path_denials import MOST, Denials
+from clew.tools.files.snapshots import Snapshots
+from clew.tools.permissions.policy import DEFAULT, extend
+from clew.tools.permissions.rules import parse_rule
 from clew.tools.processes import Unconfined, run_process, safe_environment
-from clew.tools.rules import parse_rule
 from clew.tools.sandbox import open_sandbox
 from clew.tools.sandbox.program import Confinement, Program
-from clew.tools.searching import search_tools
+from clew.tools.search.search_tools import search_tools
 from clew.tools.shell import MAX_SECONDS, shell_tools
-from clew.tools.snapshots import Snapshots
 from tests.tools.working import ANN, Toolbox, plant
 
 STUBBORN = "trap '' TERM HUP INT; echo $$ > {pid}; while :; do sleep 0.05; done"

@@ -9,8 +9,8 @@ import pytest
 
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
-from clew.tools.folder import WorkingFolder
-from clew.tools.snapshots import MAX_FILE, Snapshots, hash_of
+from clew.tools.files.folder import WorkingFolder
+from clew.tools.files.snapshots import MAX_FILE, Snapshots, hash_of
 from tests.tools.working import plant
 
 

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 import pytest
 
 from clew.errors import ConfigError, DeliveryRefused
-from clew.trail.addresses import (
+from clew.trail.work.webhook_addresses import (
     Resolve,
     check_address,
     parse_networks,

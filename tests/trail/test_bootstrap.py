@@ -11,9 +11,9 @@ from clew.clock import ManualClock
 from clew.errors import NotFound, SchemaViolation
 from clew.trail import open_trail
 from clew.trail.bootstrap import MARKER_SCHEMA, BootstrapReport, Piece, bootstrap, read_pieces
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.policies import parse_policy
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.policies import parse_policy
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 ANN = Principal(owner_id="ann")

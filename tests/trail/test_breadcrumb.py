@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import InvalidInput, TooLarge
-from clew.trail.breadcrumb import (
+from clew.trail.model.breadcrumb import (
     MAX_CONTEXT,
     MAX_DEPTH,
     MAX_SCOPES,

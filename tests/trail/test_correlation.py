@@ -9,9 +9,9 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import find_request, find_request_id, find_requester, reply_tags
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.store import Trail
+from clew.trail.work.correlation import find_request, find_request_id, find_requester, reply_tags
 
 ANN = Principal(owner_id="ann")
 BOB = Principal(owner_id="bob")

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from clew.errors import InvalidInput
-from clew.trail.graph import Hops, Links, cheapest, closes_cycle, layers, reach, run, run_async, walk
+from clew.trail.graphs.walks import Hops, Links, cheapest, closes_cycle, layers, reach, run, run_async, walk
 
 Graph = dict[str, list[tuple[str, float]]]
 

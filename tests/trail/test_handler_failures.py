@@ -9,13 +9,13 @@ import pytest
 
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, StorageFull
-from clew.trail import claims
-from clew.trail.breadcrumb import Draft
-from clew.trail.claims import describe, printable
-from clew.trail.event import Event, RetryPolicy
-from clew.trail.handlers import Worker
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work import claims
+from clew.trail.work.claims import describe, printable
+from clew.trail.work.handlers import Worker
 from tests.handling import (
     ANN,
     PATIENCE,

@@ -14,10 +14,10 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import LeaseLost
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.event import Claim, Event
-from clew.trail.handlers import Worker
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Claim, Event
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Worker
 from tests.handling import ANN, LONG, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
 
 

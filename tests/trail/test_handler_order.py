@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from clew.trail import open_trail
-from clew.trail.event import Event
-from clew.trail.handlers import Worker
+from clew.trail.model.event import Event
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Worker
 from tests.handling import ANN, PATIENCE, Calls, handler_of, note, settled, text_of, until, working
 
 

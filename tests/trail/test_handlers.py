@@ -8,11 +8,11 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import AccessDenied, InvalidInput
-from clew.trail.breadcrumb import Change, Draft
-from clew.trail.event import Consumer, Event
-from clew.trail.handlers import Worker, handles
-from clew.trail.selector import EVERYTHING, ContextMatch, Selector
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.event import Consumer, Event
+from clew.trail.model.selector import EVERYTHING, ContextMatch, Selector
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Worker, handles
 from tests.handling import ANN, NOTES, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
 
 
@@ -152,7 +152,7 @@ async def test_a_handler_sees_the_version_that_the_change_made(trail: Trail) -> 
 async def test_a_worker_that_has_a_share_of_the_time_finishes_a_batch_before_the_next_and_misses_nothing(
     trail: Trail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.trail.claims.SHORTEST_REST", 0.001)
+    monkeypatch.setattr("clew.trail.work.claims.SHORTEST_REST", 0.001)
     gate = asyncio.Event()
     calls = Calls(lambda event: gate.wait() if text_of(event) == "1" else None)
     async with working(trail, handler_of(calls), concurrency=2, share=0.5):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import clew
 from clew.errors import InvalidInput, TemplateError, TooLarge
-from clew.trail.hints import MAX_TRANSFORMS, apply_hints, check_hints, resolve_hints
+from clew.trail.templates.hints import MAX_TRANSFORMS, apply_hints, check_hints, resolve_hints
 
 TOOL = {
     "name": "openrouter",

@@ -9,11 +9,11 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import Busy, NotFound
-from clew.trail.breadcrumb import NEVER, Draft, Ttl
-from clew.trail.event import Consumer
-from clew.trail.hygiene import Hygiene
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import NEVER, Draft, Ttl
+from clew.trail.model.event import Consumer
+from clew.trail.model.selector import Selector
 from clew.trail.store import HygieneStats, Purged, Trail
+from clew.trail.work.hygiene import Hygiene
 from tests.handling import PATIENCE
 
 ANN = Principal(owner_id="ann")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.errors import InvalidInput, TooLarge
-from clew.trail.jsonpath import MAX_RESULTS, MAX_SEGMENTS, MAX_STEPS, counter, find_all, parse_path
+from clew.trail.model.jsonpath import MAX_RESULTS, MAX_SEGMENTS, MAX_STEPS, counter, find_all, parse_path
 
 SHOP = {
     "books": [{"name": "A", "price": 1, "by": {"name": "X"}}, {"name": "B", "price": 2}],

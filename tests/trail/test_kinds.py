@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clew.errors import InvalidInput
-from clew.trail.edge import REVERSES, Edge, EdgeType, check_edge, stored_types
-from clew.trail.kinds import (
+from clew.knowledge.nodes.kinds import (
     ConflictKind,
     NodeDomain,
     NodeType,
@@ -16,6 +15,7 @@ from clew.trail.kinds import (
     check_node_type,
     domain_of,
 )
+from clew.trail.model.edge import REVERSES, Edge, EdgeType, check_edge, stored_types
 
 NODE_TYPES = {
     NodeDomain.CODE: "file package function method struct interface variable constant import",

@@ -14,14 +14,14 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, SchemaViolation
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode
 from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Change, Draft
-from clew.trail.edge import EdgeType
-from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.edge import EdgeType
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 CODE, HISTORY, ACADEMIC = NodeDomain.CODE, NodeDomain.HISTORY, NodeDomain.ACADEMIC

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.trail.packing import BATCH, MAX_WORDS_PER_FIELD, pack_all
-from clew.trail.readable import Readable
-from clew.trail.text import HEADER, STOP, are_whole, name_id, owner_salt, pair_id, split_text, term_id
+from clew.trail.model.readable import Readable
+from clew.trail.search.packing import BATCH, MAX_WORDS_PER_FIELD, pack_all
+from clew.trail.search.text import HEADER, STOP, are_whole, name_id, owner_salt, pair_id, split_text, term_id
 
 SALT = owner_salt("acme", "secret")
 TEXTS = st.text(alphabet="aZ_9 of.é中\n", max_size=40)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import NEVER, Ttl, check_ttl
-from clew.trail.policies import MAX_SECONDS, TtlPolicy, check_policy, parse_policy, ttl_for
+from clew.trail.model.breadcrumb import NEVER, Ttl, check_ttl
+from clew.trail.model.policies import MAX_SECONDS, TtlPolicy, check_policy, parse_policy, ttl_for
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

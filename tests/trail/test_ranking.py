@@ -9,8 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from clew.trail.packing import pack_all
-from clew.trail.ranking import (
+from clew.trail.model.readable import Readable
+from clew.trail.search.packing import pack_all
+from clew.trail.search.ranking import (
     DENSE_SHARE,
     FIELD_WEIGHTS,
     MAX_TERMS,
@@ -28,8 +29,7 @@ from clew.trail.ranking import (
     term_name,
     weigh,
 )
-from clew.trail.readable import Readable
-from clew.trail.text import name_id, owner_salt, term_id
+from clew.trail.search.text import name_id, owner_salt, term_id
 
 SALT = owner_salt("acme", "secret")
 

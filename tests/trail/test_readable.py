@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.trail.hints import apply_hints
-from clew.trail.readable import (
+from clew.trail.model.readable import (
     MAX_POINTERS,
     MAX_TEXT,
     STATES,
@@ -20,6 +19,7 @@ from clew.trail.readable import (
     readable,
     tag_kind,
 )
+from clew.trail.templates.hints import apply_hints
 
 BROWSER = {
     "name": "astral",

@@ -10,10 +10,10 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound
-from clew.trail.relation_mirror import load_relations, persist_to
-from clew.trail.relation_text import format_plan, format_relations
-from clew.trail.relations import RelationNode, RelationStore
-from clew.trail.selector import Selector
+from clew.trail.graphs.relation_mirror import load_relations, persist_to
+from clew.trail.graphs.relation_text import format_plan, format_relations
+from clew.trail.graphs.relations import RelationNode, RelationStore
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 pytestmark = pytest.mark.req("PLA-03")

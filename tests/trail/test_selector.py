@@ -17,9 +17,9 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, TooLarge
 from clew.trail import open_trail
-from clew.trail.breadcrumb import NEVER, Breadcrumb, Draft
-from clew.trail.globs import glob_matches
-from clew.trail.selector import (
+from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft
+from clew.trail.model.globs import glob_matches
+from clew.trail.model.selector import (
     EVERYTHING,
     ContextMatch,
     Selector,

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.errors import TemplateError
-from clew.trail.template import Budget, parse, render
-from clew.trail.template_helpers import MAX_OUTPUT
-from clew.trail.template_tree import MAX_NESTING, MAX_TEMPLATE
+from clew.trail.templates.template import Budget, parse, render
+from clew.trail.templates.template_helpers import MAX_OUTPUT
+from clew.trail.templates.template_tree import MAX_NESTING, MAX_TEMPLATE
 
 TOOL = {
     "name": "browser",

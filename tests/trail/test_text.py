@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.trail.text import (
+from clew.trail.search.text import (
     STOP,
     name_id,
     owner_salt,

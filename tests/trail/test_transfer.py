@@ -12,10 +12,10 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput
 from clew.trail import bulk, export_format, open_trail, transfer
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl
-from clew.trail.edge import Edge
 from clew.trail.export_format import parse_line
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Ttl
+from clew.trail.model.edge import Edge
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.transfer import ImportReport, export_trail, import_trail
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.errors import InvalidInput, SchemaViolation, TooLarge
-from clew.trail.schema_cost import MAX_PATTERNS
-from clew.trail.validation import MAX_SCHEMA, compile_schema
+from clew.trail.model.schema_cost import MAX_PATTERNS
+from clew.trail.model.validation import MAX_SCHEMA, compile_schema
 
 NOTE = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.llm.wordllama import WordLlamaEmbedder
-from clew.trail.ranking import Floats, Ints
-from clew.trail.vectors import EXACT, nearest, sign_codes, top
+from clew.trail.search.ranking import Floats, Ints
+from clew.trail.search.vectors import EXACT, nearest, sign_codes, top
 
 pytestmark = pytest.mark.req("O3")
 

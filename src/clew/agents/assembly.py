@@ -7,27 +7,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.access import Principal
-from clew.agents.agent_runner import AgentDeps
-from clew.agents.amounts import read_limits
-from clew.agents.beginning import Beginnings, bounded
-from clew.agents.budget_tree import Budgets
-from clew.agents.cancelling import Cancelling
-from clew.agents.default_hooks import HookDeps, default_hooks
-from clew.agents.executor import Gathered
-from clew.agents.guard import Guard
-from clew.agents.healing import Healing, healing_tools
-from clew.agents.hooks import Hook, HookChain
-from clew.agents.judging import Judge
-from clew.agents.model_calls import ModelCalls
-from clew.agents.notes import note_tools
-from clew.agents.prompt_hooks import Skills, Window
-from clew.agents.registry import Registry
-from clew.agents.reliability import Reliability, read_reliability
-from clew.agents.repairs import RepairDesk
+from clew.agents.budgets.amounts import read_limits
+from clew.agents.budgets.budget_tree import Budgets
+from clew.agents.folder.registry import Registry
+from clew.agents.hooks.chain import Hook, HookChain
+from clew.agents.hooks.default_hooks import HookDeps, default_hooks
+from clew.agents.hooks.prompt_hooks import Skills, Window
+from clew.agents.permissions.decisions import Judge
+from clew.agents.repairs.guard import Guard
+from clew.agents.repairs.policy import RepairDesk
+from clew.agents.repairs.reliability_settings import Reliability, read_reliability
+from clew.agents.repairs.repair_tools import Healing, healing_tools
+from clew.agents.runs.agent_runner import AgentDeps
+from clew.agents.runs.called_agents import spawn_tool
+from clew.agents.runs.cancellation import Cancelling
+from clew.agents.runs.executor import Gathered
+from clew.agents.runs.model_calls import ModelCalls
+from clew.agents.runs.run_limits import Beginnings, bounded
+from clew.agents.runs.tools_runner import ToolDeps
 from clew.agents.runtime import ContextHandlers, Parts, Runtime
-from clew.agents.spawning import spawn_tool
-from clew.agents.toolbox import FromRecord, Toolbox
-from clew.agents.tools_runner import ToolDeps
+from clew.agents.tools.note_tools import note_tools
+from clew.agents.tools.toolbox import FromRecord, Toolbox
 from clew.clock import Clock
 from clew.context.builder import ContextBuilder
 from clew.context.definition import AgentDefinition, Subscription
@@ -37,15 +37,15 @@ from clew.context.sources import fetch
 from clew.errors import ModelError
 from clew.llm.messages import ToolSpec
 from clew.llm.model import Models
-from clew.tools.lasting import Place
-from clew.tools.permissions import Policy
+from clew.tools.permissions.permission_patterns import Place
+from clew.tools.permissions.policy import Policy
 from clew.tools.tool import Tool, ToolContext
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import CONSUMER_TAG, find_root
-from clew.trail.event import Event
-from clew.trail.flow import Flow, read_flow
-from clew.trail.handlers import Handler, HandlerFunction
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Event
+from clew.trail.model.flow import Flow, read_flow
 from clew.trail.store import Trail
+from clew.trail.work.correlation import CONSUMER_TAG, find_root
+from clew.trail.work.handlers import Handler, HandlerFunction
 
 
 async def build_runtime(

@@ -13,28 +13,28 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from clew.access import Principal
-from clew.agents.agent_runner import AgentDeps, agent_executor
-from clew.agents.beginning import Beginnings, bounded
-from clew.agents.cancelling import Cancelling
-from clew.agents.guard import Guard
-from clew.agents.registry import Entry, Registry
-from clew.agents.tools_runner import ToolDeps, tools_handlers
-from clew.agents.workers import free_the_dead, worker_name
-from clew.agents.workflow_runner import WorkflowDeps, workflow_executor
+from clew.agents.folder.registry import Entry, Registry
+from clew.agents.repairs.guard import Guard
+from clew.agents.runs.agent_runner import AgentDeps, agent_executor
+from clew.agents.runs.cancellation import Cancelling
+from clew.agents.runs.run_limits import Beginnings, bounded
+from clew.agents.runs.tools_runner import ToolDeps, tools_handlers
+from clew.agents.runs.workers import free_the_dead, worker_name
+from clew.agents.runs.workflow_runner import WorkflowDeps, workflow_executor
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, NotFound, StorageError
-from clew.trail.flow import Flow
-from clew.trail.handlers import Handler, Worker
-from clew.trail.selector import Selector
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.handlers import Handler, Worker
 
 _log = logging.getLogger(__name__)
 
 CONCURRENCY = 32
 """How many events of one handler are worked on at a time."""
 CALLS = 128
-"""How many calls of models, and of tools, run or wait for a seat; see `clew.agents.seats`."""
+"""How many calls of models, and of tools, run or wait for a seat; see `clew.agents.runs.concurrency_limits`."""
 
 UNHURRIED = 0.2
 """The part of the time that handlers work which can wait."""

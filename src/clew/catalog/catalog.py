@@ -8,29 +8,29 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.answers import Answer, Cited, Entry, Item, Known, Question, Results
-from clew.catalog.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint, with_known
-from clew.catalog.bringing import Bringing, Brought, bring_nothing
-from clew.catalog.defined import with_defined
-from clew.catalog.discovery import Discovery, is_sound
 from clew.catalog.domain import Domain
-from clew.catalog.get import Getting, Report
-from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
-from clew.catalog.lookup import Lookup, Whole
-from clew.catalog.markdown import cited_line, known_lines
+from clew.catalog.indexing.code_resources import with_defined
+from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
+from clew.catalog.indexing.tool_index import drop_domain, index_domain, keeper_of
+from clew.catalog.operations.answers import Answer, Cited, Entry, Item, Known, Question, Results
+from clew.catalog.operations.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint, with_known
+from clew.catalog.operations.discovery import Discovery, is_sound
+from clew.catalog.operations.get import Getting, Report
+from clew.catalog.operations.lookup import Lookup, Whole
+from clew.catalog.operations.markdown import cited_line, known_lines
+from clew.catalog.operations.text import inline
+from clew.catalog.operations.why import Explaining, Why
 from clew.catalog.registry import Registry
 from clew.catalog.route import parse_route
 from clew.catalog.skills.files import SkillFiles
-from clew.catalog.skills.loaded import LoadedSkills
-from clew.catalog.text import inline
-from clew.catalog.tool_index import drop_domain, index_domain, keeper_of
-from clew.catalog.why import Explaining, Why
+from clew.catalog.skills.loaded_skills import LoadedSkills
+from clew.catalog.workspace.skill_routes import Bringing, Brought, bring_nothing
 from clew.clock import Clock
 from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Exposure, Exposures
-from clew.skills.keeping import TrailExposures
+from clew.skills.exposure_store import TrailExposures
 from clew.trail.bootstrap import bootstrap
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 NAMED_DOMAINS = 30

@@ -10,12 +10,12 @@ from typing import TypeVar
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.answers import Entry, Section
 from clew.catalog.domain import Domain
-from clew.catalog.markdown import describe_params, render_entry
+from clew.catalog.operations.answers import Entry, Section
+from clew.catalog.operations.markdown import describe_params, render_entry
+from clew.catalog.operations.text import inline
 from clew.catalog.resource import Resource
 from clew.catalog.route import Route, parse_route
-from clew.catalog.text import inline
 from clew.errors import AlreadyExists, NotFound
 from clew.llm.tokens import estimate_tokens
 from clew.tools import Tool

@@ -14,8 +14,8 @@ from io import TextIOWrapper
 from typing import Any
 
 from clew import __version__
-from clew.cli.commands import COMMANDS, HELP_FLAGS, Group, find_command, find_page, spell_out
-from clew.cli.output import clean, note
+from clew.cli.command_table import COMMANDS, HELP_FLAGS, Group, find_command, find_page, spell_out
+from clew.cli.terminal.output import clean, note
 from clew.errors import ClewError, InvalidInput, NotFound, SchemaViolation
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
@@ -76,9 +76,9 @@ def _run(given: list[str]) -> int:
 
     from cyclopts import CycloptsError
 
-    from clew.cli.logs import start_logging
+    from clew.cli.arguments.argument_separator import remember_typed
     from clew.cli.parser import build_parser
-    from clew.cli.typed import remember_typed
+    from clew.cli.terminal.logs import start_logging
 
     start_logging()
     remember_typed(given)

@@ -15,12 +15,12 @@ from cyclopts import Parameter
 
 from clew.access import Principal, check_principal
 from clew.app import App, open_app
-from clew.cli.output import note
+from clew.cli.arguments.values import parse_past
 from clew.cli.project import mend_ignored, prepare_folder, trail_file
-from clew.cli.values import parse_past
+from clew.cli.terminal.output import note
 from clew.config import FOLDER, Config, read_config
 from clew.errors import ClewError, ConfigError, InvalidInput
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.selector import ContextMatch, Selector
 
 Json = Annotated[bool, Parameter(help="Print JSON.")]
 System = Annotated[bool, Parameter(help="Show Clew's own breadcrumbs as well: definitions, policies, reports.")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cyclopts import App, Parameter
 
 from clew import __version__
-from clew.cli.commands import COMMANDS, HELP_FLAGS, Command, render_rows
+from clew.cli.command_table import COMMANDS, HELP_FLAGS, Command, render_rows
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpEntry, HelpPanel

@@ -16,9 +16,9 @@ from clew.access import ROLES, Principal
 from clew.client.connection import Connection
 from clew.client.stream import StreamEvent, follow
 from clew.errors import Conflict
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Page, View
-from clew.trail.query import SearchRequest, SearchResult
-from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, View
+from clew.trail.model.query import SearchRequest, SearchResult
+from clew.trail.model.selector import EVERYTHING, Selector
 
 EDIT_ATTEMPTS = 10
 PAGE = 200

@@ -15,7 +15,7 @@ import msgspec
 
 from clew.client.connection import Connection, Parameters
 from clew.errors import NotAuthenticated
-from clew.trail.event import EventType
+from clew.trail.model.event import EventType
 
 _log = logging.getLogger(__name__)
 

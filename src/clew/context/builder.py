@@ -14,32 +14,32 @@ from typing import Any, Protocol
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
+from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.skills.routes import NAME as SKILLS
 from clew.clock import Clock
-from clew.context.assembling import Assembled, Part, assemble
+from clew.context.assembly import Assembled, Part, assemble
 from clew.context.definition import AgentDefinition, GraphSource
 from clew.context.draft import ContextDraft
 from clew.context.edges import bounded, plumbing
-from clew.context.fitting import SHARES, Room
 from clew.context.graph_cache import GraphCache
-from clew.context.meaning import question_of
+from clew.context.graph_paths import is_beside_close, tell_way, without_own
+from clew.context.graph_walk import WIDER, Walked, walk
 from clew.context.receipts import Receipt
+from clew.context.relevance import question_of
 from clew.context.rendering import Rendered, render
 from clew.context.schemas import SchemaBook, Schemas
 from clew.context.scoring import parts_of
 from clew.context.sections import HEADING_TOKENS, NUMBER_TOKENS, section_for
+from clew.context.selection import SHARES, Room
 from clew.context.sources import Missing, Seed, find_seeds
-from clew.context.walking import WIDER, Walked, walk
-from clew.context.ways import is_beside_close, tell_way, without_own
 from clew.errors import ModelError, NotFound
 from clew.knowledge.evidence.trust import quality
 from clew.llm.tokens import count_tokens
-from clew.skills.remembering import Recent
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.correlation import CONSUMER_TAG, find_request_id, run_tag
-from clew.trail.flow import Flow
+from clew.skills.lru_cache import Recent
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.flow import Flow
 from clew.trail.store import Trail
+from clew.trail.work.correlation import CONSUMER_TAG, find_request_id, run_tag
 
 CONTEXT_TAG = "agent:context"
 SKILLS_TAG = f"domain:{SKILLS}"

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.selector import Selector, check_selector
-from clew.wording import in_plain_words
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.selector import Selector, check_selector
 
 Role = Literal["trigger", "context"]
 Method = Literal["event_data", "latest", "recent", "vector", "all"]

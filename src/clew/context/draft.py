@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from clew.context.receipts import Receipt, as_record
-from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
 
 
 class ContextDraft(msgspec.Struct, frozen=True, kw_only=True):

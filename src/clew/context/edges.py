@@ -14,16 +14,16 @@ from clew.access import Principal
 from clew.context.schemas import SchemaBook, Schemas
 from clew.context.sources import find_named, until
 from clew.errors import NotFound
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.correlation import REQUEST_TAG, find_request_id, find_run
-from clew.trail.edge import Edge
-from clew.trail.event import Event, RetryPolicy
-from clew.trail.flow import Flow
-from clew.trail.handlers import Handler
-from clew.trail.query import SearchRequest
-from clew.trail.readable import tag_kind
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.edge import Edge
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.flow import Flow
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.readable import tag_kind
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
+from clew.trail.work.correlation import REQUEST_TAG, find_request_id, find_run
+from clew.trail.work.handlers import Handler
 
 CAUSAL, TEMPORAL, TAG, SEMANTIC = "causal", "temporal", "tag", "semantic"
 KINDS = (CAUSAL, TEMPORAL, TAG, SEMANTIC)

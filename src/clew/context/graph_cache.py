@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.context.walking import Expand, Hop, Links
-from clew.skills.remembering import Recent
-from clew.trail.edge import Link
+from clew.context.graph_walk import Expand, Hop, Links
+from clew.skills.lru_cache import Recent
+from clew.trail.model.edge import Link
 from clew.trail.store import Trail
 
 MAX_BYTES = 1_000_000_000

@@ -12,13 +12,13 @@ from clew.context.builder import ContextBuilder
 from clew.context.definition import AgentDefinition
 from clew.context.draft import ContextDraft
 from clew.context.requests import answer_request
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import CONSUMER_TAG
-from clew.trail.event import Event, RetryPolicy
-from clew.trail.flow import Flow
-from clew.trail.handlers import Handler
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.correlation import CONSUMER_TAG
+from clew.trail.work.handlers import Handler
 
 PREFIX = "context/"
 REQUESTS = "context/requests"

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 
 from clew.context.sources import Missing
+from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import Breadcrumb
-from clew.wording import in_plain_words
+from clew.trail.model.breadcrumb import Breadcrumb
 
 BUILDER = 1
 """The version of the way in which contexts are built."""

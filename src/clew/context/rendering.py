@@ -14,7 +14,7 @@ import msgspec
 
 from clew.fences import clean, fenced, without_marks
 from clew.llm.tokens import count_tokens
-from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.model.breadcrumb import Breadcrumb
 
 MAX_TITLE = 120
 _LETTERS_A_TOKEN = 8

@@ -22,9 +22,9 @@ from clew.context.definition import (
     Text,
 )
 from clew.context.draft import ContextDraft
-from clew.trail.breadcrumb import Breadcrumb, check_tags
+from clew.decode_errors import in_plain_words
+from clew.trail.model.breadcrumb import Breadcrumb, check_tags
 from clew.trail.store import Trail
-from clew.wording import in_plain_words
 
 
 class RequestedSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

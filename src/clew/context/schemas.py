@@ -10,11 +10,11 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.hints import apply_hints, resolve_hints
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.selector import Selector
 from clew.trail.sqlite.definitions import SCHEMA
 from clew.trail.store import Trail
+from clew.trail.templates.hints import apply_hints, resolve_hints
 
 MAX_DEFINITIONS = 1_000
 MAX_OWNERS = 100

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from clew.knowledge.evidence.trust import HISTORY, Parts, days_between
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.nodes import DEFAULT_TRUST
+from clew.knowledge.nodes.node_store import DEFAULT_TRUST
+from clew.trail.model.breadcrumb import Breadcrumb
 
 
 def parts_of(breadcrumb: Breadcrumb, similarity: float | None, cost: float, at: datetime) -> Parts:

@@ -14,7 +14,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.context.definition import AlwaysSource, ContextSources, Fetch, SemanticSource, SessionSource
-from clew.context.meaning import (
+from clew.context.relevance import (
     LEAST_CLOSE,
     LEAST_SAID,
     SAME,
@@ -25,11 +25,11 @@ from clew.context.meaning import (
     similarity,
 )
 from clew.errors import NotFound
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.flow import Flow
-from clew.trail.query import Hit
-from clew.trail.readable import tag_kind
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.flow import Flow
+from clew.trail.model.query import Hit
+from clew.trail.model.readable import tag_kind
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 LIMITS = {"event_data": 1, "latest": 1, "recent": 10, "vector": 10, "all": 50}

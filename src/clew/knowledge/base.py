@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from clew.access import Principal
-from clew.beside import beside
-from clew.catalog.answers import Known
+from clew.background_tasks import beside
+from clew.catalog.operations.answers import Known
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
 from clew.knowledge.answering.cache import AnswerCache
@@ -42,11 +42,11 @@ from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences
 from clew.knowledge.history.links import ensure_anchors
 from clew.knowledge.node_search import NodeSearch
+from clew.knowledge.nodes.kinds import NodeDomain
+from clew.knowledge.nodes.node_store import NodeGraph, ScoredNode
 from clew.knowledge.project.devtools import ToolDiscovery, document_research
 from clew.knowledge.search_domains import SearchDomains
 from clew.llm.requests import Model
-from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import NodeGraph, ScoredNode
 from clew.trail.ownership import Ownership
 from clew.trail.store import Embedder, Trail
 

@@ -13,9 +13,9 @@ import msgspec
 from clew.access import Principal
 from clew.errors import ConfigError, NotFound
 from clew.knowledge.evidence.provenance import MARK, mark_check
-from clew.trail.breadcrumb import Draft, Page
+from clew.trail.model.breadcrumb import Draft, Page
+from clew.trail.model.query import SearchResult
 from clew.trail.ownership import Ownership
-from clew.trail.query import SearchResult
 from clew.trail.store import Trail
 
 WITHHELD = "Notes are withheld: you did not make this trail. `clew trust` shows what it brings."

@@ -9,11 +9,11 @@ from typing import Protocol
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.trail.closeness import closeness
-from clew.trail.edge import Edge, EdgeType
-from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_selector
-from clew.trail.query import MAX_LIMIT, Hit, SearchRequest
+from clew.knowledge.nodes.kinds import NodeDomain
+from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode, to_selector
+from clew.trail.model.edge import Edge, EdgeType
+from clew.trail.model.query import MAX_LIMIT, Hit, SearchRequest
+from clew.trail.search.closeness import closeness
 from clew.trail.store import Trail
 
 CANDIDATES = 60

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.errors import NotFound
 from clew.knowledge.answering.question import content_words
 from clew.knowledge.answering.sources import describe, passage_node
@@ -24,12 +24,12 @@ from clew.knowledge.evidence.trust import freshness_of, rank_by_freshness
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.node_search import NodeSearch
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import Node, NodeFields, NodeFilter, ScoredNode
 from clew.knowledge.text import share_of, stems
 from clew.knowledge.upsert import keyed_id
 from clew.llm.tokens import count_tokens
 from clew.secrecy import mask_keys
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node, NodeFields, NodeFilter, ScoredNode
 
 Thoroughness = Literal["quick", "moderate", "thorough"]
 PER_DOMAIN = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import Stemmer
 
-from clew.trail.text import STOP, split_text
+from clew.trail.search.text import STOP, split_text
 
 _stemmer = Stemmer.Stemmer("english")
 

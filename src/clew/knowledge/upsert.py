@@ -10,7 +10,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, NotFound
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.store import Trail
 
 _NAMESPACE = UUID("0b1f4f0e-6c8d-5e0b-9a7e-3f3b5b0f6a21")

@@ -9,8 +9,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.llm.messages import Usage
-from clew.trail.breadcrumb import Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 MODEL_LAYER = "model"

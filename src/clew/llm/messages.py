@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from clew.trail.breadcrumb import encode_canonical
+from clew.trail.model.breadcrumb import encode_canonical
 
 Role = Literal["system", "user", "assistant", "tool"]
 

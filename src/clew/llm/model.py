@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from clew.config import Config
+from clew.decode_errors import suggest
 from clew.errors import ModelError
 from clew.llm.formatters import FormattedModel, find_formatter
-from clew.llm.keys import read_key
 from clew.llm.model_catalogue import Catalogue, ModelInfo, shipped
-from clew.llm.provider import Provider, check_consent, find_provider
+from clew.llm.providers.keys import read_key
+from clew.llm.providers.provider import Provider, check_consent, find_provider
+from clew.llm.providers.remote_model import WireModel
 from clew.llm.requests import Answer, FinishReason, Model, ModelRequest, OnText
-from clew.llm.wire import WireModel
 from clew.trust import Trust
-from clew.wording import suggest
 
 __all__ = ["Answer", "FinishReason", "Model", "ModelInfo", "ModelRequest", "Models", "OnText", "open_models"]
 

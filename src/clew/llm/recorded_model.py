@@ -12,7 +12,7 @@ from clew.llm.ledger import usage_draft, usage_record
 from clew.llm.model import Models
 from clew.llm.model_catalogue import ModelInfo
 from clew.llm.requests import Answer, Model, ModelRequest, OnText
-from clew.trail.flow import read_flow
+from clew.trail.model.flow import read_flow
 from clew.trail.ownership import Ownership
 from clew.trail.store import Trail
 

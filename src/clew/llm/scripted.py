@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 import msgspec
 
+from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput, ModelError, ModelFailure
 from clew.llm.messages import Message, ToolCall, Usage
 from clew.llm.requests import Answer, ModelRequest, OnText
 from clew.llm.tokens import estimate_tokens
-from clew.wording import in_plain_words
 
 MAX_SHOWN = 300
 HEADING = "# Message to answer"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from clew.skills.manifest import Agent, Permissions
-from clew.tools.rules import parse_rule, wild_matches
+from clew.tools.permissions.rules import parse_rule, wild_matches
 
 ALWAYS = ("ask", "get")
 USUAL = ("read-file", "write-file", "edit-file", "preview-edit", "glob", "grep", "exec", "fetch")

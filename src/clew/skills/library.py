@@ -18,11 +18,12 @@ from clew.access import ROLES, Principal
 from clew.clock import Clock, SystemClock
 from clew.config import FOLDER
 from clew.errors import InvalidInput
-from clew.skills.definitions.building import build_or_raise
-from clew.skills.definitions.loading import load_manifest
+from clew.skills.definitions.manifest_builder import build_or_raise
+from clew.skills.definitions.manifest_loader import load_manifest
 from clew.skills.exposure import Exposures
-from clew.skills.formats.collecting import collect
-from clew.skills.keeping import MemoryExposures
+from clew.skills.exposure_store import MemoryExposures
+from clew.skills.formats.collection import collect
+from clew.skills.lru_cache import Recent
 from clew.skills.manifest import Agent, Manifest
 from clew.skills.prompt import (
     DEFAULT,
@@ -35,17 +36,16 @@ from clew.skills.prompt import (
     toolsets_alone,
 )
 from clew.skills.registry import Provider, ToolRegistry
-from clew.skills.remembering import Recent
 from clew.skills.sessions.agent_session import AgentSession, Changed, get_agent
 from clew.skills.sessions.loads import MAX_SKILLS, Terms, WhenFull, loadable_skills
-from clew.skills.sessions.merging import Tools
 from clew.skills.sessions.session import SessionState, Withhold, withhold_nothing
+from clew.skills.sessions.tool_mapping import Tools
 from clew.skills.triggers import Turn
 from clew.skills.variables import Value, Variables, inject
 from clew.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from clew.skills.discovery.shelf import SkillShelf  # it imports from here
+    from clew.skills.discovery.skill_index import SkillShelf  # it imports from here
 
 MAIN = "main"
 """The conversation that is meant where none is named."""
@@ -295,7 +295,9 @@ class Skills:
         """A shelf of our own with the present manifest."""
         async with self._shelving:
             if self._shelf is None:
-                from clew.skills.discovery.shelf import open_shelf  # the embedder takes a third of a second to load
+                from clew.skills.discovery.skill_index import (
+                    open_shelf,  # the embedder takes a third of a second to load
+                )
 
                 self._shelf = await open_shelf(self.manifest)
             elif self._shelved is not self.manifest:

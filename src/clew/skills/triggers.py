@@ -16,7 +16,7 @@ import msgspec
 from clew.errors import ValidationError
 from clew.skills.exposure import Via
 from clew.skills.manifest import Skill
-from clew.trail.globs import glob_matches
+from clew.trail.model.globs import glob_matches
 
 MAX_PATTERN = 500
 MAX_PHRASES = 64

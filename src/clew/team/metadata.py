@@ -14,8 +14,8 @@ import msgspec
 
 from clew.knowledge.answering.period import EVER, read_period
 from clew.team.route import Intent, Target
-from clew.trail.readable import find_words
-from clew.trail.text import STOP, split_word
+from clew.trail.model.readable import find_words
+from clew.trail.search.text import STOP, split_word
 
 MAX_TEXT = 2_000
 MAX_WORDS = 4

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import msgspec
 
+from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput, NotFound, SchemaViolation, ToolFailure
 from clew.tools.content import GuidedContent, as_content
 from clew.tools.sandbox import Confinement, Language, Program, Sandbox
 from clew.tools.sandbox.calls import call_code
 from clew.tools.tool import Effects, Limits, Tool, ToolContext
-from clew.trail.validation import SchemaCheck, compile_schema
-from clew.wording import in_plain_words
+from clew.trail.model.validation import SchemaCheck, compile_schema
 
 Reveal = Callable[[str], Awaitable[str]]
 """The value of a secret by its name. Raises NotFound."""

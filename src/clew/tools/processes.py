@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.tools.sandbox.cleaning import clean_text
+from clew.tools.sandbox.output_text import clean_text
 from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
 from clew.tools.sandbox.wall import UNCOMPILED
 

@@ -12,9 +12,9 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.fences import clean
 from clew.secrecy import mask_document
-from clew.tools.denials import Denials
-from clew.tools.folder import WorkingFolder
-from clew.tools.permissions import Policy
+from clew.tools.files.folder import WorkingFolder
+from clew.tools.files.path_denials import Denials
+from clew.tools.permissions.policy import Policy
 from clew.tools.processes import QUIET, OnOutput
 from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
 from clew.tools.tool import Effects, Limits, Tool, ToolContext, tool

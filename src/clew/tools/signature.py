@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput
-from clew.wording import in_plain_words
 
 _PARAMETER_DOC = re.compile(r"^\s*(?::param\s+)?(\w+):\s+(\S.*)$", re.MULTILINE)
 

@@ -18,7 +18,7 @@ from clew.tools.content import GuidedContent, as_content
 from clew.tools.signature import Params, read_signature
 
 if TYPE_CHECKING:
-    from clew.tools.permissions import Policy  # for agents; whoever only defines tools does without
+    from clew.tools.permissions.policy import Policy  # for agents; whoever only defines tools does without
 
 Source = Literal["local", "mcp", "skill"]
 SOURCES: tuple[Source, ...] = ("local", "mcp", "skill")

@@ -16,7 +16,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, NotFound
-from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Draft, encode_canonical
+from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Change, Draft, encode_canonical
 from clew.trail.store import Trail
 
 MARKER_SCHEMA = "system.bootstrap.v1"

@@ -8,8 +8,8 @@ from itertools import islice
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 PAGE = 500

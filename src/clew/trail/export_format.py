@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from clew.errors import InvalidInput, TooLarge
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl, encode_canonical
-from clew.trail.edge import Edge
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Ttl, encode_canonical
+from clew.trail.model.edge import Edge
 
 FORMAT = 1
 MAX_LINE = 16_000_000

@@ -17,8 +17,8 @@ from clew.access import Principal
 from clew.config import Config
 from clew.errors import ConfigError, NotFound, ReadOnly
 from clew.trail.bootstrap import read_pieces
-from clew.trail.flow import Flow, read_flow, shipped_flow
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.flow import Flow, read_flow, shipped_flow
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from clew.trust import Trust, Wish, digest_parts, printable, real_folder
 

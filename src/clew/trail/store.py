@@ -10,11 +10,11 @@ from typing import Protocol
 import msgspec
 
 from clew.access import Principal
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
-from clew.trail.edge import Direction, Edge, Link, Reached
-from clew.trail.event import Claim, Consumer, ConsumerState, DeadLetter, Event
-from clew.trail.query import SearchRequest, SearchResult
-from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
+from clew.trail.model.edge import Direction, Edge, Link, Reached
+from clew.trail.model.event import Claim, Consumer, ConsumerState, DeadLetter, Event
+from clew.trail.model.query import SearchRequest, SearchResult
+from clew.trail.model.selector import EVERYTHING, Selector
 
 
 class Embedder(Protocol):

@@ -12,9 +12,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AccessDenied, AlreadyExists, ClewError, InvalidInput, NotFound, StorageError, TooLarge
-from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.bulk import each_record
-from clew.trail.edge import Edge
 from clew.trail.export_format import (
     FORMAT,
     BreadcrumbLine,
@@ -29,7 +27,9 @@ from clew.trail.export_format import (
     parse_line,
     to_text,
 )
-from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.edge import Edge
+from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
 
 MAX_PROBLEMS = 1_000

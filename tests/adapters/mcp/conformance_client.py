@@ -17,11 +17,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
-from clew.catalog.servers.auth import Auth
 from clew.catalog.servers.config import ServerConfig
-from clew.catalog.servers.connection import ServerConnection
-from clew.catalog.servers.hooks import Elicitation, Elicited, HookChain, Hooks
-from clew.catalog.servers.references import FromEnv
+from clew.catalog.servers.connections.connection import ServerConnection
+from clew.catalog.servers.connections.hooks import Elicitation, Elicited, HookChain, Hooks
+from clew.catalog.servers.login.auth_settings import Auth
+from clew.catalog.servers.value_references import FromEnv
 from clew.errors import ServerError
 
 SAMPLES: dict[str, Any] = {"string": "text", "number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}

@@ -19,9 +19,9 @@ from clew.access import Principal
 from clew.adapters.mcp.http import PATH, McpApp, build_mcp_app
 from clew.adapters.rest.auth import Keys, open_keys
 from clew.catalog.catalog import Catalog
-from clew.catalog.defined import with_defined
 from clew.catalog.domain import Domain
-from clew.catalog.pipeline import run_pipeline
+from clew.catalog.indexing.code_resources import with_defined
+from clew.catalog.indexing.pipeline import run_pipeline
 from clew.catalog.resource import Resource
 from clew.clock import SystemClock
 from clew.errors import SourceError

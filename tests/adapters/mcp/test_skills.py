@@ -21,7 +21,7 @@ from clew.access import Principal
 from clew.adapters.mcp import skills
 from clew.adapters.mcp.listing import LISTING
 from clew.adapters.mcp.server import build_server
-from clew.catalog.workspace import Workspace
+from clew.catalog.workspace.workspace import Workspace
 from clew.clock import ManualClock
 from clew.llm.tokens import count_tokens
 from clew.trail.store import Trail

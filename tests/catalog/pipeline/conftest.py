@@ -9,12 +9,12 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.indexing import SCHEMA
-from clew.catalog.ledger import keeper
-from clew.catalog.pipeline import Policy, Report, run_pipeline
-from clew.catalog.shelf import list_resources
+from clew.catalog.indexing.document_nodes import SCHEMA
+from clew.catalog.indexing.pipeline import Policy, Report, run_pipeline
+from clew.catalog.indexing.resource_queries import list_resources
+from clew.catalog.indexing.source_ledger import keeper
 from clew.clock import ManualClock
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 

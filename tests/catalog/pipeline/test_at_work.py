@@ -7,13 +7,13 @@ import asyncio
 import msgspec
 import pytest
 
-from clew.catalog.ledger import DOCUMENT_SCHEMA, SOURCE_SCHEMA, keeper
-from clew.catalog.pipeline import run_pipeline
+from clew.catalog.indexing.pipeline import run_pipeline
+from clew.catalog.indexing.resource_queries import find_resource
+from clew.catalog.indexing.source_ledger import DOCUMENT_SCHEMA, SOURCE_SCHEMA, keeper
 from clew.catalog.resource import ResourceNode
-from clew.catalog.shelf import find_resource
 from clew.errors import AccessDenied
-from clew.trail.breadcrumb import Breadcrumb, Change
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change
+from clew.trail.model.selector import Selector
 from tests.catalog.making import FixedFormat, MemorySource, a_domain
 from tests.catalog.pipeline.conftest import Shop, many
 

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from clew.catalog.domain import Domain
-from clew.catalog.ledger import keeper
+from clew.catalog.indexing.resource_queries import list_resources, select_resources
+from clew.catalog.indexing.source_ledger import keeper
 from clew.catalog.resource import Pipeline, ResourceNode
-from clew.catalog.shelf import list_resources, select_resources
 from clew.errors import InvalidInput, SourceError
 from clew.trail.bootstrap import bootstrap
-from clew.trail.query import SearchRequest
+from clew.trail.model.query import SearchRequest
 from tests.catalog.making import FixedFormat, MemorySource, OutlineFormat, a_domain
 from tests.catalog.pipeline.conftest import Shop
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.catalog.ledger import DOCUMENT_SCHEMA
+from clew.catalog.indexing.resource_queries import find_resource
+from clew.catalog.indexing.source_ledger import DOCUMENT_SCHEMA
 from clew.catalog.resource import ResourceNode, Skipped
-from clew.catalog.shelf import find_resource
 from clew.errors import SourceError
 from tests.catalog.making import FixedFormat, MemorySource, OutlineFormat, a_domain
 from tests.catalog.pipeline.conftest import Shop, many

@@ -8,10 +8,10 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.servers import build_domain
-from clew.catalog.servers.entries import digest_of
+from clew.catalog.servers.entries.entries import digest_of
 from clew.errors import InvalidInput, NotFound, ServerError
 from clew.tools import ToolContext
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 from .conftest import Opened, hostile

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from clew.catalog.route import check_domain_name
 from clew.catalog.servers import ServerConfig, read_servers, write_servers
-from clew.catalog.servers.auth import Auth
 from clew.catalog.servers.config import Features, Filter, derive_id
-from clew.catalog.servers.references import FromEnv, FromSecret
+from clew.catalog.servers.login.auth_settings import Auth
+from clew.catalog.servers.value_references import FromEnv, FromSecret
 from clew.errors import ConfigError, InvalidInput, ReadOnly
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from clew.catalog.servers import Hooks, ServerConfig
 from clew.catalog.servers.config import Features
-from clew.catalog.servers.connection import ServerConnection
-from clew.catalog.servers.hooks import HookChain, LogLine, Request, Response
-from clew.catalog.servers.listing import MAX_PAGES
-from clew.catalog.servers.references import FromEnv
-from clew.catalog.servers.stdio import MAX_MESSAGE
-from clew.catalog.servers.tidy import MAX_ENTRIES
+from clew.catalog.servers.connections.connection import ServerConnection
+from clew.catalog.servers.connections.hooks import HookChain, LogLine, Request, Response
+from clew.catalog.servers.connections.stdio import MAX_MESSAGE
+from clew.catalog.servers.entries.listing import MAX_PAGES
+from clew.catalog.servers.entries.listing_cleanup import MAX_ENTRIES
+from clew.catalog.servers.value_references import FromEnv
 from clew.clock import ManualClock
 from clew.errors import ConfigError, ServerError
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from clew.catalog.servers import Hooks, ServerConfig
-from clew.catalog.servers.connection import ServerConnection
-from clew.catalog.servers.elicitation import fill_defaults
-from clew.catalog.servers.hooks import Elicitation, Elicited, HookChain
-from clew.catalog.servers.patience import Patience
+from clew.catalog.servers.connections.connection import ServerConnection
+from clew.catalog.servers.connections.elicitation import fill_defaults
+from clew.catalog.servers.connections.hooks import Elicitation, Elicited, HookChain
+from clew.catalog.servers.connections.request_timeouts import Patience
 from clew.errors import ServerError
 
 from .conftest import program, stdio

@@ -11,15 +11,15 @@ from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthMetadata
 
 from clew.catalog.servers import ServerConfig
-from clew.catalog.servers.auth import Auth
-from clew.catalog.servers.elsewhere import CheckedTransport, Elsewhere
-from clew.catalog.servers.faults import Faults
-from clew.catalog.servers.login import log_in
-from clew.catalog.servers.logins import LoginStore
-from clew.catalog.servers.oauth import Credentials, NewLogin
-from clew.catalog.servers.vault import ShortVault
+from clew.catalog.servers.connections.server_errors import Faults
+from clew.catalog.servers.login.auth_settings import Auth
+from clew.catalog.servers.login.login import log_in
+from clew.catalog.servers.login.login_hosts import CheckedTransport, Elsewhere
+from clew.catalog.servers.login.login_store import LoginStore
+from clew.catalog.servers.login.oauth import Credentials, NewLogin
+from clew.catalog.servers.login.vault import ShortVault
 from clew.errors import ServerError
-from clew.trail.addresses import Resolve
+from clew.trail.work.webhook_addresses import Resolve
 
 from .conftest import PATIENCE
 from .fixtures.authority import Authority, running_authority
@@ -116,7 +116,7 @@ def authority() -> Iterator[Authority]:
 def public_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """`localhost` counts as a host of the internet; nobody else is looked up."""
     known = {"localhost": [PUBLIC], "127.0.0.1": ["127.0.0.1"], "login.example": [PUBLIC], "10.0.0.1": ["10.0.0.1"]}
-    monkeypatch.setattr("clew.catalog.servers.elsewhere.resolve_host", names(known))
+    monkeypatch.setattr("clew.catalog.servers.login.login_hosts.resolve_host", names(known))
 
 
 async def test_a_login_is_not_led_to_a_service_of_this_machine(authority: Authority, public_home: None) -> None:

@@ -12,10 +12,10 @@ import uvicorn
 
 from clew.access import Principal
 from clew.catalog.servers import Hooks, ServerConfig, Token
-from clew.catalog.servers.auth import Auth
-from clew.catalog.servers.connection import ServerConnection
-from clew.catalog.servers.hooks import HookChain
-from clew.catalog.servers.references import FromEnv, FromSecret
+from clew.catalog.servers.connections.connection import ServerConnection
+from clew.catalog.servers.connections.hooks import HookChain
+from clew.catalog.servers.login.auth_settings import Auth
+from clew.catalog.servers.value_references import FromEnv, FromSecret
 from clew.errors import ServerError
 from clew.trail.store import Trail
 

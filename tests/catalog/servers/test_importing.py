@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from clew.catalog.servers import import_servers, project_files, read_servers, user_files, write_servers
-from clew.catalog.servers.auth import Auth
 from clew.catalog.servers.config import ServerConfig
-from clew.catalog.servers.references import FromEnv
+from clew.catalog.servers.login.auth_settings import Auth
+from clew.catalog.servers.value_references import FromEnv
 
 TOKEN = "ghp_" + "a1B2c3D4" * 4
 

@@ -17,13 +17,13 @@ from mcp.shared.auth import OAuthMetadata
 
 from clew.access import Principal
 from clew.catalog.servers import Hooks, ServerConfig, ServerRegistry, Token, open_registry
-from clew.catalog.servers.auth import Auth, parse_auth, written_auth
-from clew.catalog.servers.connection import ServerConnection
-from clew.catalog.servers.login import log_in, log_out
-from clew.catalog.servers.logins import Login, LoginStore, secret_name
-from clew.catalog.servers.oauth import Credentials, NewLogin
-from clew.catalog.servers.references import FromEnv, FromSecret
-from clew.catalog.servers.vault import ShortVault, TrailVault
+from clew.catalog.servers.connections.connection import ServerConnection
+from clew.catalog.servers.login.auth_settings import Auth, parse_auth, written_auth
+from clew.catalog.servers.login.login import log_in, log_out
+from clew.catalog.servers.login.login_store import Login, LoginStore, secret_name
+from clew.catalog.servers.login.oauth import Credentials, NewLogin
+from clew.catalog.servers.login.vault import ShortVault, TrailVault
+from clew.catalog.servers.value_references import FromEnv, FromSecret
 from clew.clock import ManualClock
 from clew.errors import ClewError, ConfigError, NotFound, ServerError
 from clew.trail.store import Trail

@@ -11,9 +11,9 @@ import pytest
 from clew.access import Principal
 from clew.catalog.servers import ServerConfig
 from clew.catalog.servers.config import Filter
-from clew.catalog.servers.entries import KINDS, SCHEMAS
+from clew.catalog.servers.entries.entries import KINDS, SCHEMAS
 from clew.errors import AlreadyExists, InvalidInput, NotFound, ServerError
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 from .conftest import PATIENCE, Opened, hostile, program, stdio

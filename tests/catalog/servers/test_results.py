@@ -10,8 +10,8 @@ from markdown_it import MarkdownIt
 from mcp_types import CallToolResult, TextContent
 
 from clew.catalog.domain import Domain
-from clew.catalog.servers.entries import ServerEntry
-from clew.catalog.servers.results import show_result
+from clew.catalog.servers.entries.entries import ServerEntry
+from clew.catalog.servers.entries.results import show_result
 from clew.tools import GuidedContent, Limits, tool
 from tests.tools.fraud import catalog_at, get
 

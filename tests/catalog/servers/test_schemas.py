@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog.servers.schemas import check_arguments, clean_schema, misfit, params_prose
+from clew.catalog.servers.entries.schemas import check_arguments, clean_schema, misfit, params_prose
 from clew.errors import InvalidInput
 
 

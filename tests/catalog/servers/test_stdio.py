@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog.servers.faults import Faults
-from clew.catalog.servers.stdio import open_stdio
+from clew.catalog.servers.connections.server_errors import Faults
+from clew.catalog.servers.connections.stdio import open_stdio
 
 from .conftest import PATIENCE
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from clew.access import Principal
-from clew.catalog.answers import Answer, Item, Question, Result, Results
 from clew.catalog.domain import Domain
-from clew.catalog.workspace import Workspace, open_workspace
+from clew.catalog.operations.answers import Answer, Item, Question, Result, Results
+from clew.catalog.workspace.workspace import Workspace, open_workspace
 from clew.clock import Clock
 from clew.config import read_config
 from clew.tools import tool

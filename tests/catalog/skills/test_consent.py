@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog.answers import Question
-from clew.catalog.consent import read_wishes
+from clew.catalog.consent.consent import read_wishes
+from clew.catalog.operations.answers import Question
 from clew.catalog.skills.files import SkillFiles
 from clew.catalog.skills.references import OwnReferences
-from clew.catalog.workspace import Workspace
+from clew.catalog.workspace.workspace import Workspace
 from clew.clock import ManualClock
 from clew.config import read_config
 from clew.errors import NotFound, ValidationError
-from clew.skills.definitions.building import build
-from clew.skills.formats.opening import Root
+from clew.skills.definitions.manifest_builder import build
+from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Reference
-from clew.trail.selector import EVERYTHING
+from clew.trail.model.selector import EVERYTHING
 from clew.trail.store import Trail
 from clew.trust import Trust
 from tests.catalog.skills.northline import (

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from clew.access import Principal
-from clew.catalog.answers import Item
-from clew.catalog.workspace import Workspace
+from clew.catalog.operations.answers import Item
+from clew.catalog.workspace.workspace import Workspace
 from clew.clock import ManualClock
 from clew.llm.embedders import open_embedder
-from clew.skills.discovery.shelf import open_shelf
+from clew.skills.discovery.skill_index import open_shelf
 from clew.trail import open_trail
 from clew.trail.store import Trail
 from tests.catalog.skills.northline import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog.workspace import Workspace
+from clew.catalog.workspace.workspace import Workspace
 from clew.clock import ManualClock
 from clew.trail.store import Trail
 from tests.catalog.skills.northline import (

@@ -11,7 +11,7 @@ import pytest
 from clew.app import App, open_app
 from clew.config import read_config
 from clew.trail.bulk import each_record
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from tests.catalog.skills.northline import FILES, FIND, LOAD, Caller, write_project
 from tests.skills.writing import markdown, write
 from tests.trusting import trust_all
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 async def app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
     """An app that runs as `clew up` and `clew mcp` have it, and in which no question looks at the files by itself."""
-    monkeypatch.setattr("clew.catalog.workspace.LOOK_SECONDS", 10_000.0)
+    monkeypatch.setattr("clew.catalog.workspace.workspace.LOOK_SECONDS", 10_000.0)
     async with open_app(read_config(folder, {})) as opened, opened.keeping_fresh():
         yield opened
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clew.catalog.sources.local import LocalSource
 from clew.errors import NotFound
-from clew.tools.ignoring import MAX_LINES
+from clew.tools.search.gitignore import MAX_LINES
 from tests.catalog.sources.folders import ids, put
 
 

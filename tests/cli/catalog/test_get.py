@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.catalog.registry import Registry
-from clew.cli.catalog import parse_items
+from clew.cli.commands.catalog import parse_items
 from tests.cli.catalog.conftest import settings
 from tests.cli.conftest import Clew
 

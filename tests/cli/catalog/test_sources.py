@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog.pipeline import MANY
+from clew.catalog.indexing.pipeline import MANY
 from tests.cli.catalog.conftest import settings
 from tests.cli.conftest import Clew
 

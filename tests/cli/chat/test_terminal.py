@@ -14,7 +14,7 @@ import pytest
 
 from clew.app import App
 from clew.cli import INTERRUPTED
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from tests.cli.conftest import COMMAND, PATIENCE, Clew
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

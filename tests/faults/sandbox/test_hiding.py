@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from clew.tools.denials import Denials
-from clew.tools.folder import WorkingFolder
-from clew.tools.permissions import DEFAULT, extend
-from clew.tools.rules import parse_rule
+from clew.tools.files.folder import WorkingFolder
+from clew.tools.files.path_denials import Denials
+from clew.tools.permissions.policy import DEFAULT, extend
+from clew.tools.permissions.rules import parse_rule
 from clew.tools.sandbox import Confinement
 from clew.tools.shell import DENIED_AS, shell_tools
 from tests.faults.sandbox.escaping import TREASURE, linux_only, told

@@ -14,11 +14,11 @@ from clew.errors import InvalidInput
 from clew.knowledge.answering.cache import MAX_ENTRIES, AnswerCache
 from clew.knowledge.answering.resolver import MAX_QUESTION, SCHEMA
 from clew.knowledge.base import Knowledge, open_knowledge
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node import build_node
+from clew.knowledge.nodes.node_store import NodeGraph
 from clew.llm import open_embedder
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.node import build_node
-from clew.trail.nodes import NodeGraph
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.code.repositories import make_repository, write
 
@@ -136,6 +136,7 @@ async def test_sessions_do_not_share_answers(knowledge: Knowledge, me: Principal
 @pytest.mark.req("SYL-89")
 async def test_every_answer_leaves_a_breadcrumb(knowledge: Knowledge, trail: Trail, me: Principal) -> None:
     await layers(knowledge, me, WHERE, WHERE, "what did zzqx blorf", session_id="s1")
+    await knowledge.resolver.flush()
     page = await trail.records.list(Selector(schema_name=SCHEMA), by=me, oldest_first=True)
     first, second, third = (each.context for each in page.items)
     assert SCHEMA == "system.answer.v1"

@@ -15,10 +15,10 @@ from clew.knowledge.answering.question import parse_question
 from clew.knowledge.answering.resolver import suffices
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.trust import Evidence, Parts
+from clew.knowledge.nodes.kinds import ConflictKind
+from clew.knowledge.nodes.node_store import UNVERIFIED
 from clew.llm.model import open_models
 from clew.llm.scripted import ScriptedModel, Turn
-from clew.trail.kinds import ConflictKind
-from clew.trail.nodes import UNVERIFIED
 from tests.knowledge.doors import ask, opened
 
 EXPLAIN = "explain how backoff works"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clew.app import App
-from clew.catalog.ask import NOTHING_CLOSE
+from clew.catalog.operations.ask import NOTHING_CLOSE
 from clew.knowledge.answering.finder import NOTHING
 from tests.knowledge.doors import ask, known
 

@@ -12,7 +12,7 @@ import pytest
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.graph import CodeGraph
-from clew.trail.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from tests.knowledge.code.repositories import make_repository, write
 from tests.knowledge.code.sampling import SAMPLE, opened
 

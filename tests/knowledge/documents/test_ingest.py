@@ -17,9 +17,9 @@ from clew.knowledge.documents.ingest import KINDS, MAX_TEXT, Ingested, NewSource
 from clew.knowledge.documents.readers import read_page, read_rfc
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.trust import trust_of
-from clew.trail.breadcrumb import Change
-from clew.trail.kinds import NodeType, Trust
-from clew.trail.nodes import UNVERIFIED, Node, NodeGraph
+from clew.knowledge.nodes.kinds import NodeType, Trust
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeGraph
+from clew.trail.model.breadcrumb import Change
 from clew.trail.store import Trail
 from tests.knowledge.documents.writing import RETRIES, RFC, OpenLibrary, pdf, practice, verified, write
 

@@ -12,8 +12,8 @@ from clew.clock import ManualClock
 from clew.errors import NotFound
 from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.research import Library
-from clew.trail.kinds import NodeType
-from clew.trail.nodes import Node, NodeGraph
+from clew.knowledge.nodes.kinds import NodeType
+from clew.knowledge.nodes.node_store import Node, NodeGraph
 from clew.trail.store import Trail
 from tests.knowledge.documents.writing import write
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clew.app import App
-from clew.catalog.answers import Item, Question
+from clew.catalog.operations.answers import Item, Question
 from clew.knowledge.documents.ingest import NewSource
 from tests.knowledge.documents.writing import RETRIES, RFC, practice, verified
 from tests.knowledge.doors import get, of_session, opened, store

@@ -16,13 +16,13 @@ from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.research import Library
 from clew.knowledge.history.journal import Archive
 from clew.knowledge.history.links import ensure_anchors, link, link_code
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph
 from clew.llm.requests import Answer, ModelRequest, OnText
 from clew.llm.scripted import ScriptedModel, Turn
-from clew.trail.breadcrumb import Change
-from clew.trail.edge import EdgeType
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import UNVERIFIED, NodeGraph
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.edge import EdgeType
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.code_in_memory import Code
 from tests.knowledge.documents.writing import RETRIES, OpenLibrary, practice, verified

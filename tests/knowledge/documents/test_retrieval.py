@@ -11,10 +11,10 @@ import pytest
 from clew.access import Principal
 from clew.knowledge.documents.research import RetrievalConfig, Retrieved, Search, judge, retrieve
 from clew.knowledge.node_search import NodeSearch
+from clew.knowledge.nodes.kinds import NodeType
+from clew.knowledge.nodes.node_store import NodeFilter, ScoredNode, build_node
 from clew.llm import open_embedder
 from clew.trail import open_trail
-from clew.trail.kinds import NodeType
-from clew.trail.nodes import NodeFilter, ScoredNode, build_node
 from tests.conftest import DATA
 from tests.knowledge.nodes import HISTORY, node
 

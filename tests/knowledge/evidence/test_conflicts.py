@@ -17,10 +17,10 @@ from clew.knowledge.evidence.conflicts import (
     resolve_conflict,
     winner,
 )
+from clew.knowledge.nodes.kinds import ConflictKind
+from clew.knowledge.nodes.node_store import Node
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Draft
-from clew.trail.kinds import ConflictKind
-from clew.trail.nodes import Node
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
 from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY, NOW, node
 

@@ -14,12 +14,12 @@ from clew.clock import ManualClock
 from clew.errors import NotFound
 from clew.knowledge.evidence.conflicts import list_conflicts
 from clew.knowledge.evidence.firewall import Claim, Firewall, Ground, disagreeing, examine, find_claims
+from clew.knowledge.nodes.kinds import NodeType, SourceKind, Verification
+from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode
 from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from clew.trail.edge import EdgeType
-from clew.trail.kinds import NodeType, SourceKind, Verification
-from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode
+from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
 from tests.knowledge.nodes import CODE, HISTORY, node
 

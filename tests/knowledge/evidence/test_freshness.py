@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from clew.knowledge.evidence.trust import freshness_of, rank_by_freshness
-from clew.trail.nodes import ScoredNode
+from clew.knowledge.nodes.node_store import ScoredNode
 from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY, NOW, node
 
 

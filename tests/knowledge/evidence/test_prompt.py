@@ -5,7 +5,7 @@ import pytest
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.prompt import RULES, build_trust_prompt, parse_response
 from clew.knowledge.evidence.trust import Evidence, Parts
-from clew.trail.kinds import ConflictKind
+from clew.knowledge.nodes.kinds import ConflictKind
 
 CODE = Parts(similarity=0.8, trust=100, freshness=1.0, verified=True)
 OLD = Parts(similarity=0.7, trust=40, freshness=0.5)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from clew.access import Principal
 from clew.errors import NotFound
 from clew.knowledge.evidence.provenance import Source, annotate, cited, source_list, sources_of
-from clew.trail.breadcrumb import Draft
-from clew.trail.kinds import NodeType, SourceKind
-from clew.trail.nodes import NodeGraph, build_node
+from clew.knowledge.nodes.kinds import NodeType, SourceKind
+from clew.knowledge.nodes.node_store import NodeGraph, build_node
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
 from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY, NOW, node
 

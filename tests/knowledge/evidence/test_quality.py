@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from clew.context.scoring import parts_of
 from clew.knowledge.evidence.trust import BUDGET, Evidence, Parts, evidence_of, fitting, quality, render_evidence
-from clew.trail.breadcrumb import NEVER, Breadcrumb
-from clew.trail.nodes import ScoredNode
+from clew.knowledge.nodes.node_store import ScoredNode
+from clew.trail.model.breadcrumb import NEVER, Breadcrumb
 from tests.knowledge.nodes import CODE, HISTORY, NOW, node
 
 

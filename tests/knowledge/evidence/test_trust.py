@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from clew.knowledge.evidence.trust import LEVELS, level_of, trust_of
-from clew.trail.kinds import NodeType
+from clew.knowledge.nodes.kinds import NodeType
 from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY, NOW, node
 
 SECOND = 1 / 86_400

@@ -12,8 +12,8 @@ from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound
 from clew.knowledge.history.entries import ArchiveQuery, Category
 from clew.knowledge.history.journal import Chronicle
-from clew.trail.breadcrumb import Draft
-from clew.trail.nodes import Node
+from clew.knowledge.nodes.node_store import Node
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
 
 

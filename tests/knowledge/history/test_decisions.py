@@ -16,8 +16,8 @@ from clew.knowledge.history.changelog import ChangeNote, find_date, read_changel
 from clew.knowledge.history.decisions import Decision, is_adr, keep_decisions, node_id, read_adr
 from clew.knowledge.history.explanation import find_resolutions
 from clew.knowledge.history.journal import DECISIONS, Archive
-from clew.skills.discovery.mirroring import Mirrored
-from clew.trail.nodes import NodeGraph
+from clew.knowledge.nodes.node_store import NodeGraph
+from clew.skills.discovery.mirror import Mirrored
 from clew.trail.store import Trail
 
 NYGARD = b"""# 2. Use one queue

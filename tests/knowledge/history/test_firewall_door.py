@@ -13,8 +13,8 @@ from clew.knowledge.evidence.firewall import Claim, Firewall
 from clew.knowledge.history.entries import Category
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.links import CrossDomain, ensure_anchors
-from clew.trail.kinds import Trust
-from clew.trail.nodes import UNVERIFIED, Node, NodeGraph
+from clew.knowledge.nodes.kinds import Trust
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeGraph
 from clew.trail.store import Trail
 
 

@@ -15,7 +15,7 @@ from clew.errors import InvalidInput, SourceError
 from clew.knowledge.history.lessons import UserPreferences
 from clew.knowledge.project.devtools import SCHEMA, ToolDiscovery
 from clew.knowledge.project.tools import ToolDiscoveryEntry, ToolDiscoveryRequest
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.git.repository import Repository
 

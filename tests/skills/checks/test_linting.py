@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ReadOnly
-from clew.skills.checks.fixing import apply_fixes, fix
+from clew.skills.checks.fixes import apply_fixes, fix
 from clew.skills.checks.linting import lint, render_problem, render_problems
 from clew.skills.checks.problems import Fix, Problem
-from clew.skills.checks.suggesting import nearest
-from clew.skills.definitions.building import build
+from clew.skills.checks.suggestions import nearest
+from clew.skills.definitions.manifest_builder import build
 from tests.skills.writing import google, markdown, researcher, write
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from clew.errors import BuildError, ClewError, ConfigError, ParseError, ValidationError
-from clew.skills.definitions.building import build, build_or_raise
-from clew.skills.definitions.loading import read_manifest
+from clew.skills.definitions.manifest_builder import build, build_or_raise
+from clew.skills.definitions.manifest_loader import read_manifest
 from clew.skills.definitions.own_format import BuildMemory
 from clew.skills.definitions.references import find_circles
-from clew.skills.formats.collecting import Collected, collect
+from clew.skills.formats.collection import Collected, collect
 from clew.skills.manifest import Skill
 from tests.skills.writing import markdown, only_problem, researcher, write
 
@@ -45,7 +45,7 @@ def test_two_builds_are_the_same_bytes_whatever_order_and_process(tmp_path: Path
         trees.append(write(tmp_path / str(number), {name: files[name] for name in names}))
     first, second = (build(each).manifest.encode() for each in trees)
     assert first == second
-    script = "import sys, pathlib; from clew.skills.definitions.building import build; "
+    script = "import sys, pathlib; from clew.skills.definitions.manifest_builder import build; "
     script += "sys.stdout.buffer.write(build(pathlib.Path(sys.argv[1])).manifest.encode())"
     for seed, locale in (("1", "C"), ("2", "tr_TR.UTF-8")):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": locale, "PYTHONUTF8": "0"}

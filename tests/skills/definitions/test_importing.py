@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from clew.errors import AlreadyExists, ReadOnly
-from clew.skills.definitions.importing import find_imports, new_skill, write_imports
-from clew.skills.formats.collecting import collect
+from clew.skills.definitions.skill_import import find_imports, new_skill, write_imports
+from clew.skills.formats.collection import collect
 from tests.skills.writing import markdown, write
 
 ENDED = 9
 CRASH = """
 import os, sys
 from pathlib import Path
-from clew.skills.definitions import importing
+from clew.skills.definitions import skill_import
 
 def end(*_, **__):
     os._exit(9)
@@ -34,12 +34,12 @@ def end_when_all_is_there(*_, **__):
 
 source, folder, point = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 if point == "while it is written":
-    importing.os.access = end
+    skill_import.os.access = end
 elif point == "between old and new":
     Path.replace = end_before_a_draft_is_put_in_its_place
 else:
-    importing.shutil.rmtree = end_when_all_is_there
-importing.write_imports(importing.find_imports([source], folder, force=True), folder)
+    skill_import.shutil.rmtree = end_when_all_is_there
+skill_import.write_imports(skill_import.find_imports([source], folder, force=True), folder)
 """
 POINTS = ("while it is written", "between old and new", "before it is tidied")
 

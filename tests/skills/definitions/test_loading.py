@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from clew.errors import BuildError, ClewError, ConfigError, ParseError, ValidationError
-from clew.skills.definitions.building import build_or_raise
-from clew.skills.definitions.loading import load_manifest, read_manifest
+from clew.skills.definitions.manifest_builder import build_or_raise
+from clew.skills.definitions.manifest_loader import load_manifest, read_manifest
 from clew.skills.definitions.migrations import migrate
 from clew.skills.manifest import VERSION
 from tests.skills.writing import google, researcher, write

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clew.skills.checks.fixing import fix
+from clew.skills.checks.fixes import fix
 from clew.skills.checks.problems import has_errors
-from clew.skills.definitions.building import build
-from clew.skills.definitions.loading import read_manifest
+from clew.skills.definitions.manifest_builder import build
+from clew.skills.definitions.manifest_loader import read_manifest
 from tests.skills.writing import write
 
 _SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.skills.checks.fixing import fix
-from clew.skills.definitions.building import build, build_or_raise
+from clew.skills.checks.fixes import fix
+from clew.skills.definitions.manifest_builder import build, build_or_raise
 from clew.skills.definitions.own_format import BuildMemory
 from tests.skills.writing import markdown, only_problem, researcher, write
 

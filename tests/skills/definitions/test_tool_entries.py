@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ConfigError, ValidationError
-from clew.skills.definitions.building import build, build_or_raise
-from clew.skills.definitions.loading import read_manifest
+from clew.skills.definitions.manifest_builder import build, build_or_raise
+from clew.skills.definitions.manifest_loader import read_manifest
 from clew.tools.tool import Tool, tool
 from tests.skills.writing import google, markdown, only_problem, researcher, write
 

@@ -6,9 +6,9 @@ import pytest
 
 from clew.access import Principal
 from clew.llm.embedders import open_embedder
-from clew.skills.discovery.fitting import known_share, read_vocabulary
-from clew.skills.discovery.shelf import SkillShelf
-from clew.skills.discovery.tools_at_large import find_tools
+from clew.skills.discovery.known_tools import find_tools
+from clew.skills.discovery.relevance import known_share, read_vocabulary
+from clew.skills.discovery.skill_index import SkillShelf
 from clew.skills.manifest import Manifest, Skill
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ConfigError, FormatError, ValidationError
-from clew.skills.definitions.building import build
-from clew.skills.discovery.referring import Place, SkillReference, read_reference
-from clew.skills.discovery.shelf import SkillShelf, open_shelf
+from clew.skills.definitions.manifest_builder import build
+from clew.skills.discovery.reference_search import Place, SkillReference, read_reference
+from clew.skills.discovery.skill_index import SkillShelf, open_shelf
 from clew.skills.files.document import MAX_BYTES
-from clew.skills.formats.collecting import collect
+from clew.skills.formats.collection import collect
 from clew.skills.manifest import Manifest, Reference, Skill
 from tests.skills.writing import markdown, write
 

@@ -13,19 +13,19 @@ from clew.clock import ManualClock
 from clew.errors import AccessDenied, Busy
 from clew.llm.background import Background, read_topics
 from clew.llm.embedders import open_embedder
-from clew.skills.discovery.fitting import known_share, read_vocabulary
-from clew.skills.discovery.mirroring import Mirrored
-from clew.skills.discovery.referring import REFERENCE_SCHEMA
-from clew.skills.discovery.shelf import SHELF_SCHEMA, SKILL_SCHEMA, SkillShelf, open_shelf
-from clew.skills.formats.collecting import collect
-from clew.skills.formats.reading import Memory
+from clew.skills.discovery.mirror import Mirrored
+from clew.skills.discovery.reference_search import REFERENCE_SCHEMA
+from clew.skills.discovery.relevance import known_share, read_vocabulary
+from clew.skills.discovery.skill_index import SHELF_SCHEMA, SKILL_SCHEMA, SkillShelf, open_shelf
+from clew.skills.formats.collection import collect
+from clew.skills.formats.definition_reader import Memory
 from clew.skills.library import Skills
 from clew.skills.manifest import Agent, Manifest, Reference, Skill, Toolset
 from clew.tools.tool import tool
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.leaking import CARELESS, KEY_BODY, TOKEN, kept_on
 from tests.skills.writing import markdown, write

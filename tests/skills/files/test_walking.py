@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clew.skills.files import walking
-from clew.skills.files.walking import walk
-from clew.skills.formats.opening import Root
+from clew.skills.files import tree_walk
+from clew.skills.files.tree_walk import walk
+from clew.skills.formats.safe_open import Root
 from tests.skills.formats.planting import plant
 
 
@@ -50,7 +50,7 @@ def test_a_skill_is_walked_whole_with_what_was_compiled_but_for_the_books_of_ver
 def test_a_tree_that_is_too_large_is_read_from_the_top_and_the_rest_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walking, "MAX_ENTRIES", 20)
+    monkeypatch.setattr(tree_walk, "MAX_ENTRIES", 20)
     plant(tmp_path, {f"{letter}/{number}.md": "x" for letter in "abcdef" for number in range(5)})
     found = walk(Root(str(tmp_path)))
     assert list(found.folders) == ["", "a", "b", "c"]
@@ -61,9 +61,9 @@ def test_a_tree_that_is_too_large_is_read_from_the_top_and_the_rest_is_told(
 
 
 def test_folders_that_are_too_deep_are_left_out_and_told(tmp_path: Path) -> None:
-    plant(tmp_path, {f"{'d/' * (walking.MAX_DEPTH + 2)}a.md": "x"})
+    plant(tmp_path, {f"{'d/' * (tree_walk.MAX_DEPTH + 2)}a.md": "x"})
     found = walk(Root(str(tmp_path)))
-    assert len(found.folders) == walking.MAX_DEPTH + 1
+    assert len(found.folders) == tree_walk.MAX_DEPTH + 1
     assert [each.message for each in found.problems] == ["is more than 40 folders deep: it was left out"]
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from clew.errors import Busy
-from clew.skills.discovery.shelf import SkillShelf, open_shelf
-from clew.skills.files.watching import Watch, homes_of, is_home
-from clew.skills.formats.collecting import Collected, collect
+from clew.skills.discovery.skill_index import SkillShelf, open_shelf
+from clew.skills.files.file_watch import Watch, homes_of, is_home
+from clew.skills.formats.collection import Collected, collect
 from clew.skills.manifest import Manifest
 from tests.skills.writing import markdown, write
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew.skills.checks.problems import Problem
-from clew.skills.formats.collecting import Collected, collect
+from clew.skills.formats.collection import Collected, collect
 from clew.skills.manifest import Agent, Skill
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clew.skills.formats.collecting import collect
+from clew.skills.formats.collection import collect
 
 from ...conftest import DATA
 from .planting import plant, skill_text

@@ -16,9 +16,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from clew.skills.formats import digests, naming, reading
-from clew.skills.formats.collecting import Alias, Collected, collect, wishes
-from clew.skills.formats.reading import Memory
+from clew.skills.formats import definition_reader
+from clew.skills.formats import digests
+from clew.skills.formats import unique_names
+from clew.skills.formats.collection import Alias, Collected, collect, wishes
+from clew.skills.formats.definition_reader import Memory
 from clew.skills.manifest import Skill
 from clew.trust import Trust
 from tests.conftest import DATA
@@ -163,7 +165,7 @@ def test_a_file_of_a_hundred_megabytes_is_not_read(tmp_path: Path) -> None:
 AS_ANYBODY = """
 import os, sys
 from pathlib import Path
-from clew.skills.formats.collecting import collect
+from clew.skills.formats.collection import collect
 collect(Path(sys.argv[1]))  # all that is needed is imported now: not everybody may be able to
 if os.geteuid() == 0:  # who may read everything
     os.setuid(65534)
@@ -250,7 +252,7 @@ def test_rules_that_are_no_text_are_told_and_left_out(tmp_path: Path) -> None:
 
 
 def test_more_than_can_be_read_of_one_tree_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_TOTAL", 100)
+    monkeypatch.setattr(definition_reader, "MAX_TOTAL", 100)
     found = collect(plant(tmp_path, {f"skills/{name}/SKILL.md": skill_text(name) for name in "abc"}))
     assert [each.name for each in found.skills] == ["a"]
     assert ["more than 100 bytes" in each.message for each in found.problems] == [True, True]
@@ -304,7 +306,7 @@ def test_where_files_have_no_bit_for_programs_the_digest_is_that_of_plain_files(
     plain = only_skill(collect(root)).digest
     (root / "skills/tea/scripts/pour.sh").chmod(0o711)
     assert only_skill(collect(root)).digest != plain
-    monkeypatch.setattr("clew.skills.formats.opening.HAS_PROGRAM_BIT", False)
+    monkeypatch.setattr("clew.skills.formats.safe_open.HAS_PROGRAM_BIT", False)
     assert only_skill(collect(root)).digest == plain
 
 
@@ -394,8 +396,8 @@ def test_things_of_one_name_get_a_number_each_without_counting_anew(monkeypatch:
             steps += 1
             yield each
 
-    monkeypatch.setattr(naming, "itertools", SimpleNamespace(count=count))
+    monkeypatch.setattr(unique_names, "itertools", SimpleNamespace(count=count))
     found = [(Skill(name="a", description="x", path=f"{at}", digest=f"{at}"), "") for at in range(500)]
-    named, copies, problems = naming.name_all(found, "skill")
+    named, copies, problems = unique_names.name_all(found, "skill")
     assert {each.name for each in named} == {"a", *(f"a-{at}" for at in range(2, 501))}
     assert (copies, len(problems), steps) == ([], 499, 499)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.skills.agent_tools import tools_of
-from clew.skills.formats.collecting import collect, wishes
+from clew.skills.formats.collection import collect, wishes
 from clew.skills.manifest import Agent, Permissions
 
 from .planting import only_agent, plant

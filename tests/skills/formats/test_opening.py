@@ -9,8 +9,8 @@ import pytest
 
 from clew import files
 from clew.errors import FormatError
-from clew.skills.formats import opening
-from clew.skills.formats.opening import Root
+from clew.skills.formats import safe_open
+from clew.skills.formats.safe_open import Root
 
 from .planting import plant
 
@@ -79,7 +79,7 @@ def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
 def test_where_folders_cannot_be_opened_one_by_one_the_same_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "STEPWISE", False)
+    monkeypatch.setattr(safe_open, "STEPWISE", False)
     monkeypatch.setattr(files, "STEPWISE", False)
     plant(tmp_path, {"outside/a.txt": "secret"})
     root = Root(str(plant(tmp_path / "root", {"inner/a.txt": "mine"})))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.skills.formats.collecting import collect
+from clew.skills.formats.collection import collect
 from clew.skills.formats.rules import read_imports
 from clew.skills.formats.source import first_paragraph
 from clew.skills.manifest import Reference

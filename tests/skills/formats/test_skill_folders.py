@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.skills.formats.collecting import collect
+from clew.skills.formats.collection import collect
 from clew.skills.manifest import Reference
 
 from .planting import only_skill, plant, read_skill_text, skill_text

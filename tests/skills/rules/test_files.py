@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.skills.files.walking import MAX_DEPTH
+from clew.skills.files.tree_walk import MAX_DEPTH
 from clew.skills.rules import files as rule_files
 from clew.skills.rules.files import Found, RuleFiles
 from tests.skills.formats.planting import plant

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from clew.access import Principal
-from clew.catalog.workspace import open_workspace
+from clew.catalog.workspace.workspace import open_workspace
 from clew.clock import ManualClock
 from clew.config import read_config
 from clew.errors import HandleRefused, InvalidInput
 from clew.fences import clean
 from clew.llm import HashEmbedder
 from clew.skills.exposure import Exposures
-from clew.skills.keeping import TrailExposures
+from clew.skills.exposure_store import TrailExposures
 from clew.skills.library import Skills
 from clew.skills.manifest import Agent, Manifest
 from clew.skills.rules.interception import FileHook, RuleInterceptor

@@ -13,12 +13,12 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, ConfigError, InvalidInput, NotFound
 from clew.llm import open_embedder
-from clew.skills.discovery.mirroring import Mirrored
+from clew.skills.discovery.mirror import Mirrored
 from clew.skills.rules.index import REFERENCE_SCHEMA, RULE_SCHEMA, RuleReference
 from clew.skills.rules.tree import Rules, open_rules
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.leaking import CARELESS, KEY_BODY, TOKEN, kept_on
 from tests.skills.formats.planting import plant

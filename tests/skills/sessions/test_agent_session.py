@@ -15,7 +15,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import HandleRefused, ValidationError
 from clew.skills.exposure import Exposed, Exposures
-from clew.skills.keeping import MemoryExposures, TrailExposures
+from clew.skills.exposure_store import MemoryExposures, TrailExposures
 from clew.skills.manifest import Agent
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from clew.clock import ManualClock, SystemClock
 from clew.skills.exposure import Exposures
-from clew.skills.keeping import MemoryExposures, TrailExposures
+from clew.skills.exposure_store import MemoryExposures, TrailExposures
 from clew.skills.sessions.session import SKILL
 from clew.trail import open_trail
 from clew.trail.store import Trail

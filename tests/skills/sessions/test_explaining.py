@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clew.clock import ManualClock
-from clew.skills.keeping import MemoryExposures
+from clew.skills.exposure_store import MemoryExposures
 from clew.skills.manifest import Agent, Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession

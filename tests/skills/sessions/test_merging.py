@@ -10,8 +10,8 @@ from clew.errors import ValidationError
 from clew.skills.manifest import Toolset
 from clew.skills.registry import ToolRegistry
 from clew.skills.sessions.diagnosis import Diagnostics, Filtered
-from clew.skills.sessions.merging import Tools, merge_tool_sets
 from clew.skills.sessions.session import SessionState
+from clew.skills.sessions.tool_mapping import Tools, merge_tool_sets
 from clew.tools.tool import Tool
 from tests.skills.researching import MANIFEST, TOOLS, make_tool, make_toolset
 

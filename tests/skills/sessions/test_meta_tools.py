@@ -12,7 +12,7 @@ from clew.skills.exposure import Exposures
 from clew.skills.manifest import Agent, Manifest, Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
-from clew.skills.sessions.merging import Tools
+from clew.skills.sessions.tool_mapping import Tools
 from tests.skills.researching import MANIFEST, ME, call
 
 

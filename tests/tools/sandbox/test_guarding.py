@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ToolFailure
-from clew.tools.folder import WorkingFolder
+from clew.tools.files.folder import WorkingFolder
 from clew.tools.sandbox import Confinement, Program
-from clew.tools.sandbox.survey import look_through
+from clew.tools.sandbox.folders.survey import look_through
 from clew.tools.shell import ShellLimits, shell_tools
 from tests.tools.sandbox.boxes import open_box
 from tests.tools.working import Toolbox, plant

@@ -8,11 +8,11 @@ import random
 import numpy as np
 import pytest
 
-from clew.trail.packing import pack_all
-from clew.trail.readable import Readable
-from clew.trail.sqlite.columns import FOREVER, Columns
-from clew.trail.text import name_id, owner_salt, term_id
-from clew.trail.vectors import sign_codes
+from clew.trail.model.readable import Readable
+from clew.trail.search.columns import FOREVER, Columns
+from clew.trail.search.packing import pack_all
+from clew.trail.search.text import name_id, owner_salt, term_id
+from clew.trail.search.vectors import sign_codes
 
 SALT = owner_salt("acme", "secret")
 Row = tuple[int, int, int | None, bytes, bytes | None]

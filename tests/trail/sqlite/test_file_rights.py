@@ -14,7 +14,7 @@ import pytest
 from clew.access import Principal
 from clew.errors import StorageError
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 
 
 @pytest.fixture(autouse=True)

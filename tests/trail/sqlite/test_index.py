@@ -10,9 +10,9 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import SystemClock
-from clew.trail.breadcrumb import Change, Draft
-from clew.trail.query import SearchRequest
-from clew.trail.sqlite.index import PENDING, Index
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.query import SearchRequest
+from clew.trail.sqlite.index.search_index import PENDING, Index
 from clew.trail.sqlite.trail import SqliteTrail
 from clew.trail.store import Trail
 

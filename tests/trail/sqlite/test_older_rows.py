@@ -10,7 +10,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import SystemClock
 from clew.errors import Corrupted
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.sqlite.trail import SqliteTrail
 
 ME = Principal(owner_id="me", agent_id="test")

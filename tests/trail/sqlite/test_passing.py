@@ -11,10 +11,10 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import SystemClock
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Claim, Consumer
-from clew.trail.selector import Selector
-from clew.trail.sqlite.claiming import FAR
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Claim, Consumer
+from clew.trail.model.selector import Selector
+from clew.trail.sqlite.consumers.claims import FAR
 from clew.trail.sqlite.trail import SqliteTrail
 
 ME = Principal(owner_id="me", agent_id="test")

@@ -13,9 +13,9 @@ import pytest
 
 from clew.access import Principal
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
-from clew.trail.query import SearchRequest
-from clew.trail.sqlite.postings import Postings
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.query import SearchRequest
+from clew.trail.sqlite.index.postings import Postings
 from clew.trail.store import Trail
 
 # -- the index alone --------------------------------------------------------------------------------------

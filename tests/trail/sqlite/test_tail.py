@@ -10,9 +10,9 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import SystemClock
-from clew.trail.breadcrumb import Draft
-from clew.trail.selector import EVERYTHING, Selector
-from clew.trail.sqlite.tail import LENGTH, Tail
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.selector import EVERYTHING, Selector
+from clew.trail.sqlite.recent_events import LENGTH, Tail
 from clew.trail.sqlite.trail import SqliteTrail
 
 ME = Principal(owner_id="me", agent_id="test")

@@ -10,9 +10,9 @@ import apsw
 import pytest
 
 from clew.clock import ManualClock
-from clew.trail.selector import EVERYTHING, ContextMatch, Selector
+from clew.trail.model.selector import EVERYTHING, ContextMatch, Selector
 from clew.trail.sqlite.engine import Engine
-from clew.trail.sqlite.where import add_functions, build_where
+from clew.trail.sqlite.selector_sql import add_functions, build_where
 
 HOSTILE = "x') OR 1=1 --"
 

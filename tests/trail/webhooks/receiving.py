@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Consumer, ConsumerState, Webhook
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Consumer, ConsumerState, Webhook
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.webhooks import WebhookSender
+from clew.trail.work.webhooks import WebhookSender
 from tests.handling import PATIENCE
 
 LOCAL = ("127.0.0.0/8",)

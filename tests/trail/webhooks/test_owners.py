@@ -7,9 +7,9 @@ import json
 import pytest
 
 from clew.clock import ManualClock
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
-from clew.trail.webhooks import register_webhook, verify_signature
+from clew.trail.work.webhooks import register_webhook, verify_signature
 from tests.trail.webhooks.receiving import ANN, BOB, LOCAL, hook, note, receiving, sending
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clew.trail.webhooks import sign, verify_signature
+from clew.trail.work.webhooks import sign, verify_signature
 from tests.trail.webhooks.receiving import SECRET
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,9 +11,9 @@ import pytest
 
 from clew.clock import ManualClock
 from clew.errors import DeliveryRefused, InvalidInput, NotFound
-from clew.trail.event import Consumer, RetryPolicy, Webhook
+from clew.trail.model.event import Consumer, RetryPolicy, Webhook
 from clew.trail.store import Trail
-from clew.trail.webhooks import register_webhook
+from clew.trail.work.webhooks import register_webhook
 from tests.trail.webhooks.receiving import ANN, BOB, LOCAL, hook, note, receiving, sending
 
 

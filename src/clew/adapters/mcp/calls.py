@@ -9,7 +9,7 @@ import msgspec
 from mcp_types import CallToolResult, TextContent
 from msgspec import Meta
 
-from clew.catalog.answers import (
+from clew.catalog.operations.answers import (
     DEFAULT_PER_DOMAIN,
     MAX_ITEMS,
     MAX_PER_DOMAIN,
@@ -19,8 +19,8 @@ from clew.catalog.answers import (
     Question,
     Results,
 )
+from clew.decode_errors import in_plain_words
 from clew.errors import ClewError, InvalidInput
-from clew.wording import in_plain_words
 
 MAX_HANDLE = 1_000
 

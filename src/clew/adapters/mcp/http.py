@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from clew.access import Principal
-from clew.adapters.mcp.offering import Offering
+from clew.adapters.mcp.catalog_interface import Offering
 from clew.adapters.mcp.server import Context, build_server
 from clew.adapters.rest.auth import Keys
 from clew.adapters.rest.errors import Problem, error_response

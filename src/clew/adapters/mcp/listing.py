@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mcp_types import ListResourceTemplatesResult, ListToolsResult, ResourceTemplate, Tool, ToolAnnotations
 
-from clew.catalog.answers import DEFAULT_PER_DOMAIN, MAX_ITEMS, MAX_PER_DOMAIN
+from clew.catalog.operations.answers import DEFAULT_PER_DOMAIN, MAX_ITEMS, MAX_PER_DOMAIN
 
 ASK: Final = "ask"
 GET: Final = "get"

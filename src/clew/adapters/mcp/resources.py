@@ -18,8 +18,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from clew.access import Principal
 from clew.adapters.mcp import skills
-from clew.adapters.mcp.offering import Offering
-from clew.catalog.answers import Entry, Failure, Item
+from clew.adapters.mcp.catalog_interface import Offering
+from clew.catalog.operations.answers import Entry, Failure, Item
 from clew.catalog.route import parse_route
 from clew.catalog.skills.files import SCHEME
 from clew.errors import InvalidInput, NotFound

@@ -29,8 +29,8 @@ from clew.adapters.mcp.calls import (
     read_question,
     rising,
 )
+from clew.adapters.mcp.catalog_interface import Offering
 from clew.adapters.mcp.listing import ASK, GET, INPUT_SCHEMAS, LISTING, TEMPLATES, TOOLS
-from clew.adapters.mcp.offering import Offering
 from clew.errors import ClewError
 
 Context = ServerRequestContext[Any, Any]

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from clew.access import Principal
-from clew.adapters.mcp.offering import Offering
+from clew.adapters.mcp.catalog_interface import Offering
 from clew.catalog.skills.files import SCHEME, ServedSkill
 from clew.errors import InvalidInput, NotFound
 

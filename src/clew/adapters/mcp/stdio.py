@@ -11,7 +11,7 @@ import anyio
 from mcp.server.runner import serve_dual_era_loop
 
 from clew.access import Principal
-from clew.adapters.mcp.offering import Offering
+from clew.adapters.mcp.catalog_interface import Offering
 from clew.adapters.mcp.pipes import open_pipes
 from clew.adapters.mcp.server import build_server
 

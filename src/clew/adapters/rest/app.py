@@ -12,7 +12,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from clew.access import Principal
-from clew.adapters.rest import (
+from clew.adapters.rest.auth import Keys
+from clew.adapters.rest.door import Door
+from clew.adapters.rest.errors import answer_clew_error, answer_protocol_error
+from clew.adapters.rest.metrics import Metrics
+from clew.adapters.rest.operation import Endpoint, Operation, Services, Sweeper
+from clew.adapters.rest.routes import (
     admin,
     breadcrumbs,
     catalog,
@@ -25,13 +30,8 @@ from clew.adapters.rest import (
     system,
     tokens,
 )
-from clew.adapters.rest.auth import Keys
-from clew.adapters.rest.door import Door
-from clew.adapters.rest.errors import answer_clew_error, answer_protocol_error
-from clew.adapters.rest.metrics import Metrics
-from clew.adapters.rest.operation import Endpoint, Operation, Services, Sweeper
 from clew.catalog.catalog import Catalog
-from clew.catalog.workspace import Workspace
+from clew.catalog.workspace.workspace import Workspace
 from clew.clock import Clock, SystemClock
 from clew.config import Config
 from clew.errors import ClewError

@@ -18,7 +18,7 @@ from clew.access import Principal
 from clew.adapters.rest.auth import Caller, Keys
 from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.parsing import body_decoder, check_content_type, query_decoder, read_body
-from clew.catalog.workspace import Workspace
+from clew.catalog.workspace.workspace import Workspace
 from clew.clock import Clock
 from clew.errors import ClewError, NotAuthenticated
 from clew.llm.model import Models

@@ -14,8 +14,8 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.types import Receive
 
+from clew.decode_errors import in_plain_words, suggest
 from clew.errors import InvalidInput, NotFound, TooLarge
-from clew.wording import in_plain_words, suggest
 
 MAX_QUERY_FIELDS = 1_000
 _ETAG = re.compile(r'"([0-9]{1,18})"')

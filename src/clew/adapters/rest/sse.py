@@ -12,8 +12,8 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from clew.access import Principal
-from clew.trail.event import Event, sse_payload
-from clew.trail.selector import Selector
+from clew.trail.model.event import Event, sse_payload
+from clew.trail.model.selector import Selector
 from clew.trail.store import Log
 
 PING_SECONDS = 5.0

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from clew.catalog.formats.clickup_doc import ClickUpDoc
-from clew.catalog.formats.commit import Commit
-from clew.catalog.formats.issue import Issue
+from clew.catalog.formats.github.commit import Commit
+from clew.catalog.formats.github.issue import Issue
+from clew.catalog.formats.github.pull_request import PullRequest
 from clew.catalog.formats.markdown import Markdown
 from clew.catalog.formats.notebook import Notebook
 from clew.catalog.formats.openapi import OpenApi
 from clew.catalog.formats.plain_text import PlainText
-from clew.catalog.formats.pull_request import PullRequest
 from clew.catalog.formats.qase_suite import QaseSuite
 from clew.catalog.formats.restructured_text import ReStructuredText
 from clew.catalog.formats.table_schema import TableSchema

@@ -8,8 +8,8 @@ import msgspec
 
 from clew.catalog.formats.tree import check_size
 from clew.catalog.resource import RawContent
+from clew.decode_errors import in_plain_words
 from clew.errors import FormatError
-from clew.wording import in_plain_words
 
 T = TypeVar("T")
 

@@ -2,9 +2,9 @@
 trusted with more than data."""
 
 from clew.catalog.servers.config import ServerConfig, read_servers, write_servers
+from clew.catalog.servers.config_import import import_servers, project_files, user_files
+from clew.catalog.servers.connections.hooks import Elicitation, Elicited, Hooks, Token
 from clew.catalog.servers.domain import build_domain
-from clew.catalog.servers.hooks import Elicitation, Elicited, Hooks, Token
-from clew.catalog.servers.importing import import_servers, project_files, user_files
 from clew.catalog.servers.registry import ServerRegistry, open_registry
 
 __all__ = [

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from clew.catalog.route import check_domain_name
-from clew.catalog.servers.auth import Auth, parse_auth, written_auth
-from clew.catalog.servers.references import Value, parse_value, written_value
-from clew.commented import plain_json
+from clew.catalog.servers.login.auth_settings import Auth, parse_auth, written_auth
+from clew.catalog.servers.value_references import Value, parse_value, written_value
+from clew.decode_errors import config_in_plain_words
 from clew.errors import ConfigError
 from clew.files import inside, read_file, replace_file
-from clew.wording import config_in_plain_words
+from clew.jsonc import plain_json
 
 FILE = "mcp.json"
 MAX_FILE = 4_000_000

@@ -10,12 +10,12 @@ from typing import Any
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
+from clew.catalog.operations.text import PAGE_LIMIT, fence, one_line, quoted
 from clew.catalog.servers.config import ServerConfig
-from clew.catalog.servers.entries import Kind, ServerEntry
+from clew.catalog.servers.entries.entries import Kind, ServerEntry
+from clew.catalog.servers.entries.results import links_of, show_prompt, show_resource, show_result
+from clew.catalog.servers.entries.schemas import check_arguments, clean_schema, params_prose
 from clew.catalog.servers.registry import ServerRegistry
-from clew.catalog.servers.results import links_of, show_prompt, show_resource, show_result
-from clew.catalog.servers.schemas import check_arguments, clean_schema, params_prose
-from clew.catalog.text import PAGE_LIMIT, fence, one_line, quoted
 from clew.tools import Effects, Guidance, GuidedContent, Limits, Tool, ToolContext, guide, tool
 
 MOST_TOOLS = 8

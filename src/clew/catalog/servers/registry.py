@@ -15,19 +15,19 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.servers.config import ServerConfig
-from clew.catalog.servers.connection import ServerConnection
-from clew.catalog.servers.entries import KINDS, SCHEMAS, About, Kind, ServerEntry
-from clew.catalog.servers.hooks import HookChain, Hooks
-from clew.catalog.servers.listing import ListKind
-from clew.catalog.servers.login import log_out
-from clew.catalog.servers.looks import Looks
-from clew.catalog.servers.shelves import Match, Prompts, Resources, Tools
-from clew.catalog.servers.store import EntryStore, Synced
-from clew.catalog.servers.vault import TrailVault
+from clew.catalog.servers.connections.connection import ServerConnection
+from clew.catalog.servers.connections.hooks import HookChain, Hooks
+from clew.catalog.servers.entries.entries import KINDS, SCHEMAS, About, Kind, ServerEntry
+from clew.catalog.servers.entries.entry_kinds import Match, Prompts, Resources, Tools
+from clew.catalog.servers.entries.entry_store import EntryStore, Synced
+from clew.catalog.servers.entries.listing import ListKind
+from clew.catalog.servers.login.login import log_out
+from clew.catalog.servers.login.vault import TrailVault
+from clew.catalog.servers.server_status import Looks
 from clew.clock import Clock, SystemClock
 from clew.errors import AlreadyExists, ClewError, ConfigError, InvalidInput, NotFound, ServerError
-from clew.trail.query import SearchRequest
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 SETTLE_SECONDS = 5.0

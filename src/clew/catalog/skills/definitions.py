@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from clew.catalog.consent import NOT_TRUSTED, Consent
+from clew.catalog.consent.consent import NOT_TRUSTED, Consent
 from clew.catalog.skills.wishes import AGENT, SKILL, Definers, definition_wishes
 from clew.skills.checks.problems import Problem
-from clew.skills.definitions.building import Built
+from clew.skills.definitions.manifest_builder import Built
 from clew.skills.definitions.own_format import BuildMemory
-from clew.skills.files.walking import SKILL_FILES
-from clew.skills.files.watching import Watch, homes_of
-from clew.skills.formats.reading import Memory
+from clew.skills.files.file_watch import Watch, homes_of
+from clew.skills.files.tree_walk import SKILL_FILES
+from clew.skills.formats.definition_reader import Memory
 from clew.skills.manifest import Agent, Manifest, Skill
 from clew.skills.rules.files import RuleFiles
 from clew.trust import Wish

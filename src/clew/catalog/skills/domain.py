@@ -9,10 +9,10 @@ import msgspec
 from clew.catalog.domain import Domain, SearchConfig, Segment
 from clew.catalog.registry import Registry
 from clew.catalog.resource import Pipeline
-from clew.catalog.skills.desk import Desk
-from clew.catalog.skills.loaded import LoadedSkills
+from clew.catalog.skills.loaded_skills import LoadedSkills
 from clew.catalog.skills.routes import NAME
-from clew.catalog.skills.searching import SkillSearch
+from clew.catalog.skills.skill_search import SkillSearch
+from clew.catalog.skills.skill_tools import Desk
 from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE, SkillFormat, SkillSource
 from clew.errors import InvalidInput
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, tool

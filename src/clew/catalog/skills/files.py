@@ -18,9 +18,9 @@ import msgspec
 from clew.catalog.skills.definitions import Definitions
 from clew.errors import FormatError, NotFound
 from clew.skills.files.document import MAX_BYTES, read_document
-from clew.skills.files.walking import is_plain, walk
+from clew.skills.files.tree_walk import is_plain, walk
 from clew.skills.formats.digests import Bundle, Hashed, bundle_of, digest_hashed, hash_files
-from clew.skills.formats.opening import Root
+from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Skill
 
 SCHEME = "skill://"

@@ -8,14 +8,14 @@ import os
 import posixpath
 from pathlib import Path
 
+from clew.decode_errors import suggest
 from clew.errors import FormatError, ValidationError
-from clew.skills.discovery.referring import Place, read_reference
+from clew.skills.discovery.reference_search import Place, read_reference
 from clew.skills.files.document import MAX_BYTES
-from clew.skills.files.walking import walk
+from clew.skills.files.tree_walk import walk
 from clew.skills.formats.digests import bundle_of, digest_hashed, hash_files
-from clew.skills.formats.opening import Root
+from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Reference, Skill
-from clew.wording import suggest
 
 
 def path_of(reference: Reference) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from clew.catalog.agreed import AgreedTexts, Files
-from clew.catalog.changes import FileChange, compare
+from clew.catalog.consent.consent_changes import FileChange, compare
+from clew.catalog.consent.consent_snapshots import AgreedTexts, Files
 from clew.catalog.skills.texts import WishedTexts
 from clew.config import Config
 from clew.trust import Trust, Wish

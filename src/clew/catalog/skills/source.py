@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from clew.catalog.indexing import digest
+from clew.catalog.indexing.document_nodes import digest
 from clew.catalog.resource import Listing, RawContent, RawDocument, ResourceNode
 from clew.catalog.route import path_part
 from clew.catalog.skills.definitions import Definitions

@@ -6,13 +6,13 @@ import hashlib
 import os
 from collections.abc import Iterable
 
-from clew.catalog.agreed import MAX_KEPT, MAX_TEXT, Files, Seen, see
+from clew.catalog.consent.consent_snapshots import MAX_KEPT, MAX_TEXT, Files, Seen, see
 from clew.catalog.skills.wishes import SKILL, definers_of, definition_wishes
 from clew.config import Config
 from clew.errors import FormatError
-from clew.skills.files.walking import show, walk
+from clew.skills.files.tree_walk import show, walk
 from clew.skills.formats.digests import Bundle, Hashed, bundle_of, digest_hashed
-from clew.skills.formats.opening import Root
+from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Skill, Toolset
 from clew.skills.rules.documents import digest_text, read_text
 from clew.skills.rules.files import CONSENT, Rule, RuleFiles

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from clew.catalog.repository import has_repository
+from clew.catalog.workspace.repository import has_repository
 from clew.config import FOLDER, Config
-from clew.skills.definitions.building import Built, build
+from clew.skills.definitions.manifest_builder import Built, build
 from clew.skills.definitions.own_format import BuildMemory
-from clew.skills.formats.collecting import Collected, collect, wishes
-from clew.skills.formats.reading import Memory
+from clew.skills.formats.collection import Collected, collect, wishes
+from clew.skills.formats.definition_reader import Memory
 from clew.skills.manifest import Manifest, Skill
 from clew.trust import Wish, digest_parts, printable
 

@@ -22,8 +22,8 @@ from clew.catalog.sources.http import Api, HttpReader, HttpSettings
 from clew.catalog.sources.local import LocalSettings, LocalSource
 from clew.catalog.sources.qase import QaseSettings, QaseSource
 from clew.catalog.sources.warehouse import WarehouseSettings, WarehouseSource
+from clew.decode_errors import config_in_plain_words
 from clew.errors import ConfigError
-from clew.wording import config_in_plain_words
 
 KINDS = ("local", "github", "clickup", "qase", "warehouse", "drive")
 SECRET_OPTIONS = ("token", "password")

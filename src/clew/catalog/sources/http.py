@@ -15,12 +15,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from clew.catalog.sources.places import is_same_place, parse_url, shown_path
+from clew.catalog.sources.url_checks import is_same_place, parse_url, shown_path
 from clew.clock import Clock, SystemClock
+from clew.decode_errors import in_plain_words
 from clew.errors import ConfigError, DeliveryRefused, NotFound, SourceError
-from clew.trail.addresses import Network, Resolve, parse_target, resolve_host
-from clew.trail.claims import printable
-from clew.wording import in_plain_words
+from clew.trail.work.claims import printable
+from clew.trail.work.webhook_addresses import Network, Resolve, parse_target, resolve_host
 
 if TYPE_CHECKING:
     from clew.catalog.sources.wire import Reply, Wire

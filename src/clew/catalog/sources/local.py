@@ -20,8 +20,8 @@ from clew.catalog.sources.ids import source_id
 from clew.errors import ConfigError, NotFound, SourceError
 from clew.files import OPEN_FOLDER, STEPWISE, open_inside
 from clew.secrecy import is_secret_file
-from clew.tools.ignoring import NEVER_READ, TOOLS_OWN, Rules, rules_above
-from clew.trail.globs import glob_matches
+from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, Rules, rules_above
+from clew.trail.model.globs import glob_matches
 
 MAX_BYTES = 2_000_000
 

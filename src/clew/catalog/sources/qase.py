@@ -12,8 +12,8 @@ from clew.catalog.formats.types import QASE_CASE, QASE_SUITE
 from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
 from clew.catalog.sources.http import Api, HttpReader, count_pages
 from clew.catalog.sources.ids import check_document_id, digest_of, source_id
+from clew.decode_errors import in_plain_words
 from clew.errors import ConfigError, SourceError
-from clew.wording import in_plain_words
 
 API = Api(
     source="qase",

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from clew.catalog.servers.masking import is_secret
+from clew.catalog.servers.secret_references import is_secret
 from clew.catalog.sources import SECRET_OPTIONS, clickup, drive, github, qase
 from clew.catalog.sources.http import Api
-from clew.catalog.sources.places import is_same_place
+from clew.catalog.sources.url_checks import is_same_place
 from clew.catalog.sources.warehouse import dialect_of, shown_url, sqlite_path
 from clew.errors import ConfigError, DeliveryRefused
 from clew.secrecy import MASK
-from clew.trail.addresses import Target, parse_target
+from clew.trail.work.webhook_addresses import Target, parse_target
 
 _APIS: dict[str, Api] = {api.source: api for api in (github.API, clickup.API, qase.API, drive.API)}
 

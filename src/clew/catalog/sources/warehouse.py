@@ -21,7 +21,7 @@ from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
 from clew.catalog.sources.dialects import SERVER_QUERIES, SQLITE_COLUMNS, SQLITE_TABLES, Column, as_columns
 from clew.catalog.sources.ids import digest_of, source_id
 from clew.errors import ConfigError, NotFound, SourceError
-from clew.trail.claims import printable
+from clew.trail.work.claims import printable
 
 DIALECTS = ("sqlite", *SERVER_QUERIES)
 PORTS = {"postgresql": 5432, "postgres": 5432, "redshift": 5439}

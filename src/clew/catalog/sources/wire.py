@@ -12,10 +12,10 @@ from ipaddress import ip_address
 import httpx
 import msgspec
 
-from clew.catalog.sources.places import is_same_place, join_url, parse_url, shown_path
+from clew.catalog.sources.url_checks import is_same_place, join_url, parse_url, shown_path
 from clew.errors import SourceError
-from clew.trail.addresses import Address, Network, Resolve, Target, refusal_of
-from clew.trail.claims import describe
+from clew.trail.work.claims import describe
+from clew.trail.work.webhook_addresses import Address, Network, Resolve, Target, refusal_of
 
 MAX_REDIRECTS = 5
 USER_AGENT = "clew-sources"

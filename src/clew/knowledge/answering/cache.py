@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 from clew.access import Principal
 from clew.knowledge.code.graph import CodeGraph
-from clew.trail.nodes import SCHEMA
-from clew.trail.selector import Selector
+from clew.knowledge.nodes.node_store import SCHEMA
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 MAX_ENTRIES = 500

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.text import code_span
+from clew.catalog.operations.text import code_span
 from clew.clock import Clock
 from clew.errors import ClewError
 from clew.knowledge.answering.history import History, Told
@@ -25,9 +25,9 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.search_index import PassageHit
 from clew.knowledge.git.log import COMMIT_PREFIX
+from clew.knowledge.nodes.kinds import NodeType
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.secrecy import mask_keys
-from clew.trail.kinds import NodeType
-from clew.trail.nodes import Node, ScoredNode
 
 SHOWN_USES = 10
 MAX_DEFINITIONS, MAX_NAME = 3, 120

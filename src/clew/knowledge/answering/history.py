@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from clew.catalog.text import code_span
+from clew.catalog.operations.text import code_span
 from clew.knowledge.answering.question import VERSION, Kind, Question
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileInfo
@@ -22,10 +22,10 @@ from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.git.tags import version_key
 from clew.knowledge.history.changelog import ChangeNote
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.secrecy import mask_keys
-from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.nodes import Node, ScoredNode
-from clew.trail.readable import find_words
+from clew.trail.model.readable import find_words
 
 SHOWN = 8
 LINE_SECONDS, MAX_BETWEEN = 1.0, 500

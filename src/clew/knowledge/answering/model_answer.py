@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.errors import ModelError
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.firewall import Ground, examine
 from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
 from clew.knowledge.evidence.provenance import annotate
 from clew.knowledge.evidence.trust import Evidence
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node
 from clew.llm.messages import Message
 from clew.llm.requests import Model, ModelRequest
 from clew.llm.tokens import count_tokens
 from clew.secrecy import mask_keys
-from clew.trail.nodes import UNVERIFIED, Node
 
 MODEL_SECONDS = 30.0
 """The longest that a model may take."""

@@ -11,8 +11,8 @@ from clew.knowledge.answering.question import Question
 from clew.knowledge.history.decisions import REPOSITORY
 from clew.knowledge.history.entries import list_all, newest_first
 from clew.knowledge.node_search import NodeSearch
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_selector
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode, to_selector
 from clew.trail.store import Trail
 
 SHOWN, LOOKED_AT = 6, 20

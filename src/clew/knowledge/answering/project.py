@@ -12,11 +12,11 @@ from clew.knowledge.answering.question import Question
 from clew.knowledge.code.file_content import read_content
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.words import terms_of
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.project.facts import Fact, is_fact_file, read_facts
 from clew.secrecy import mask_keys
-from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.nodes import Node, ScoredNode
-from clew.trail.readable import find_words
+from clew.trail.model.readable import find_words
 
 SHOWN = 3
 STATED = 0.7

@@ -14,8 +14,8 @@ import msgspec
 
 from clew.knowledge.answering.period import Period, read_period
 from clew.knowledge.code.issue_text import find_paths
-from clew.trail.readable import find_words
-from clew.trail.text import STOP
+from clew.trail.model.readable import find_words
+from clew.trail.search.text import STOP
 
 MAX_PARSED = 2_000
 MAX_NAMES = 4

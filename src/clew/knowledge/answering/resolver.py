@@ -16,8 +16,8 @@ from typing import Any, Literal
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.answers import Cited
-from clew.catalog.text import inline
+from clew.catalog.operations.answers import Cited
+from clew.catalog.operations.text import inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput
 from clew.knowledge.answering.cache import AnswerCache
@@ -27,9 +27,9 @@ from clew.knowledge.answering.question import Kind, Question, parse_question
 from clew.knowledge.answering.sources import cite
 from clew.knowledge.evidence.conflicts import Conflict, detect, record_conflicts
 from clew.knowledge.evidence.trust import Evidence, evidence_of, fitting
+from clew.knowledge.nodes.kinds import Trust
 from clew.secrecy import mask_keys
-from clew.trail.breadcrumb import Draft, Ttl
-from clew.trail.kinds import Trust
+from clew.trail.model.breadcrumb import Draft, Ttl
 from clew.trail.store import Trail
 
 Layer = Literal["cache", "graph", "model"]

@@ -14,7 +14,7 @@ from clew.knowledge.code.passages import SYMBOL_KINDS
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.search_index import PassageHit
-from clew.trail.text import STOP
+from clew.trail.search.text import STOP
 
 SHOWN = 6
 LOOKED_AT = 60

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from clew.catalog.answers import Cited
-from clew.catalog.text import code_span, inline, plain
+from clew.catalog.operations.answers import Cited
+from clew.catalog.operations.text import code_span, inline, plain
 from clew.knowledge.answering.question import content_words
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import Excerpt
@@ -20,10 +20,10 @@ from clew.knowledge.code.words import terms_of
 from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.evidence.trust import Evidence, level_of
 from clew.knowledge.git.log import COMMIT_PREFIX
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
 from clew.secrecy import mask_keys
-from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.nodes import UNVERIFIED, Node, ScoredNode
-from clew.trail.readable import find_words
+from clew.trail.model.readable import find_words
 
 EXCERPT = 160
 MOST_LETTERS = 20_000

@@ -15,8 +15,8 @@ from clew.knowledge.answering.question import Kind, Question, Tests, is_identifi
 from clew.knowledge.code.files import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import Link
-from clew.trail.kinds import NodeType
-from clew.trail.nodes import Node
+from clew.knowledge.nodes.kinds import NodeType
+from clew.knowledge.nodes.node_store import Node
 
 MAX_DEFINITIONS = 5
 MAX_FILES = 50

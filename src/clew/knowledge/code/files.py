@@ -16,7 +16,7 @@ from clew.knowledge.code.models import Status
 from clew.knowledge.code.refs import is_utf8
 from clew.knowledge.git.run import QUICK_SECONDS, note_stuck, run_git
 from clew.secrecy import is_secret_file
-from clew.tools.ignoring import NEVER_READ, TOOLS_OWN, rules_above
+from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, rules_above
 
 ALWAYS_LEFT_OUT = NEVER_READ | TOOLS_OWN | frozenset((".idea", ".vscode", ".cache"))
 LEFT_OUT_UNTRACKED = frozenset(("vendor", "dist", "build"))

@@ -28,8 +28,8 @@ from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.search_index import PassageHit, SearchIndex
 from clew.knowledge.code.store import CodeStore, Sql, read_meta
-from clew.trail.globs import glob_matches
-from clew.trail.nodes import Node, ScoredNode
+from clew.knowledge.nodes.node_store import Node, ScoredNode
+from clew.trail.model.globs import glob_matches
 from clew.trail.store import Embedder
 
 T = TypeVar("T")

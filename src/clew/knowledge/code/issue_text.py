@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from clew.knowledge.code.words import spelled_terms, terms_of
-from clew.trail.readable import find_words
-from clew.trail.text import STOP
+from clew.trail.model.readable import find_words
+from clew.trail.search.text import STOP
 
 MAX_CHARS = 20_000
 MAX_HEADING = 200

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from clew.knowledge.code.refs import node_id
-from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.nodes import Node
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.node_store import Node
 
 SymbolKind = Literal["class", "interface", "function", "method", "constant", "variable", "module"]
 ReferenceKind = Literal["call", "inherit", "reference", "decorate"]

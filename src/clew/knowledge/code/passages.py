@@ -18,8 +18,8 @@ import numpy as np
 from clew.catalog.formats.restructured_text import find_titles
 from clew.knowledge.code.models import FileFacts, Symbol
 from clew.knowledge.code.words import TERM_BYTES, pack_terms
-from clew.trail.readable import find_words
-from clew.trail.text import split_text
+from clew.trail.model.readable import find_words
+from clew.trail.search.text import split_text
 
 FORMAT = 4
 """Changes with the packed form: contents packed in another format are packed again."""

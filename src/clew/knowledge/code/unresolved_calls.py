@@ -20,7 +20,7 @@ from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import decode_facts, find_summary, find_symbols
 from clew.knowledge.code.store import Sql
-from clew.trail.text import split_word
+from clew.trail.search.text import split_word
 
 MAX_OWNERS = 200
 LONGEST_ABBREVIATION = 4

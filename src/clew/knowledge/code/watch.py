@@ -18,7 +18,7 @@ from clew.knowledge.code.files import ALWAYS_LEFT_OUT
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.index import Indexed
 from clew.knowledge.code.index_pass import Progress
-from clew.tools.ignoring import IGNORE_FILE
+from clew.tools.search.gitignore import IGNORE_FILE
 
 DEBOUNCE_SECONDS, LONGEST_SECONDS = 0.1, 1.0
 """A file is read after this long without an event, and at the latest after the second."""

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from clew.trail.text import MAX_PARTS, STOP, split_word, term_id
+from clew.trail.search.text import MAX_PARTS, STOP, split_word, term_id
 
 SALT = 0
 """All terms of a code index belong to one owner."""

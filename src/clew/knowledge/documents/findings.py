@@ -12,21 +12,21 @@ from typing import Literal
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.knowledge.answering.sources import excerpt
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
 from clew.knowledge.evidence.provenance import annotate, citation_of, cited, source_list
 from clew.knowledge.evidence.trust import Evidence, evidence_of, freshness_of, level_of, trust_of
+from clew.knowledge.nodes.kinds import NodeDomain
+from clew.knowledge.nodes.node import as_text, marked
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
 from clew.knowledge.text import share_of, stems
 from clew.knowledge.upsert import find_keyed, keep_keyed
 from clew.llm.messages import Message
 from clew.llm.requests import Model, ModelRequest
 from clew.secrecy import mask_keys
-from clew.trail.breadcrumb import Draft
-from clew.trail.kinds import NodeDomain
-from clew.trail.node import as_text, marked
-from clew.trail.nodes import UNVERIFIED, Node, ScoredNode
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
 
 NOTHING = "No reference here says anything on that."

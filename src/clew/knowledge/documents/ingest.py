@@ -25,11 +25,11 @@ from clew.knowledge.code.file_content import is_text, looks_secret, readable_tex
 from clew.knowledge.documents.readers import Piece, SourceText, is_html, read_page, read_paper, read_rfc, text_pieces
 from clew.knowledge.documents.store import Document, Saved, read_document, save_document
 from clew.knowledge.evidence.provenance import FIELD, MARK, Source
+from clew.knowledge.nodes.kinds import NodeType, SourceKind, Trust, Verification
+from clew.knowledge.nodes.node_store import to_node
 from clew.secrecy import is_secret_file, mask_keys
-from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.bulk import drop_records
-from clew.trail.kinds import NodeType, SourceKind, Trust, Verification
-from clew.trail.nodes import to_node
+from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.store import Trail
 
 MAX_BYTES, MAX_TEXT = 20_000_000, 2_000_000

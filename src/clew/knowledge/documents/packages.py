@@ -22,9 +22,9 @@ from clew.fences import clean
 from clew.knowledge.code.file_content import Content, blob_id, read_content, readable_text
 from clew.knowledge.documents.readers import MAX_PIECES, Piece, text_pieces
 from clew.knowledge.documents.store import Document, find_saved, save_document
+from clew.knowledge.nodes.kinds import NodeType, Trust, Verification
 from clew.knowledge.project.manifests import Declared, find_npm, find_python, normal_name, read_manifests
 from clew.secrecy import mask_document
-from clew.trail.kinds import NodeType, Trust, Verification
 from clew.trail.store import Trail
 
 _IN_TESTS = re.compile(r"\.\..*|tests?|testing|test_.*|conftest\.py")

@@ -30,12 +30,12 @@ from clew.knowledge.documents.ingest import Ingested, NewSource, ingest_source, 
 from clew.knowledge.documents.packages import Packages
 from clew.knowledge.evidence.conflicts import detect, record_conflicts
 from clew.knowledge.history.links import CrossDomain
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.search_domains import SearchDomains
 from clew.knowledge.text import stems, telling_words
 from clew.llm.requests import Model
 from clew.llm.tokens import estimate_tokens
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node, ScoredNode
 from clew.trail.store import Trail
 
 Depth = Literal["quick", "standard", "deep"]

@@ -10,13 +10,13 @@ import msgspec
 from clew.access import Principal
 from clew.knowledge.documents.readers import Piece
 from clew.knowledge.evidence.provenance import FIELD, Source, mark_check, with_marks
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import SCHEMA, NodeFields, build_node
 from clew.knowledge.upsert import keyed_id
-from clew.skills.discovery.mirroring import mirror
-from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.skills.discovery.mirror import mirror
 from clew.trail.bulk import each_record
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import SCHEMA, NodeFields, build_node
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 READER = 2

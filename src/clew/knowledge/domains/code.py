@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from clew.catalog.domain import Domain
-from clew.catalog.text import code_span, fence, inline
+from clew.catalog.operations.text import code_span, fence, inline
 from clew.errors import NotFound
 from clew.knowledge.domains.devtools import devtools_tools
 from clew.knowledge.domains.project import project_tools
@@ -25,8 +25,8 @@ from clew.knowledge.domains.shown import (
     symbol_ref,
 )
 from clew.knowledge.evidence.provenance import on_one_line
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
-from clew.trail.nodes import Node, ScoredNode
 
 if TYPE_CHECKING:  # the first tool that runs loads parsers and the rest of knowledge
     from clew.knowledge.base import Knowledge

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from clew.catalog.domain import Domain
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import Moment, lesson_tools
@@ -23,11 +23,11 @@ from clew.knowledge.history.brief import Tier, write_brief
 from clew.knowledge.history.entries import NO_SESSION
 from clew.knowledge.history.explanation import find_resolutions
 from clew.knowledge.history.journal import ALL, DECISIONS, FAILURES, WORK, Include, SummaryType
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeFilter, ScoredNode
 from clew.knowledge.text import stems
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
-from clew.trail.edge import EdgeType
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import UNVERIFIED, Node, NodeFilter, ScoredNode
+from clew.trail.model.edge import EdgeType
 
 if TYPE_CHECKING:
     from clew.knowledge.base import Knowledge

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge
 from clew.knowledge.domains.lessons import Moment
 from clew.knowledge.domains.shown import READS, WIDTH
 from clew.knowledge.history.brief import entry_text, summarise_session
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
+from clew.knowledge.nodes.node_store import Node
 from clew.tools import Effects, Tool, ToolContext, tool
-from clew.trail.nodes import Node
 
 if TYPE_CHECKING:
     from clew.knowledge.history.journal import Chronicle

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.knowledge.domains.shown import READS, WIDTH
 from clew.knowledge.history.lessons import Response
 from clew.tools import Effects, Tool, ToolContext, tool

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from clew.catalog.domain import Domain
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.errors import InvalidInput
 from clew.knowledge.documents.ingest import Kind, NewSource
 from clew.knowledge.documents.readers import parse_date
@@ -16,9 +16,9 @@ from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
 from clew.knowledge.domains.shown import READS, WIDTH, add_withheld_note
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
 from clew.knowledge.evidence.provenance import Source, on_one_line, sources_of
+from clew.knowledge.nodes.kinds import NodeDomain
 from clew.secrecy import mask_keys
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
-from clew.trail.kinds import NodeDomain
 
 if TYPE_CHECKING:
     from clew.knowledge.documents.findings import Findings

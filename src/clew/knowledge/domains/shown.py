@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.knowledge.answering.sources import describe
 from clew.knowledge.evidence.provenance import citation_of
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.tools import Effects, GuidedContent, Tool, ToolContext
-from clew.trail.nodes import Node, ScoredNode
 
 if TYPE_CHECKING:
     from clew.knowledge.code.models import Callers, Link, NamedCall

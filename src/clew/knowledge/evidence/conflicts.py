@@ -12,17 +12,17 @@ from itertools import combinations
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.clock import Clock
 from clew.errors import AlreadyExists, ConfigError, NotFound
 from clew.knowledge.evidence.trust import level_of, trust_of
 from clew.knowledge.git.log import COMMIT_PREFIX
+from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node
 from clew.knowledge.text import coverage, likeness, stems
 from clew.knowledge.upsert import keyed_id
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.kinds import ConflictKind, NodeDomain
-from clew.trail.nodes import UNVERIFIED, Node
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 APART = timedelta(days=30)

@@ -10,16 +10,16 @@ from typing import Literal, Unpack
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.errors import Busy, NotFound
 from clew.knowledge.code.files import TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.refs import PREFIX
 from clew.knowledge.evidence.conflicts import Conflict, record_conflicts
+from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType, SourceKind, Trust, Verification
+from clew.knowledge.nodes.node_store import Node, NodeFields, NodeFilter, NodeGraph, ScoredNode
 from clew.secrecy import mask_keys
-from clew.trail.edge import EdgeType
-from clew.trail.kinds import ConflictKind, NodeDomain, NodeType, SourceKind, Trust, Verification
-from clew.trail.nodes import Node, NodeFields, NodeFilter, NodeGraph, ScoredNode
+from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
 
 UNSUPPORTED, MISSING_FILE, CONTRADICTED = 0.5, 0.8, 0.7

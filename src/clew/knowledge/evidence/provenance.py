@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.errors import NotFound
 from clew.fences import is_unseen
 from clew.knowledge.code.store import record_signer
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.lines import cut
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.edge import EdgeType
-from clew.trail.kinds import NodeDomain, NodeType, SourceKind
-from clew.trail.nodes import Node, to_node
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, SourceKind
+from clew.knowledge.nodes.node_store import Node, to_node
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
 
 # -- citations -------------------------------------------------------------------------------------------------

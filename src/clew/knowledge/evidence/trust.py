@@ -16,9 +16,9 @@ import msgspec
 
 from clew.fences import clean, fenced
 from clew.knowledge.evidence.provenance import name_of
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.secrecy import mask_keys
-from clew.trail.kinds import NodeDomain, NodeType, Trust
-from clew.trail.nodes import Node, ScoredNode
 
 # -- trust -----------------------------------------------------------------------------------------------------
 

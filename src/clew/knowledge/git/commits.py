@@ -16,8 +16,8 @@ from clew.knowledge.git.log import COMMIT_PREFIX, Commit, read_line_commits, rea
 from clew.knowledge.git.run import find_objects, run_git
 from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
 from clew.knowledge.git.tags import Tagged, read_between
-from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.nodes import Node, ScoredNode
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 
 MAX_CONTENT = 2_000
 QUICK = 2_000

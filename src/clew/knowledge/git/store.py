@@ -18,7 +18,7 @@ import msgspec
 from clew.knowledge.git.log import NEWEST, Commit, Touched, read_commits
 from clew.knowledge.git.run import GitFailed, find_head, run_git
 from clew.knowledge.text import telling_words
-from clew.trail.text import STOP, split_text
+from clew.trail.search.text import STOP, split_text
 
 MOST_PATHS = 5_000
 MAX_WORDS = 24

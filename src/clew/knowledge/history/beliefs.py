@@ -19,11 +19,11 @@ from clew.errors import InvalidInput, NotFound
 from clew.knowledge.git.tags import version_key
 from clew.knowledge.history.entries import list_all
 from clew.knowledge.history.values import normal_name, normal_value
+from clew.knowledge.nodes.node_store import DEFAULT_TRUST
 from clew.knowledge.upsert import keyed_id
 from clew.secrecy import mask_keys
-from clew.trail.breadcrumb import Breadcrumb, Draft, encode_canonical
-from clew.trail.nodes import DEFAULT_TRUST
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft, encode_canonical
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 SCHEMA = "belief.v1"

@@ -9,12 +9,12 @@ from typing import Literal, get_args
 
 import msgspec
 
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.errors import InvalidInput
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
 from clew.knowledge.history.journal import Chronicle
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node
 from clew.llm.tokens import count_tokens
-from clew.trail.nodes import UNVERIFIED, Node
 
 Tier = Literal["micro", "standard", "full"]
 

@@ -24,15 +24,15 @@ from clew.knowledge.consented_trail import Consent
 from clew.knowledge.evidence.provenance import mark_check, with_marks
 from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog, read_heading
 from clew.knowledge.history.links import link_code
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.node import domain_tag, type_tag
+from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, ScoredNode, build_node
 from clew.knowledge.upsert import keyed_id
 from clew.secrecy import mask_document
-from clew.skills.discovery.mirroring import Mirrored, mirror
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.edge import Edge, EdgeType
-from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.node import domain_tag, type_tag
-from clew.trail.nodes import SCHEMA, Node, NodeFields, ScoredNode, build_node
-from clew.trail.selector import ContextMatch, Selector
+from clew.skills.discovery.mirror import Mirrored, mirror
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.edge import Edge, EdgeType
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 REPOSITORY = "repository"

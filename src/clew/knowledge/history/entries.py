@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.node_search import link_in_order
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, SourceKind
+from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, NodeGraph
 from clew.secrecy import mask_keys
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.kinds import NodeDomain, NodeType, SourceKind
-from clew.trail.nodes import SCHEMA, Node, NodeFields, NodeGraph
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 PROMOTED = "chronicle:promoted"

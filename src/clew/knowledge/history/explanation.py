@@ -20,8 +20,8 @@ from clew.knowledge.git.log import Commit, read_named
 from clew.knowledge.git.run import find_head, find_objects
 from clew.knowledge.history.decisions import Decision
 from clew.knowledge.history.links import CrossDomain, references_of
-from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import Node
+from clew.knowledge.nodes.kinds import NodeDomain
+from clew.knowledge.nodes.node_store import Node
 from clew.trail.store import Trail
 
 NEAR = 5

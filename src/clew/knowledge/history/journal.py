@@ -25,14 +25,14 @@ from clew.knowledge.history.entries import (
 )
 from clew.knowledge.history.links import CrossDomain, ensure_anchors, link, references_of, search_nodes
 from clew.knowledge.node_search import AsFound, Truth
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
 from clew.knowledge.text import likeness, stems
 from clew.secrecy import mask_keys
-from clew.trail.breadcrumb import Breadcrumb, Change
-from clew.trail.edge import EdgeType
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
-from clew.trail.query import SearchRequest
-from clew.trail.selector import ContextMatch
+from clew.trail.model.breadcrumb import Breadcrumb, Change
+from clew.trail.model.edge import EdgeType
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import ContextMatch
 from clew.trail.store import Trail
 
 SummaryType = Literal[

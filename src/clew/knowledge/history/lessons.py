@@ -15,10 +15,10 @@ from clew.errors import InvalidInput
 from clew.knowledge.text import coverage, stems
 from clew.knowledge.upsert import put_keyed
 from clew.secrecy import mask_keys
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.bulk import each_record
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 MISTAKE, PREFERENCE = "mistake.v1", "preference.v1"

@@ -13,11 +13,11 @@ from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.refs import PREFIX, CodeRef, parse_ref
 from clew.knowledge.node_search import AsFound, Truth
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust
+from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
 from clew.knowledge.upsert import keyed_id
-from clew.trail.edge import Edge, EdgeType
-from clew.trail.kinds import NodeDomain, NodeType, Trust
-from clew.trail.nodes import SCHEMA, Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
-from clew.trail.query import SearchRequest
+from clew.trail.model.edge import Edge, EdgeType
+from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 
 MAX_REFS = 500

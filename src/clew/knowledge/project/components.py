@@ -18,7 +18,7 @@ from clew.knowledge.code.rows import find_symbols
 from clew.knowledge.lines import clip
 from clew.knowledge.project.style import is_component
 from clew.knowledge.project.texts import FileText, Need, read_file, read_need, terms_in
-from clew.trail.text import split_word
+from clew.trail.search.text import split_word
 
 ComponentType = Literal["ui", "hook", "utility", "pattern"]
 MAX_MATCHES, MAX_PROPS = 5, 40

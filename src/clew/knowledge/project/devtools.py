@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, SourceError
 from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.git.run import find_head, run_git
 from clew.knowledge.history.lessons import UserPreferences
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.project.tool_scan import ProjectFiles, describe_tool, is_installed, scan_project
 from clew.knowledge.project.tools import (
     DiscoveredTool,
@@ -38,8 +39,7 @@ from clew.knowledge.project.tools import (
 )
 from clew.knowledge.upsert import find_keyed, keep_keyed, keyed_id
 from clew.secrecy import mask_keys
-from clew.trail.breadcrumb import Draft
-from clew.trail.nodes import Node, ScoredNode
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
 
 SCHEMA = "system.devtools.v1"

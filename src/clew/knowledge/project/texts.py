@@ -18,7 +18,7 @@ from clew.knowledge.code.pool import run_jobs
 from clew.knowledge.code.rows import decode_facts, find_facts
 from clew.knowledge.code.words import terms_of
 from clew.knowledge.project.formats import load_table
-from clew.trail.text import STOP, split_word
+from clew.trail.search.text import STOP, split_word
 
 MAX_TEXT = 300_000
 """Larger files are generated."""

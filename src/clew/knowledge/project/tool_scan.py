@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.catalog.text import inline
+from clew.catalog.operations.text import inline
 from clew.knowledge.code.file_content import read_content
 from clew.knowledge.project.formats import TextFile, parse
 from clew.knowledge.project.manifests import Statement, list_names, parse_manifest, reader_of
@@ -30,7 +30,7 @@ from clew.knowledge.project.tools import (
     known_tools,
     language_by_extension,
 )
-from clew.tools.ignoring import NEVER_READ, TOOLS_OWN
+from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN
 
 MAX_TEXT = 500_000
 """Larger files count by their name only."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from clew.errors import FormatError
 from clew.skills.checks.problems import Problem
-from clew.skills.definitions.building import build
+from clew.skills.definitions.manifest_builder import build
 from clew.skills.definitions.own_format import BuildMemory
 from clew.skills.files.document import MAX_BYTES
-from clew.skills.formats.collecting import Collected
-from clew.skills.formats.opening import Root
+from clew.skills.formats.collection import Collected
+from clew.skills.formats.safe_open import Root
 from clew.tools.tool import Tool
 from clew.trust import printable
 

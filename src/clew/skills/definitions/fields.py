@@ -12,17 +12,17 @@ from typing import Any, Literal, get_type_hints
 
 import msgspec
 
+from clew.decode_errors import in_plain_words, noun_of
 from clew.errors import InvalidInput, ValidationError
-from clew.skills.checks.mending import quote_value, rename_key, replace_value, written_list
+from clew.skills.checks.front_matter_fixes import quote_value, rename_key, replace_value, written_list
 from clew.skills.checks.problems import Fix, Problem
-from clew.skills.checks.suggesting import nearest
+from clew.skills.checks.suggestions import nearest
 from clew.skills.files.document import Document
-from clew.skills.files.walking import is_plain
+from clew.skills.files.tree_walk import is_plain
 from clew.skills.manifest import Agent, Parameter, Permissions, Skill, ToolEntry, Toolset, Triggers
 from clew.skills.triggers import expand
-from clew.tools.rules import parse_rule
-from clew.trail.validation import compile_schema
-from clew.wording import in_plain_words, noun_of
+from clew.tools.permissions.rules import parse_rule
+from clew.trail.model.validation import compile_schema
 
 Sort = Literal["agent", "skill", "toolset", "tool"]
 RECORDS: dict[Sort, type[msgspec.Struct]] = {"agent": Agent, "skill": Skill, "toolset": Toolset, "tool": ToolEntry}

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from clew.errors import FormatError
-from clew.skills.checks.mending import replace_value, without_item
+from clew.skills.checks.front_matter_fixes import replace_value, without_item
 from clew.skills.checks.problems import Problem, has_errors
 from clew.skills.definitions.fields import (
     FIELDS,
@@ -31,9 +31,9 @@ from clew.skills.definitions.fields import (
 from clew.skills.definitions.template import find_placeholder
 from clew.skills.files.document import MAX_BYTES, Document, read_document
 from clew.skills.files.links import extract_links
-from clew.skills.files.walking import SKILL_FILES, Folder, Walk, show, walk
+from clew.skills.files.tree_walk import SKILL_FILES, Folder, Walk, show, walk
 from clew.skills.formats.digests import Bundle, bundle_of, digest_bundle
-from clew.skills.formats.opening import Root, Stamp
+from clew.skills.formats.safe_open import Root, Stamp
 from clew.skills.manifest import Agent, Reference, Skill, ToolEntry, Toolset
 
 FOLDERS: dict[str, Sort] = {"agents": "agent", "skills": "skill", "toolsets": "toolset", "tools": "tool"}

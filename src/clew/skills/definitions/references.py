@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from clew.skills.checks.problems import Kind, Severity
-from clew.skills.checks.suggesting import nearest
+from clew.skills.checks.suggestions import nearest
 from clew.skills.manifest import Manifest, Skill, is_route
 from clew.skills.sessions.session import MAX_LOAD_DEPTH
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from clew.skills.checks.mending import remove_key, replace_value
+from clew.skills.checks.front_matter_fixes import remove_key, replace_value
 from clew.skills.checks.problems import Problem
 from clew.skills.definitions.fields import problem_at, unfit
 from clew.skills.definitions.own_format import Definition

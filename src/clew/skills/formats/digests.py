@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from clew.errors import FormatError
-from clew.skills.files.walking import SKILL_FILES, Walk
-from clew.skills.formats.opening import Root
+from clew.skills.files.tree_walk import SKILL_FILES, Walk
+from clew.skills.formats.safe_open import Root
 from clew.trust import MAX_BYTES, digest_parts
 
 MAX_FILES = 5_000

@@ -14,7 +14,7 @@ from clew.errors import InvalidInput
 from clew.skills.agent_tools import ACTING, FOREIGN, WRITING, name_here
 from clew.skills.formats.source import Source, split_words
 from clew.skills.manifest import Permissions
-from clew.tools.rules import STRICTNESS, Verdict, parse_rule, wild_matches
+from clew.tools.permissions.rules import STRICTNESS, Verdict, parse_rule, wild_matches
 from clew.trust import printable
 
 ALL = "*"

@@ -7,8 +7,8 @@ import hashlib
 from clew.errors import FormatError
 from clew.skills.files.document import MAX_BYTES
 from clew.skills.files.links import extract_links
-from clew.skills.formats.opening import Root
 from clew.skills.formats.rules import resolve_beside
+from clew.skills.formats.safe_open import Root
 
 MARKDOWN = ".md"
 MAX_DOCUMENTS = 500

@@ -18,10 +18,10 @@ from clew.errors import FormatError
 from clew.llm.tokens import estimate_tokens
 from clew.skills.checks.problems import Problem, Severity, in_order
 from clew.skills.files.document import MAX_BYTES
-from clew.skills.files.walking import MAX_DEPTH, RULE_FILES, Walk, is_plain, show, walk
-from clew.skills.formats.collecting import Alias
-from clew.skills.formats.opening import Root
+from clew.skills.files.tree_walk import MAX_DEPTH, RULE_FILES, Walk, is_plain, show, walk
+from clew.skills.formats.collection import Alias
 from clew.skills.formats.rules import read_imports
+from clew.skills.formats.safe_open import Root
 from clew.skills.rules.documents import Documents, find_documents
 from clew.trust import Wish, digest_parts, printable, real_folder
 

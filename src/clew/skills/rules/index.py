@@ -13,13 +13,13 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.skills.discovery.mirroring import Mirrored, mirror, to_kept
+from clew.skills.discovery.mirror import Mirrored, mirror, to_kept
 from clew.skills.rules.files import Rule
-from clew.trail.breadcrumb import NEVER, Breadcrumb, Draft
 from clew.trail.bulk import drop_records, each_record
-from clew.trail.closeness import closeness
-from clew.trail.query import SearchRequest
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
+from clew.trail.search.closeness import closeness
 from clew.trail.store import Trail
 
 RULE_SCHEMA, REFERENCE_SCHEMA = "rule.v1", "rule.reference.v1"

@@ -21,10 +21,10 @@ from clew.access import Principal
 from clew.errors import ConfigError, InvalidInput
 from clew.llm import open_embedder
 from clew.skills.checks.problems import Problem, in_order
-from clew.skills.discovery.mirroring import Mirrored, to_kept
+from clew.skills.discovery.mirror import Mirrored, to_kept
 from clew.skills.files.links import Link, extract_links
-from clew.skills.formats.opening import Root
 from clew.skills.formats.rules import resolve_beside
+from clew.skills.formats.safe_open import Root
 from clew.skills.rules.documents import MARKDOWN, read_text
 from clew.skills.rules.files import Found, Rule, RuleFiles
 from clew.skills.rules.index import Linked, ReferenceMatch, RuleIndex, RuleReference

@@ -11,12 +11,13 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
+from clew.decode_errors import suggest
 from clew.errors import HandleRefused, ValidationError
 from clew.skills.exposure import Edit, Exposure, Exposures, Items, Via, check_handle, mint_handle, nothing
 from clew.skills.manifest import Agent, Manifest
 from clew.skills.registry import ToolRegistry, check_tools
-from clew.skills.sessions.auditing import SkillLoadEvent, load_events
-from clew.skills.sessions.explaining import WhyHere, explain
+from clew.skills.sessions.audit import SkillLoadEvent, load_events
+from clew.skills.sessions.explanations import WhyHere, explain
 from clew.skills.sessions.loads import (
     MAX_SKILLS,
     Stamp,
@@ -31,7 +32,6 @@ from clew.skills.sessions.loads import (
     unload_skill,
     unload_toolset,
 )
-from clew.skills.sessions.merging import Tools
 from clew.skills.sessions.meta_tools import meta_tools
 from clew.skills.sessions.session import (
     AGENT,
@@ -44,9 +44,9 @@ from clew.skills.sessions.session import (
     untold_skills,
     withhold_nothing,
 )
+from clew.skills.sessions.tool_mapping import Tools
 from clew.skills.triggers import Matched, Turn, match
 from clew.tools.tool import Tool
-from clew.wording import suggest
 
 UNLOADED = "unloaded"
 """Why a skill or toolset left that was let go of by name."""

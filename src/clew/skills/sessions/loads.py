@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from clew.decode_errors import MAX_SHOWN, suggest
 from clew.errors import ValidationError
 from clew.skills.exposure import Exposed, Items, Via
 from clew.skills.manifest import Agent, Manifest
@@ -25,7 +26,6 @@ from clew.skills.sessions.session import (
     withhold_nothing,
 )
 from clew.skills.triggers import Matched
-from clew.wording import MAX_SHOWN, suggest
 
 MAX_SKILLS = 100
 """How many skills a session may hold unless told otherwise, those that came with others included."""

@@ -14,7 +14,7 @@ from functools import cache
 
 from clew.errors import ToolFailure
 from clew.tools.sandbox.cgroups import Cgroup, find_parents, open_cgroup
-from clew.tools.sandbox.places import Grants, is_below
+from clew.tools.sandbox.folders.reachable_paths import Grants, is_below
 from clew.tools.sandbox.program import EVERYWHERE, Confinement
 from clew.tools.sandbox.seccomp import AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, build_filter
 from clew.tools.sandbox.wall import Command, Launch, build_environment, limited

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from clew.errors import ToolFailure, ToolFailureKind
-from clew.tools.sandbox.cleaning import Mask, clean_text
+from clew.tools.sandbox.output_text import Mask, clean_text
+from clew.tools.sandbox.process_tree import OnOutput
 from clew.tools.sandbox.program import Confinement, Program, Ran
-from clew.tools.sandbox.running import OnOutput
 from clew.tools.sandbox.sandbox import Sandbox
 
 MAX_INPUT = 4_000_000

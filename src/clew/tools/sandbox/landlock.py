@@ -19,7 +19,7 @@ from importlib.resources import as_file, files
 import msgspec
 
 from clew.errors import ToolFailure
-from clew.tools.sandbox.places import Grants, around
+from clew.tools.sandbox.folders.reachable_paths import Grants, around
 from clew.tools.sandbox.program import EVERYWHERE, Confinement
 from clew.tools.sandbox.runtimes import find_python
 from clew.tools.sandbox.seccomp import AF_INET, AF_INET6, AF_NETLINK, build_filter

@@ -15,7 +15,7 @@ from secrets import token_hex
 import msgspec
 
 from clew.errors import ToolFailure
-from clew.tools.sandbox.places import Grants
+from clew.tools.sandbox.folders.reachable_paths import Grants
 from clew.tools.sandbox.program import EVERYWHERE, Confinement, Program
 from clew.tools.sandbox.wall import Command
 

@@ -11,11 +11,11 @@ import msgspec
 
 from clew.errors import SandboxUnavailable
 from clew.tools.sandbox.bubblewrap import BubblewrapWall, find_bubblewrap
-from clew.tools.sandbox.guarding import set_aside
+from clew.tools.sandbox.folders.quarantine import set_aside
+from clew.tools.sandbox.folders.reachable_paths import Grants, around, resolve_grants
 from clew.tools.sandbox.landlock import LandlockWall, find_landlock
-from clew.tools.sandbox.places import Grants, around, resolve_grants
+from clew.tools.sandbox.process_tree import OnOutput, ResultPipe, execute
 from clew.tools.sandbox.program import Confinement, Program, Ran
-from clew.tools.sandbox.running import OnOutput, ResultPipe, execute
 from clew.tools.sandbox.runtimes import build_command, find_deno
 from clew.tools.sandbox.wall import NoWall, Wall
 

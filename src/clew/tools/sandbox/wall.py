@@ -13,7 +13,7 @@ import msgspec
 
 from clew.errors import ToolFailure
 from clew.tools.sandbox.cgroups import Cgroup
-from clew.tools.sandbox.places import Grants
+from clew.tools.sandbox.folders.reachable_paths import Grants
 from clew.tools.sandbox.program import Confinement
 
 OPEN_FILES = 256

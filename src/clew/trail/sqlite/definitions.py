@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.trail.hints import check_hints
-from clew.trail.policies import TtlPolicy, parse_policy
-from clew.trail.prepare import Rules
+from clew.trail.model.policies import TtlPolicy, parse_policy
+from clew.trail.model.prepare import Rules
+from clew.trail.model.validation import compile_schema
 from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.rows import ALIVE
-from clew.trail.validation import compile_schema
+from clew.trail.templates.hints import check_hints
 
 SCHEMA, POLICY = "schema.def.v1", "ttl.policy.v1"
 DEFINITIONS = frozenset({SCHEMA, POLICY})

@@ -17,18 +17,18 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, TooLarge
 from clew.trail.bootstrap import piece_id
-from clew.trail.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, Update, View
-from clew.trail.flow import KEY, guarded_names
-from clew.trail.hints import apply_hints, resolve_hints
-from clew.trail.prepare import Prepared, as_breadcrumb, embed_all, prepare_change, prepare_draft
-from clew.trail.selector import EVERYTHING, Selector, check_selector
-from clew.trail.sqlite import writing as write
+from clew.trail.model.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, Update, View
+from clew.trail.model.flow import KEY, guarded_names
+from clew.trail.model.prepare import Prepared, as_breadcrumb, embed_all, prepare_change, prepare_draft
+from clew.trail.model.selector import EVERYTHING, Selector, check_selector
+from clew.trail.sqlite import version_writes as write
 from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, Definitions, check_definition
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
 from clew.trail.sqlite.log import MAX_BYTES
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb, to_checksum
-from clew.trail.sqlite.where import build_where
+from clew.trail.sqlite.selector_sql import build_where
 from clew.trail.store import Embedder, VersionInfo
+from clew.trail.templates.hints import apply_hints, resolve_hints
 
 INLINE_TEXTS = 4
 FRESH_AT_MOST = 50

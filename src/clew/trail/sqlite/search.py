@@ -12,15 +12,15 @@ import numpy as np
 
 from clew.access import Principal
 from clew.errors import EmbedderMismatch, InvalidInput
-from clew.trail.query import Hit, SearchRequest, SearchResult, check_request
-from clew.trail.ranking import Floats, Ints, fuse, fuse_ranks, parse_question, score_rcrt
-from clew.trail.sqlite.candidates import Candidates
+from clew.trail.model.query import Hit, SearchRequest, SearchResult, check_request
+from clew.trail.search.ranking import Floats, Ints, fuse, fuse_ranks, parse_question, score_rcrt
+from clew.trail.search.text import owner_salt
 from clew.trail.sqlite.engine import Engine, Sql
-from clew.trail.sqlite.index import PENDING, Index
-from clew.trail.sqlite.masks import Masks
+from clew.trail.sqlite.index.candidates import Candidates
+from clew.trail.sqlite.index.masks import Masks
+from clew.trail.sqlite.index.search_index import PENDING, Index
 from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list, to_breadcrumb
 from clew.trail.store import Embedder
-from clew.trail.text import owner_salt
 
 MAX_RESULT_BYTES = 32_000_000
 """An answer ends early when its contexts come to so much."""

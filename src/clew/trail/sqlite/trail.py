@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from clew.clock import Clock
 from clew.errors import ReadOnly
-from clew.trail.sqlite.dead_letters import SqliteDeadLetters
-from clew.trail.sqlite.deliveries import SqliteDeliveries
+from clew.trail.sqlite.consumers.dead_letters import SqliteDeadLetters
+from clew.trail.sqlite.consumers.deliveries import SqliteDeliveries
 from clew.trail.sqlite.edges import SqliteEdges
 from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.log import SqliteLog
+from clew.trail.sqlite.maintenance import SqliteUpkeep
 from clew.trail.sqlite.records import SqliteRecords
 from clew.trail.sqlite.rows import Audiences
 from clew.trail.sqlite.secrets import SqliteSecrets
-from clew.trail.sqlite.upkeep import SqliteUpkeep
-from clew.trail.sqlite.where import add_functions
+from clew.trail.sqlite.selector_sql import add_functions
 from clew.trail.store import Embedder
 
 if TYPE_CHECKING:

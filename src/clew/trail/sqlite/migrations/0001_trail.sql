@@ -73,7 +73,7 @@ CREATE TABLE vectors_next (
   vector BLOB NOT NULL
 );
 
--- A breadcrumb as the ranking sees it (clew.trail.packing); derived, like every index.
+-- A breadcrumb as the ranking sees it (clew.trail.search.packing); derived, like every index.
 CREATE TABLE terms (
   rid   INTEGER PRIMARY KEY REFERENCES breadcrumbs (rid) ON DELETE CASCADE,
   terms BLOB NOT NULL

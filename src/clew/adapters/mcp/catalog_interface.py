@@ -1,0 +1,36 @@
+"""What this door needs of a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from clew.access import Principal
+from clew.adapters.mcp.calls import Report
+from clew.catalog.operations.answers import Answer, Entry, Item, Question, Results
+from clew.catalog.skills.files import SkillFiles
+
+
+class Offering(Protocol):
+    """The part of `clew.catalog.catalog.Catalog` that is offered over MCP."""
+
+    async def ask(self, question: Question, *, by: Principal) -> Answer: ...
+
+    async def get(
+        self, items: Sequence[Item], *, by: Principal, handle: str | None = None, report: Report | None = None
+    ) -> Results: ...
+
+    async def instructions(self, *, by: Principal) -> str:
+        """What a model is told when `by` connects, made of the catalog as it is now."""
+        ...
+
+    async def list_resources(
+        self, *, by: Principal, cursor: str | None = None, limit: int = 100
+    ) -> tuple[Sequence[Entry], str | None]:
+        """One page of the resources that `by` may see, and the cursor of the next. Raises InvalidInput for a cursor
+        that is none."""
+        ...
+
+    async def skill_files(self, *, by: Principal) -> SkillFiles | None:
+        """The files of skills that `by` may have; None where there are no skills for it."""
+        ...

@@ -1,0 +1,1 @@
+"""The routes of the REST door, one module for each noun."""

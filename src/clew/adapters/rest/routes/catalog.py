@@ -1,0 +1,185 @@
+"""The catalog over REST: the same two operations as everywhere, why something is shown, and the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from clew.adapters.rest.operation import Answer, Call, Operation, reply
+from clew.catalog.catalog import NAMED_KINDS, DomainInfo
+from clew.catalog.indexing.lifecycle import SourceState
+from clew.catalog.indexing.pipeline import Report
+from clew.catalog.operations.answers import Answer as Found
+from clew.catalog.operations.answers import Item, Question, Results
+from clew.catalog.operations.why import Why
+from clew.errors import AccessDenied, HandleRefused, InvalidInput, NotFound, TooLarge
+
+
+class Items(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Routes to run side by side, and the handle of an earlier answer."""
+
+    routes: list[Item]
+    handle: str | None = None
+
+
+class WhyQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    route: str
+    handle: str | None = None
+
+
+class WhyNamedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    handle: str | None = None
+
+
+class Refresh(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which source to refresh; without one, those that are stale. `force` believes a source that is suddenly empty."""
+
+    source: str | None = None
+    force: bool = False
+
+
+class Domains(msgspec.Struct, frozen=True, kw_only=True):
+    """The domains that the caller may see; to a curator of the server's owner also what waits for consent."""
+
+    items: list[DomainInfo]
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """The configured sources and how fresh they are."""
+
+    items: list[SourceState]
+
+
+class Reports(msgspec.Struct, frozen=True, kw_only=True):
+    """What the refresh of each source did."""
+
+    items: Sequence[Report]
+
+
+async def ask(call: Call) -> Answer:
+    workspace = await call.services.workspace()
+    return reply(await workspace.catalog.ask(call.body, by=call.by))
+
+
+async def get(call: Call) -> Answer:
+    workspace = await call.services.workspace()
+    return reply(await workspace.catalog.get(call.body.routes, by=call.by, handle=call.body.handle))
+
+
+async def why(call: Call) -> Answer:
+    workspace = await call.services.workspace()
+    return reply(await workspace.catalog.why(call.query.route, by=call.by, handle=call.query.handle))
+
+
+async def why_named(call: Call) -> Answer:
+    kind, name = call.path["kind"], call.path["name"]
+    if kind not in NAMED_KINDS:
+        raise InvalidInput("kind", f"{kind[:50]!r} is not one", hint=f"Kinds are {', '.join(NAMED_KINDS)}")
+    workspace = await call.services.workspace()
+    return reply(await workspace.catalog.why(f"{kind}:{name}", by=call.by, handle=call.query.handle))
+
+
+async def list_domains(call: Call) -> Answer:
+    workspace = await call.services.workspace()
+    return reply(Domains(items=workspace.domains(by=call.by)))
+
+
+async def list_sources(call: Call) -> Answer:
+    _require_operator(call)
+    workspace = await call.services.workspace()
+    return reply(Sources(items=await workspace.lifecycle().sources()))
+
+
+async def refresh(call: Call) -> Answer:
+    _require_operator(call)
+    lifecycle = (await call.services.workspace()).lifecycle()
+    if call.body.source is None:
+        return reply(Reports(items=await lifecycle.restart()))
+    return reply(Reports(items=await lifecycle.refresh_source(call.body.source, force=call.body.force)))
+
+
+def _require_operator(call: Call) -> None:
+    """Sources belong to whoever runs the server."""
+    if call.by.owner_id != call.services.operator:
+        raise AccessDenied("look at the sources", [f"curator of {call.services.operator}"])
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/ask",
+        handler=ask,
+        summary="Ask what can be done and what is known",
+        group="catalog",
+        verb="read",
+        writes=True,
+        body=Question,
+        answer=Found,
+        raises=(HandleRefused, InvalidInput, NotFound, TooLarge),
+    ),
+    Operation(
+        method="POST",
+        path="/get",
+        handler=get,
+        summary="Run routes side by side; what goes wrong with one is in its result",
+        group="catalog",
+        verb="read",
+        writes=True,
+        body=Items,
+        answer=Results,
+        raises=(HandleRefused, InvalidInput, TooLarge),
+    ),
+    Operation(
+        method="GET",
+        path="/why",
+        handler=why,
+        summary="Why a route is, or is not, there for the caller",
+        group="catalog",
+        verb="read",
+        query=WhyQuery,
+        answer=Why,
+        raises=(HandleRefused, InvalidInput),
+    ),
+    Operation(
+        method="GET",
+        path="/why/{kind}/{name}",
+        handler=why_named,
+        summary="Why a skill, toolset or tool of one is, or is not, there for the caller",
+        group="catalog",
+        verb="read",
+        query=WhyNamedQuery,
+        answer=Why,
+        raises=(HandleRefused, InvalidInput),
+    ),
+    Operation(
+        method="GET",
+        path="/domains",
+        handler=list_domains,
+        summary="List the domains that the caller may see",
+        group="catalog",
+        verb="read",
+        answer=Domains,
+    ),
+    Operation(
+        method="GET",
+        path="/sources",
+        handler=list_sources,
+        summary="List the sources and how fresh they are",
+        group="catalog",
+        verb="administer",
+        answer=Sources,
+    ),
+    Operation(
+        method="POST",
+        path="/sources/refresh",
+        handler=refresh,
+        summary="Refresh one source, or those that are stale",
+        group="catalog",
+        verb="administer",
+        writes=True,
+        body=Refresh,
+        answer=Reports,
+        raises=(NotFound,),
+    ),
+)

@@ -1,0 +1,319 @@
+"""Conversations over REST: send a message, wait for the answer or follow it, list sessions, cancel, allow."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from clew.adapters.rest.operation import Answer, Call, Header, Nothing, Operation, reply
+from clew.adapters.rest.parsing import parse_text
+from clew.adapters.rest.routes.events import resume_at
+from clew.adapters.rest.sse import EventStream
+from clew.agents.conversations.conversation import (
+    DEFAULT_AGENT,
+    Conversations,
+    check_message,
+    is_end,
+    open_conversations,
+    run_selector,
+)
+from clew.agents.conversations.no_model_fallback import ask_instead, find_missing_model
+from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, Sent, SessionInfo, Turn
+from clew.agents.conversations.steps import Answered, Choice, GaveUp, PermissionAsked, Step, step_of
+from clew.errors import AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge
+from clew.trail.model.event import Event, sse_payload
+
+MAX_WAIT = 300.0
+
+
+class NewMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message to an agent: in a new session unless one is named. With `stream` the answer is a stream of events;
+    without, it is waited for up to `wait` seconds."""
+
+    message: str
+    session: str | None = None
+    agent: str = DEFAULT_AGENT
+    stream: bool = False
+    wait: Annotated[float, Meta(ge=0, le=MAX_WAIT)] = 60.0
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool waits to be allowed: all that it would be given, nothing masked; why it asks; and what an answer
+    beyond this once would be remembered for. POST /permissions/{request_id} answers with one of the choices, and with
+    `id` as its `question`."""
+
+    id: str
+    request_id: str
+    tool: str
+    input: Any
+    reason: str
+    pattern: str
+    choices: Sequence[str]
+
+
+class ChatAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a message. While it is `running` or `waiting` for a permission, which `asked` tells, GET
+    /events/stream with its session and `after` the cursor follows it. `without_model` nothing was sent: the text is
+    what the catalog knows, the reason how to add a model."""
+
+    agent: str
+    status: Literal["done", "cancelled", "stopped", "failed", "running", "waiting", "without_model"]
+    session: str | None = None
+    run: str | None = None
+    message_id: str | None = None
+    text: str = ""
+    reason: str = ""
+    answer_id: str | None = None
+    permission: str | None = None
+    asked: Asked | None = None
+    cursor: int = 0
+
+
+class SessionsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    limit: Annotated[int, Meta(ge=1, le=MAX_SESSIONS, description="At most this many")] = 20
+
+
+class SessionList(msgspec.Struct, frozen=True, kw_only=True):
+    """Sessions, the one in which something was said last first."""
+
+    items: Sequence[SessionInfo]
+
+
+class TurnsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    limit: Annotated[int, Meta(ge=1, le=MAX_TURNS, description="At most this many of the newest")] = 20
+
+
+class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said last, oldest first."""
+
+    session: str
+    items: Sequence[Turn]
+
+
+class Cancel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which run to end; without one, all of the session that have no answer yet."""
+
+    run: str | None = None
+    reason: str = "cancelled by its user"
+
+
+class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs that are being cancelled; each will have an answer with status cancelled."""
+
+    runs: Sequence[str]
+
+
+class Allow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said to a tool that asks: once, for the session, always, or no; and the id of the question that was
+    shown, so that the answer counts for no other."""
+
+    answer: Choice
+    question: str | None = None
+
+
+async def chat(call: Call) -> Answer:
+    asked: NewMessage = call.body
+    call.by.require("subscribe")
+    conversations = await _conversations(call)
+    if (known := await _without_model(call, conversations)) is not None:
+        return reply(known)
+    sent = await conversations.send(
+        asked.message,
+        by=call.by,
+        session=asked.session,
+        agent=asked.agent,
+        source="rest",
+        key=parse_text(call.headers, "idempotency-key"),
+    )
+    if asked.stream:
+        return _stream(call, conversations, sent)
+    return reply(await _wait(call, conversations, sent, asked.wait))
+
+
+async def _without_model(call: Call, conversations: Conversations) -> ChatAnswer | None:
+    """What is known about a message to an agent that has no model; None for one that has. Raises ModelError where one
+    is configured that cannot be used."""
+    asked: NewMessage = call.body
+    if call.services.models is None:
+        return None
+    check_message(asked.message)
+    agent = await conversations.find_agent(asked.agent, by=call.by)
+    missing = await find_missing_model(call.trail, conversations.flow, call.services.models, agent, by=call.by)
+    if missing is None:
+        return None
+    text = await ask_instead((await call.services.workspace()).catalog, asked.message, by=call.by)
+    return ChatAnswer(agent=asked.agent, status="without_model", text=text, reason=str(missing))
+
+
+def _stream(call: Call, conversations: Conversations, sent: Sent) -> Answer:
+    """The events of the run, from the message or from where a reader left off; each with the step that it is."""
+    assert call.caller is not None  # the guard of this route lets nobody else in
+    after = resume_at(call)
+
+    def is_last(event: Event) -> bool:
+        step = step_of(event, conversations.flow)
+        return step is not None and is_end(step, sent)
+
+    async def payload(event: Event) -> dict[str, Any]:
+        step = step_of(event, conversations.flow)
+        return sse_payload(event) | {"step": None if step is None else await conversations.whole(step, by=call.by)}
+
+    async def failure(cursor: int) -> dict[str, Any] | None:
+        failed = await conversations.find_failure(sent, cursor, by=call.by)
+        return None if failed is None else {"type": "failed", "step": failed}
+
+    return EventStream(
+        failure=failure,
+        log=call.trail.log,
+        by=call.by,
+        selector=run_selector(sent.session, sent.run),
+        after=sent.after if after is None else after,
+        lasts=call.services.keys.remaining(call.caller),
+        closing=call.services.closing,
+        is_last=is_last,
+        payload=payload,
+    )
+
+
+async def _wait(call: Call, conversations: Conversations, sent: Sent, seconds: float) -> ChatAnswer:
+    """The answer, or how far it is when the time is over, the server closes, or a person has to be asked."""
+    seen: list[Step] = []
+
+    async def follow() -> None:
+        async with contextlib.aclosing(conversations.follow(sent, by=call.by)) as steps:
+            async for step in steps:
+                seen.append(step)
+                if isinstance(step, PermissionAsked):
+                    return
+
+    await _for_a_while(follow(), seconds, call.services.closing)
+    return _answer(sent, seen[-1] if seen else None)
+
+
+async def _for_a_while(work: Coroutine[Any, Any, None], seconds: float, closing: asyncio.Event) -> None:
+    """Work until it is done, the time is over or the server closes; what it raises is raised."""
+    working, ending = asyncio.create_task(work), asyncio.create_task(closing.wait())
+    try:
+        await asyncio.wait((working, ending), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (working, ending):
+            task.cancel()
+        await asyncio.wait((working, ending))
+    if not working.cancelled():
+        working.result()
+
+
+def _answer(sent: Sent, last: Step | None) -> ChatAnswer:
+    ended: dict[str, Any]
+    head: dict[str, Any] = {"session": sent.session, "run": sent.run, "message_id": sent.id, "agent": sent.agent}
+    cursor = last.seq if last is not None else sent.after
+    match last:
+        case Answered() if is_end(last, sent):
+            status = last.status if last.status in ("done", "cancelled", "stopped") else "done"
+            ended = {"status": status, "text": last.text, "reason": last.reason, "answer_id": last.id}
+        case GaveUp():
+            ended = {"status": "failed", "reason": last.reason}
+        case PermissionAsked():
+            asked = msgspec.convert(last, Asked, from_attributes=True)
+            ended = {"status": "waiting", "reason": last.reason, "permission": last.request_id, "asked": asked}
+        case _:
+            ended = {"status": "running"}
+    return ChatAnswer(**head, **ended, cursor=cursor)
+
+
+async def list_sessions(call: Call) -> Answer:
+    conversations = await _conversations(call)
+    return reply(SessionList(items=await conversations.sessions.recent(by=call.by, limit=call.query.limit)))
+
+
+async def get_session(call: Call) -> Answer:
+    conversations, session = await _conversations(call), call.path["session"]
+    turns = await conversations.sessions.turns(session, by=call.by, limit=call.query.limit)
+    return reply(SessionTurns(session=session, items=turns))
+
+
+async def cancel_session(call: Call) -> Answer:
+    conversations, asked = await _conversations(call), call.body
+    runs = await conversations.cancel(call.path["session"], by=call.by, reason=asked.reason, run=asked.run)
+    return reply(Cancelled(runs=runs))
+
+
+async def answer_permission(call: Call) -> Answer:
+    conversations = await _conversations(call)
+    asked: Allow = call.body
+    await conversations.answer_permission(call.path["request_id"], asked.answer, by=call.by, question=asked.question)
+    return Nothing()
+
+
+async def _conversations(call: Call) -> Conversations:
+    return await open_conversations(call.trail, call.services.clock, by=call.by)
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/chat",
+        handler=chat,
+        summary="Send a message to an agent, and wait for its answer or follow it as server-sent events",
+        group="chat",
+        verb="create",
+        writes=True,
+        body=NewMessage,
+        answer=ChatAnswer,
+        streams=True,
+        headers=(
+            Header(name="Idempotency-Key", description="The same key sends the message once"),
+            Header(name="Last-Event-ID", description="With a key and `stream`: the last message that was received"),
+        ),
+        raises=(AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge),
+    ),
+    Operation(
+        method="GET",
+        path="/sessions",
+        handler=list_sessions,
+        summary="List the sessions, newest first",
+        group="chat",
+        verb="read",
+        query=SessionsQuery,
+        answer=SessionList,
+    ),
+    Operation(
+        method="GET",
+        path="/sessions/{session}",
+        handler=get_session,
+        summary="What was said last in a session",
+        group="chat",
+        verb="read",
+        query=TurnsQuery,
+        answer=SessionTurns,
+    ),
+    Operation(
+        method="POST",
+        path="/sessions/{session}/cancel",
+        handler=cancel_session,
+        summary="Cancel what runs in a session; for a curator, or whoever began it",
+        group="chat",
+        verb="create",
+        writes=True,
+        body=Cancel,
+        is_body_needed=False,
+        answer=Cancelled,
+    ),
+    Operation(
+        method="POST",
+        path="/permissions/{request_id}",
+        handler=answer_permission,
+        summary="Allow or deny what a tool waits to do; for a curator, or whoever began the session",
+        group="chat",
+        verb="create",
+        writes=True,
+        body=Allow,
+        status=204,
+        raises=(AlreadyExists, InvalidInput),
+    ),
+)

@@ -1,0 +1,84 @@
+"""What agents did, over REST: why a context is as it is, what models took, and how the agents are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from clew.adapters.rest.operation import Answer, Call, Operation, reply
+from clew.agents.budgets.usage_report import UsageReport, read_usage
+from clew.agents.conversations.agent_status import AgentStatus, Roll
+from clew.agents.conversations.context_explanations import explain_context
+from clew.agents.conversations.conversation import open_conversations
+from clew.context.receipts import Explanation, ItemExplanation
+from clew.errors import InvalidInput
+
+
+class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
+    session: Annotated[str | None, Meta(description="Only what this session took")] = None
+    agent: Annotated[str | None, Meta(description="Only what this agent took")] = None
+    since: Annotated[datetime | None, Meta(description="RFC 3339 with a time zone")] = None
+
+
+class Agents(msgspec.Struct, frozen=True, kw_only=True):
+    """The agents by name."""
+
+    items: Sequence[AgentStatus]
+
+
+async def why_context(call: Call) -> Answer:
+    return reply(await _explain(call))
+
+
+async def why_in_context(call: Call) -> Answer:
+    return reply(await _explain(call, call.path["item"]))
+
+
+async def _explain(call: Call, item: str | None = None) -> Explanation | ItemExplanation:
+    flow = (await open_conversations(call.trail, call.services.clock, by=call.by)).flow
+    return await explain_context(call.trail, flow, call.path["id"], by=call.by, item=item)
+
+
+async def get_usage(call: Call) -> Answer:
+    asked: UsageQuery = call.query
+    report = await read_usage(call.trail, by=call.by, session=asked.session, agent=asked.agent, since=asked.since)
+    return reply(report)
+
+
+async def list_agents(call: Call) -> Answer:
+    conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
+    roll = Roll(call.trail, conversations.flow, call.services.clock, call.services.models)
+    return reply(Agents(items=await roll.call(by=call.by)))
+
+
+_look = partial(Operation, method="GET", group="agents", verb="read")
+
+OPERATIONS = (
+    _look(
+        path="/why/context/{id}",
+        handler=why_context,
+        summary="What the context of an agent was made of; by its id, or that of any breadcrumb of its run",
+        answer=Explanation,
+        raises=(InvalidInput,),
+    ),
+    _look(
+        path="/why/context/{id}/{item}",
+        handler=why_in_context,
+        summary="Why a breadcrumb is, or is not, in the context of an agent",
+        answer=ItemExplanation,
+        raises=(InvalidInput,),
+    ),
+    _look(
+        path="/usage",
+        handler=get_usage,
+        summary="What models took, by agent, session, layer and model",
+        query=UsageQuery,
+        answer=UsageReport,
+    ),
+    _look(path="/agents", handler=list_agents, summary="List the agents and how they are", answer=Agents),
+)

@@ -1,0 +1,147 @@
+"""Routes of subscriptions and of the dead letters that they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from clew.access import OWN_CONSUMERS
+from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
+from clew.errors import AccessDenied, AlreadyExists, NotFound
+from clew.trail.model.event import Consumer, ConsumerState, DeadLetter
+
+
+class Subscriptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The owner's subscriptions by name, each with where it stands."""
+
+    items: list[ConsumerState]
+
+
+class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):
+    """Events that a subscription gave up on, oldest first."""
+
+    items: Sequence[DeadLetter]
+
+
+class DeadLetterQuery(msgspec.Struct, frozen=True, kw_only=True):
+    subscription: Annotated[str | None, Meta(description="Only those of this subscription")] = None
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="At most this many")] = 100
+
+
+async def list_subscriptions(call: Call) -> Answer:
+    return reply(Subscriptions(items=await call.trail.deliveries.consumers(by=call.by)))
+
+
+async def subscribe(call: Call) -> Answer:
+    from clew.trail.work.webhooks import register_webhook  # loads httpx, which a start without webhooks does not pay
+
+    consumer: Consumer = call.body
+    _refuse_own(consumer.name)
+    if consumer.webhook is None:
+        state = await call.trail.deliveries.register(consumer, by=call.by)
+    else:
+        allow = call.services.allow_networks
+        state = await register_webhook(call.trail, consumer, by=call.by, allow=allow)
+    call.services.refresh_webhooks()
+    return reply(state, status=201)
+
+
+async def unsubscribe(call: Call) -> Answer:
+    _refuse_own(call.path["name"])
+    await call.trail.deliveries.unregister(call.path["name"], by=call.by)
+    call.services.refresh_webhooks()
+    return Nothing()
+
+
+def _refuse_own(name: str) -> None:
+    """Raise AccessDenied for the consumers by which Clew runs agents: no caller of this door may change them."""
+    if name.startswith(OWN_CONSUMERS):
+        error = AccessDenied(f"change {name}, which is Clew's own", [])
+        error.hint = "Choose another name for a subscription of yours"
+        raise error
+
+
+async def list_dead_letters(call: Call) -> Answer:
+    asked: DeadLetterQuery = call.query
+    found = await call.trail.dead_letters.list(by=call.by, consumer=asked.subscription, limit=asked.limit)
+    return reply(DeadLetters(items=found))
+
+
+async def retry(call: Call) -> Answer:
+    await call.trail.dead_letters.replay(call.path["id"], by=call.by)
+    call.services.refresh_webhooks()
+    return Nothing(status=202)
+
+
+async def drop(call: Call) -> Answer:
+    await call.trail.dead_letters.drop(call.path["id"], by=call.by)
+    return Nothing()
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/subscriptions",
+        handler=list_subscriptions,
+        summary="List subscriptions",
+        group="subscriptions",
+        verb="subscribe",
+        answer=Subscriptions,
+    ),
+    Operation(
+        method="POST",
+        path="/subscriptions",
+        handler=subscribe,
+        summary="Create a subscription or change it; with a webhook, its events are posted there, signed",
+        group="subscriptions",
+        verb="subscribe",
+        writes=True,
+        body=Consumer,
+        answer=ConsumerState,
+        status=201,
+        raises=(NotFound, AlreadyExists),
+    ),
+    Operation(
+        method="DELETE",
+        path="/subscriptions/{name}",
+        handler=unsubscribe,
+        summary="Forget a subscription and what it had pending",
+        group="subscriptions",
+        verb="subscribe",
+        writes=True,
+        status=204,
+    ),
+    Operation(
+        method="GET",
+        path="/dlq",
+        handler=list_dead_letters,
+        summary="List dead letters",
+        group="subscriptions",
+        verb="administer",
+        query=DeadLetterQuery,
+        answer=DeadLetters,
+    ),
+    Operation(
+        method="POST",
+        path="/dlq/{id}/retry",
+        handler=retry,
+        summary="Make a dead letter pending again, with all its attempts",
+        group="subscriptions",
+        verb="administer",
+        writes=True,
+        status=202,
+    ),
+    Operation(
+        method="DELETE",
+        path="/dlq/{id}",
+        handler=drop,
+        summary="Forget a dead letter",
+        group="subscriptions",
+        verb="administer",
+        writes=True,
+        status=204,
+    ),
+)

@@ -1,0 +1,240 @@
+"""Budgets as a tree on the trail: what may be spent is reserved before it is, and settled after.
+
+A parent lends to its children: what is lent is set aside, and what a child did not use comes back when it is closed. So
+whatever a tree does side by side, all of it together stays within the limits of its root. Keys make a repeat after a
+crash harmless: the same key gets the reservation that it has, and is settled once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.budgets.amounts import KINDS, Amount, Limits
+from clew.agents.budgets.budget_state import Budget, Reservation, budget_id, exceeded, given_back, without_child
+from clew.clock import Clock
+from clew.errors import AlreadyExists, BudgetExceeded, Conflict, InvalidInput, NotFound
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Update
+from clew.trail.model.flow import Flow
+from clew.trail.store import Trail
+
+__all__ = ["Budgets", "Reservation"]
+
+_RETRIES = 200
+MAX_DEPTH = 32
+"""How deep a tree may be."""
+
+
+class Budgets:
+    """The budgets of one owner. Several processes may work on the same ones."""
+
+    def __init__(self, trail: Trail, flow: Flow, clock: Clock) -> None:
+        self._trail = trail
+        self._flow = flow
+        self._clock = clock
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def open(
+        self, name: str, limits: Limits, *, by: Principal, parent: str | None = None, session: str | None = None
+    ) -> Budget:
+        """The budget of that name, which is made where there is none: a root, or with a parent one that it lends to. A
+        root that is there gets these limits; what was spent of it stays spent.
+
+        Raises BudgetExceeded where the parent has less left than `limits`, NotFound where there is no such parent.
+        """
+        if parent is not None:
+            return await self.lend(parent, name, limits, by=by, session=session)
+        found = await self._create(Budget(name=name, limits=limits, started_at=self._clock.now()), by, session)
+        is_other = found.limits != limits and found.parent is None
+        return await self.extend(name, limits, by=by) if is_other else found
+
+    async def lend(
+        self, parent: str, child: str, limits: Limits, *, by: Principal, session: str | None = None
+    ) -> Budget:
+        """Set `limits` aside for a child of a budget, and count the child. A kind that is not limited gets all that is
+        left of it, which is without limit only where the parent's is. The same child again changes nothing.
+
+        Raises as `open`, and InvalidInput for a tree that is too deep.
+        """
+        with contextlib.suppress(NotFound):
+            return await self.get(child, by=by)
+        lender = await self._change(parent, lambda budget: self._with_child(budget, child, limits), by)
+        started = self._clock.now()
+        new = Budget(name=child, limits=lender.lent[child], started_at=started, parent=parent, depth=lender.depth + 1)
+        return await self._create(new, by, session)
+
+    async def reserve(
+        self, name: str, key: str, amount: Amount, *, by: Principal, least: Amount | None = None
+    ) -> Reservation:
+        """Set aside what a call may take at most, before it is made. With `least`, what is left will do if it is no
+        less than that: see the amount of the reservation. A key that has a reservation gets that one.
+
+        Raises BudgetExceeded, having set nothing aside.
+        """
+        changed = await self._change(name, lambda budget: self._with_reservation(budget, key, amount, least), by)
+        return Reservation(budget=name, key=key, amount=changed.reserved[key])
+
+    async def settle(self, reservation: Reservation, actual: Amount, *, by: Principal) -> Budget:
+        """Put what a call took in place of what was set aside for it. Once more changes nothing."""
+        key = reservation.key
+
+        def settled(budget: Budget) -> Budget:
+            if key not in budget.reserved:
+                return budget
+            reserved = {name: amount for name, amount in budget.reserved.items() if name != key}
+            return msgspec.structs.replace(budget, reserved=reserved, spent=budget.spent + actual)
+
+        return await self._change(reservation.budget, settled, by)
+
+    async def close(self, name: str, *, by: Principal) -> Budget:
+        """End a budget and those it lent to. What they did not spend goes back to the parent; a call that was never
+        settled counts as having taken all that it had reserved. Once more changes nothing. Raises NotFound."""
+        for _ in range(_RETRIES):
+            record, budget = await self._find(name, by)
+            if budget.is_closed:
+                return budget
+            if budget.lent:
+                for child in budget.lent:
+                    await self._close_child(name, child, by)
+                continue
+            ended = msgspec.structs.replace(budget, spent=budget.used, reserved={}, is_closed=True)
+            updates = [_update(record, ended)]
+            if budget.parent is not None:
+                lender_record, lender = await self._find(budget.parent, by)
+                updates.append(_update(lender_record, given_back(lender, ended)))
+            try:
+                await self._trail.records.update_many(updates, by=by)
+            except Conflict:
+                continue
+            return ended
+        raise Conflict(name, expected=0, actual=0)
+
+    async def extend(self, name: str, limits: Limits, *, by: Principal) -> Budget:
+        """Give a root other limits: how to go on where it is used up. Raises NotFound, InvalidInput for a child."""
+
+        def widened(budget: Budget) -> Budget:
+            if budget.parent is not None:
+                raise InvalidInput("budget", f"{name} was lent by {budget.parent}", hint="Extend that one")
+            return msgspec.structs.replace(budget, limits=limits)
+
+        return await self._change(name, widened, by)
+
+    async def remaining(self, name: str, *, by: Principal) -> Limits:
+        """What is left of each kind, None where there is no limit. Raises NotFound."""
+        return (await self.get(name, by=by)).left(self._clock.now())
+
+    async def get(self, name: str, *, by: Principal) -> Budget:
+        """Raises NotFound."""
+        return (await self._find(name, by))[1]
+
+    def _with_reservation(self, budget: Budget, key: str, amount: Amount, least: Amount | None) -> Budget:
+        if key in budget.reserved:
+            return budget
+        granted = self._grant(budget, amount, least if least is not None else amount)
+        return msgspec.structs.replace(budget, reserved={**budget.reserved, key: granted})
+
+    def _with_child(self, budget: Budget, child: str, wanted: Limits) -> Budget:
+        """The parent once it has lent. A child that it lent to before a crash is not counted again."""
+        if child in budget.lent:
+            return budget
+        left = budget.left(self._clock.now())
+        if budget.depth + 1 >= MAX_DEPTH:
+            raise InvalidInput("parent", f"{budget.name} is {MAX_DEPTH} levels deep")
+        counted = self._grant(budget, Amount(children=1), Amount(children=1))
+        given = {
+            kind: self._portion(budget, kind, getattr(wanted, kind), getattr(left, kind))
+            for kind in Limits.__struct_fields__
+        }
+        if given["children"] is not None and wanted.children is None:
+            given["children"] = max(given["children"] - 1, 0)
+        lent = msgspec.convert(given, Limits)
+        new = msgspec.structs.replace(budget, spent=budget.spent + counted, lent={**budget.lent, child: lent})
+        if (most := budget.limits.children) is not None and new.used.children > most:
+            raise exceeded(budget, "children", self._clock.now())
+        return new
+
+    def _grant(self, budget: Budget, amount: Amount, least: Amount) -> Amount:
+        """As much of `amount` as there is, and no less than `least`. Raises BudgetExceeded."""
+        now = self._clock.now()
+        left = budget.left(now)
+        if budget.is_closed:
+            raise BudgetExceeded(budget.name, "calls", hint="It was closed; open another")
+        if left.seconds is not None and left.seconds <= 0:
+            raise exceeded(budget, "seconds", now)
+        granted = {}
+        for kind in KINDS:
+            rest, wanted = getattr(left, kind), getattr(amount, kind)
+            if rest is not None and getattr(least, kind) > rest:
+                raise exceeded(budget, kind, now)
+            granted[kind] = wanted if rest is None else min(wanted, rest)
+        return Amount(**granted)
+
+    def _portion(self, budget: Budget, kind: str, wanted: float | None, rest: float | None) -> float | None:
+        """What a child is lent of a kind. Time passes for all at once: a child cannot outlast its parent."""
+        if rest is None or wanted is None:
+            return wanted if rest is None else rest
+        if wanted > rest and kind != "seconds":
+            raise exceeded(budget, kind, self._clock.now())
+        return min(wanted, rest)
+
+    async def _change(self, name: str, edit: Callable[[Budget], Budget], by: Principal) -> Budget:
+        """Apply an edit to the newest version of a budget, until nobody was quicker. Raises what the edit raises."""
+        async with self._lock(budget_id(by, name)):
+            for _ in range(_RETRIES):
+                record, budget = await self._find(name, by)
+                changed = edit(budget)
+                if changed == budget:
+                    return budget
+                update = _update(record, changed)
+                try:
+                    await self._trail.records.update(update.id, update.change, expect=update.expect, by=by)
+                except Conflict:
+                    continue
+                return changed
+        raise Conflict(name, expected=0, actual=0)
+
+    async def _create(self, budget: Budget, by: Principal, session: str | None) -> Budget:
+        draft = Draft(
+            id=budget_id(by, budget.name),
+            title=f"Budget {budget.name}"[:200],
+            schema_name=self._flow.budget,
+            tags=(f"budget:{budget.name}"[:300], *((f"session:{session}",) if session else ())),
+            context=msgspec.to_builtins(budget),
+            embed="never",
+        )
+        try:
+            await self._trail.records.create(draft, by=by)
+        except AlreadyExists:
+            return await self.get(budget.name, by=by)
+        return budget
+
+    async def _close_child(self, parent: str, child: str, by: Principal) -> None:
+        """Also where a crash left a child that was lent to and never made."""
+        try:
+            await self.close(child, by=by)
+        except NotFound:
+            await self._change(parent, lambda budget: without_child(budget, child), by)
+
+    async def _find(self, name: str, by: Principal) -> tuple[Breadcrumb, Budget]:
+        try:
+            record = await self._trail.records.get(budget_id(by, name), by=by)
+        except NotFound:
+            raise NotFound("budget", name) from None
+        return record, msgspec.convert(record.context, Budget)
+
+    def _lock(self, id: str) -> asyncio.Lock:
+        """Tasks of one process wait for each other instead of meeting in conflicts."""
+        lock = self._locks.get(id)
+        if lock is None:
+            lock = self._locks[id] = asyncio.Lock()
+        return lock
+
+
+def _update(record: Breadcrumb, budget: Budget) -> Update:
+    change = Change(context=msgspec.to_builtins(budget), embed="never")
+    return Update(id=record.id, change=change, expect=record.version)

@@ -1,0 +1,70 @@
+"""The report of what models took, the same for every door."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import NotFound
+from clew.llm.ledger import Ledger, Sum, read_ledger
+from clew.trail.bootstrap import read_pieces
+from clew.trail.model.flow import read_flow, shipped_flow
+from clew.trail.store import Trail
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls added up, with what follows from the sums: the share that needed no model, and the share of tokens that was
+    saved; None where there is nothing to compare. `cost` is in US dollars, None where no price is known."""
+
+    calls: int
+    hits: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost: float | None
+    latency_ms: float
+    hit_rate: float | None
+    baseline_tokens: int
+    saved_tokens: int
+    savings: float | None
+
+
+class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken in all, and by whom or what. `remarks` say what the figures leave out."""
+
+    total: Spent
+    agents: dict[str, Spent]
+    sessions: dict[str, Spent]
+    layers: dict[str, Spent]
+    models: dict[str, Spent]
+    remarks: tuple[str, ...]
+
+
+async def read_usage(
+    trail: Trail,
+    *,
+    by: Principal,
+    session: str | None = None,
+    agent: str | None = None,
+    since: datetime | None = None,
+) -> UsageReport:
+    """The sums over the usage records that the caller may see. Raises AccessDenied."""
+    by.require("read")
+    try:
+        flow = await read_flow(trail, by=by)
+    except NotFound:
+        flow = shipped_flow(read_pieces())
+    return report_of(await read_ledger(trail, flow.usage, by=by, session=session, agent_id=agent, since=since))
+
+
+def report_of(ledger: Ledger) -> UsageReport:
+    """The ledger as doors show it."""
+    groups = ("agents", "sessions", "layers", "models")
+    sums = {group: {name: _spent(each) for name, each in getattr(ledger, group).items()} for group in groups}
+    return UsageReport(total=_spent(ledger.total), **sums, remarks=ledger.remarks)
+
+
+def _spent(each: Sum) -> Spent:
+    return Spent(**{name: getattr(each, name) for name in Spent.__struct_fields__})

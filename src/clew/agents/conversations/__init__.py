@@ -1,0 +1,1 @@
+"""Conversations: the interface that every door uses to talk to an agent."""

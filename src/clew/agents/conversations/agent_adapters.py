@@ -1,0 +1,56 @@
+"""Adapters: what puts an agent behind another protocol, or around it. Each is a function from agent to agent."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from clew.agents.conversations.agent_interface import Agent
+from clew.errors import InvalidInput
+
+EXPORTS = ("adapter", "default")
+"""Under which of these names a module offers its adapter."""
+
+
+class AgentAdapter(Protocol):
+    """Wraps an agent. What it returns is an agent again."""
+
+    @property
+    def name(self) -> str: ...
+
+    def wrap(self, agent: Agent, config: Mapping[str, Any]) -> Agent:
+        """The agent as seen through this adapter. `config` are settings of the adapter's own."""
+        ...
+
+
+def wrap_all(agent: Agent, adapters: Sequence[AgentAdapter], config: Mapping[str, Any] | None = None) -> Agent:
+    """The agent in all adapters, the first of them innermost. Each gets the settings under its name."""
+    for adapter in adapters:
+        agent = adapter.wrap(agent, (config or {}).get(adapter.name, {}))
+    return agent
+
+
+def load_adapter(path: Path) -> AgentAdapter:
+    """The adapter of a Python file, which is run: whoever names it agrees to that. Raises InvalidInput."""
+    if not path.is_file():
+        raise InvalidInput("--adapter", f"{path} is not a file", hint="Name a Python file that defines `adapter`")
+    name = f"clew_adapter_{abs(hash(path.resolve())):x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput("--adapter", f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses and pickles of the file look for it
+    try:
+        spec.loader.exec_module(module)
+        found: Any = next((getattr(module, each) for each in EXPORTS if hasattr(module, each)), None)
+        found = found() if isinstance(found, type) else found
+    except Exception as error:  # code of others may raise anything
+        del sys.modules[name]
+        raise InvalidInput("--adapter", f"{path} failed with {type(error).__name__}: {error}") from error
+    if not isinstance(getattr(found, "name", None), str) or not callable(getattr(found, "wrap", None)):
+        raise InvalidInput("--adapter", f"{path} defines no `adapter` with a name and wrap(agent, config)")
+    adapter: AgentAdapter = found
+    return adapter

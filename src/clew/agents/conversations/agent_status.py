@@ -1,0 +1,152 @@
+"""Which agents there are and how they are, as far as the trail tells: any process may ask, whoever does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.budgets.amounts import Limits
+from clew.agents.budgets.budget_state import Budget
+from clew.agents.folder.definitions import read_agent
+from clew.agents.repairs.circuit_breaker import Breaker, State
+from clew.agents.repairs.health import WINDOW, Health
+from clew.clock import Clock, ManualClock
+from clew.context.definition import AgentDefinition
+from clew.errors import InvalidInput, ModelError
+from clew.llm.model import Models
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.event import ConsumerState
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+from clew.trail.work.correlation import CONSUMER_TAG
+
+MOST = 500
+"""How many definitions are looked at."""
+NO_FAULTS = ("validation", "permission", "budget")
+"""Errors that say nothing about whether a model is well."""
+
+
+class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent. Latencies are in seconds and, like `error_rate` and `circuit`, those of its newest model calls;
+    `waiting` and `dead` are events that it has not handled, or gave up on; `left` is what its newest budget still has.
+    `problem` says why it cannot work."""
+
+    agent_id: str
+    description: str = ""
+    id: str
+    version: int
+    model: str = ""
+    problem: str = ""
+    calls: int = 0
+    p50: float | None = None
+    p95: float | None = None
+    error_rate: float = 0.0
+    circuit: State = "closed"
+    last_call: datetime | None = None
+    waiting: int = 0
+    dead: int = 0
+    budget: str = ""
+    left: Limits | None = None
+
+
+class Roll:
+    """Calls the agents of an owner."""
+
+    def __init__(self, trail: Trail, flow: Flow, clock: Clock, models: Models | None = None) -> None:
+        self._trail = trail
+        self._flow = flow
+        self._clock = clock
+        self._models = models
+
+    async def call(self, *, by: Principal) -> list[AgentStatus]:
+        """All agents by name, each as its newest definition says. Raises AccessDenied."""
+        page = await self._trail.records.list(Selector(schema_name=self._flow.agent), by=by, limit=MOST)
+        newest: dict[str, Breadcrumb] = {}
+        for record in page.items:
+            newest.setdefault(str(record.context.get("agent_id") or record.title), record)
+        consumers = await self._trail.deliveries.consumers(by=by)
+        return [await self._status(name, newest[name], consumers, by) for name in sorted(newest)]
+
+    async def _status(
+        self, name: str, record: Breadcrumb, consumers: Sequence[ConsumerState], by: Principal
+    ) -> AgentStatus:
+        mine = [each for each in consumers if _is_of(each.consumer.name, name)]
+        budget = await self._budget(name, by)
+        return AgentStatus(
+            agent_id=name,
+            id=record.id,
+            version=record.version,
+            waiting=sum(each.pending + each.claimed for each in mine),
+            dead=sum(each.dead for each in mine),
+            budget=budget.name if budget is not None else "",
+            left=budget.left(self._clock.now()) if budget is not None else None,
+            **self._defined(record),
+            **await self._measured(name, by),
+        )
+
+    def _defined(self, record: Breadcrumb) -> dict[str, Any]:
+        """What the definition says, or what is wrong with it."""
+        try:
+            agent = read_agent(record)
+        except InvalidInput as error:
+            return {"problem": str(error)}
+        model, problem = self._model(agent)
+        return {"description": agent.description, "model": model, "problem": problem}
+
+    def _model(self, agent: AgentDefinition) -> tuple[str, str]:
+        if self._models is None:
+            return agent.model or "", ""
+        try:
+            return self._models.for_agent(agent.agent_id, agent.model or "")[1].full_name, ""
+        except ModelError as error:
+            return agent.model or "", str(error)
+
+    async def _measured(self, name: str, by: Principal) -> dict[str, Any]:
+        """How its newest model calls went. The same rules are used as where the calls are made."""
+        model_calls = ContextMatch(path="tool", value=self._flow.model_tool)
+        selector = Selector(
+            schema_name=self._flow.response, all_tags=(CONSUMER_TAG + name,), context_match=(model_calls,)
+        )
+        page = await self._trail.records.list(selector, by=by, limit=WINDOW)
+        if not page.items:
+            return {}
+        clock = ManualClock(page.items[-1].created_at)
+        breaker, health = Breaker(clock), Health(clock)
+        for each in reversed(page.items):
+            clock.time = each.created_at
+            is_well = each.context.get("status") == "success" or each.context.get("error_type") in NO_FAULTS
+            (breaker.succeeded if is_well else breaker.failed)(name)
+            health.done(name, _seconds(each), ok=is_well)
+        clock.time = self._clock.now()
+        found = health.status()[0]
+        return {
+            "calls": found.calls,
+            "p50": found.p50,
+            "p95": found.p95,
+            "error_rate": found.error_rate,
+            "circuit": breaker.state(name),
+            "last_call": page.items[0].created_at,
+        }
+
+    async def _budget(self, name: str, by: Principal) -> Budget | None:
+        """The newest budget of an agent: of the session that it worked in last."""
+        page = await self._trail.records.list(Selector(schema_name=self._flow.budget), by=by, limit=MOST)
+        for each in page.items:
+            if str(each.context.get("name", "")).startswith(f"{name}/"):
+                return msgspec.convert(each.context, Budget)
+        return None
+
+
+def _is_of(consumer: str, agent: str) -> bool:
+    own = f"agent/{agent}"
+    return consumer in (own, f"context/{agent}") or consumer.startswith(f"{own}/")
+
+
+def _seconds(response: Breadcrumb) -> float:
+    spent = response.context.get("execution_time_ms")
+    return spent / 1000 if isinstance(spent, int | float) else 0.0

@@ -1,0 +1,261 @@
+"""A conversation with an agent: what every door calls. State is on the trail alone: a door writes a message, follows
+what comes of it, answers questions for permission, and cancels.
+
+A session belongs to its owner. Ending a run or allowing a tool is for a curator of that owner, and for the one who
+began the session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, Iterable
+
+import msgspec
+
+from clew.access import ROLES, Principal
+from clew.agents.conversations.sessions import SESSION_TAG, Sent, Sessions, message_draft, sent_of
+from clew.agents.conversations.steps import (
+    ENDS,
+    Answered,
+    Choice,
+    GaveUp,
+    PermissionAsked,
+    Step,
+    read_step,
+    shown_schemas,
+    step_of,
+)
+from clew.agents.folder.definitions import read_agent
+from clew.agents.permissions.questions import read_standing, show_whole
+from clew.clock import Clock
+from clew.context.definition import AgentDefinition
+from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
+from clew.trail.bootstrap import read_pieces
+from clew.trail.model.breadcrumb import Breadcrumb, Draft, check_key
+from clew.trail.model.flow import Flow, read_flow, shipped_flow
+from clew.trail.model.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+from clew.trail.work.correlation import CONSUMER_TAG, REQUEST_TAG, run_tag
+
+DEFAULT_AGENT = "assistant"
+MAX_MESSAGE = 1_000_000
+"""Characters of one message."""
+LOOK_EVERY = 2.0
+"""Seconds without news after which a follower looks whether the run was given up."""
+MAX_LETTERS = 1_000
+_NAME = 200
+DENY: Choice = "deny"
+
+
+class Conversations:
+    """The conversations of a trail. Every call is made for the principal that it is given. `scopes` are those that a
+    message has, as far as its writer holds them: what needs others stays out of its context."""
+
+    def __init__(self, trail: Trail, flow: Flow, clock: Clock, *, scopes: frozenset[str] = frozenset()) -> None:
+        self._scopes = scopes
+        self._trail = trail
+        self.flow = flow
+        self._clock = clock
+        self.sessions = Sessions(trail, flow)
+
+    async def send(
+        self,
+        text: str,
+        *,
+        by: Principal,
+        session: str | None = None,
+        agent: str = DEFAULT_AGENT,
+        source: str = "chat",
+        key: str | None = None,
+    ) -> Sent:
+        """Write a message for an agent, in a new session unless one is named. The same `key` for the same agent of an
+        owner writes it once.
+
+        Raises InvalidInput, TooLarge, AccessDenied, NotFound (a session or an agent that there is not), AlreadyExists
+        (a key that was used for something else).
+        """
+        by.require("create")
+        check_message(text)
+        await self.find_agent(agent, by=_inside(by))
+        if session is not None:
+            _require_say(await self.sessions.first(session, by=_inside(by)), by)
+        after, id = await self._trail.log.head(), self._clock.new_id()
+        place = session or self._clock.new_id()
+        draft = msgspec.structs.replace(
+            message_draft(self.flow, text, id=id, session=place, agent=agent, source=source),
+            scopes=tuple(sorted(self._scopes & by.scopes)),
+            idempotency_key=None if key is None else _key_of(key, agent),
+        )
+        written = await self._trail.records.create(draft, by=by)
+        is_same = written.context.get("message") == text and session in (None, written.session)
+        if written.schema_name != self.flow.message or not is_same:
+            raise AlreadyExists("idempotency key", repr(key))
+        return sent_of(written, after if written.id == id else 0)
+
+    async def find_agent(self, name: str, *, by: Principal) -> AgentDefinition:
+        """The newest definition of that name. Raises NotFound, InvalidInput where it cannot be read."""
+        named = ContextMatch(path="agent_id", value=name[:_NAME])
+        selector = Selector(schema_name=self.flow.agent, context_match=(named,))
+        page = await self._trail.records.list(selector, by=by, limit=1)
+        if not page.items:
+            raise NotFound("agent", name[:_NAME])
+        return read_agent(page.items[0])
+
+    async def follow(self, sent: Sent, *, by: Principal) -> AsyncGenerator[Step, None]:
+        """What happens in a run, as it happens, up to its end. A reader that leaves ends nothing. Raises
+        AccessDenied."""
+        by.require("subscribe")
+        selector = run_selector(sent.session, sent.run, shown_schemas(self.flow))
+        after, is_over, failed = sent.after, False, None
+        while not is_over:
+            events, after = await self._trail.log.read(after, by=by, selector=selector)
+            for step in filter(None, (step_of(each, self.flow) for each in events)):
+                yield await self.whole(step, by=by)
+                if is_end(step, sent):
+                    return
+            if not events and not await self._trail.log.wait(after, LOOK_EVERY, selector=selector):
+                failed = await self.find_failure(sent, after, by=by)
+                is_over = failed is not None
+        if failed is not None:
+            yield failed
+
+    async def whole(self, step: Step, *, by: Principal) -> Step:
+        """A step as a person is to see it: a question for permission with all that would be run, and nothing masked."""
+        return await show_whole(self._trail, step, by=_inside(by)) if isinstance(step, PermissionAsked) else step
+
+    async def newest(self) -> int:
+        """The number of the newest event."""
+        return await self._trail.log.head()
+
+    async def cancel(self, session: str, *, by: Principal, reason: str, run: str | None = None) -> tuple[str, ...]:
+        """Wish the runs of a session to end that have no answer yet, or the one that is named; their ids. Raises
+        NotFound, AccessDenied."""
+        first = await self.sessions.first(session, by=_inside(by))
+        _require_say(first, by)
+        runs = await self.sessions.open_runs(session, by=_inside(by))
+        wanted = [each for each in runs if run is None or each.run == run]
+        drafts = [
+            Draft(
+                title="Cancel a run",
+                schema_name=self.flow.cancel,
+                tags=(SESSION_TAG + session, run_tag(each.run), CONSUMER_TAG + each.agent),
+                context={"reason": reason[:_NAME]},
+                embed="never",
+            )
+            for each in wanted
+        ]
+        if drafts:
+            await self._trail.records.create_many(drafts, by=_inside(by))
+        return tuple(each.run for each in wanted)
+
+    async def permission(self, request_id: str, *, by: Principal, question: str | None = None) -> PermissionAsked:
+        """What a tool waits for; the question of that id where one is named. Raises NotFound, InvalidInput where
+        several wait under one request id and none is named."""
+        asking = Selector(schema_name=self.flow.permission_request, all_tags=(REQUEST_TAG + request_id[:_NAME],))
+        page = await self._trail.records.list(asking, by=by, limit=_NAME)
+        found = [each for each in page.items if question is None or each.id == question]
+        if len(found) > 1:
+            hint = "Name the id of the one that you answer as question"
+            raise InvalidInput("request_id", f"{len(found)} questions have it", hint=hint)
+        asked = read_step(found[0], self.flow) if found else None
+        if not isinstance(asked, PermissionAsked):
+            raise NotFound("permission", request_id[:_NAME])
+        return await show_whole(self._trail, asked, by=_inside(by))
+
+    async def answer_permission(
+        self, request_id: str, answer: Choice, *, by: Principal, question: str | None = None
+    ) -> None:
+        """Say whether a tool may run: to the `question` that was shown. The first answer counts; the same one again is
+        accepted.
+
+        Raises NotFound, AccessDenied, InvalidInput (not one of its choices), AlreadyExists (answered otherwise, or no
+        longer waited for).
+        """
+        asked = await self.permission(request_id, by=_inside(by), question=question)
+        if not by.may("administer"):
+            _require_say(await self.sessions.first(asked.session, by=_inside(by)), by)
+            if answer != DENY:
+                raise AccessDenied("allow a tool, which works with the rights of the owner", ["curator"])
+        if answer not in asked.choices:
+            raise InvalidInput("answer", f"{answer[:40]!r} is not offered", hint=f"Say {', '.join(asked.choices)}")
+        tags = (*((SESSION_TAG + asked.session,) if asked.session else ()), REQUEST_TAG + asked.request_id)
+        standing = await read_standing(self._trail, self.flow, [asked.request_id], by=_inside(by))
+        given = standing.answers.get(asked.id)
+        if given is None and asked.request_id in standing.responded:
+            raise AlreadyExists("a response to request", request_id[:_NAME])
+        draft = Draft(
+            title=f"Permission for {asked.tool}: {answer}"[:_NAME],
+            schema_name=self.flow.permission_answer,
+            tags=(*tags, *((run_tag(asked.run),) if asked.run else ()), "permission:answered"),
+            context={"request_id": asked.request_id, "question": asked.id, "answer": answer, "by": by.agent_id},
+            embed="never",
+            idempotency_key=f"permission/{asked.id}",
+        )
+        given = given or await self._trail.records.create(draft, by=_inside(by))
+        if given.schema_name != self.flow.permission_answer or given.context.get("answer") != answer:
+            raise AlreadyExists("an answer to permission", request_id[:_NAME])
+
+    async def find_failure(self, sent: Sent, after: int, *, by: Principal) -> GaveUp | None:
+        """The end of a run that nobody works on any more, with the reason; None while somebody may."""
+        for letter in await self._trail.dead_letters.list(by=_inside(by), limit=MAX_LETTERS):
+            if _is_needed(letter.consumer, sent.agent) and run_tag(sent.run) in letter.event.tags:
+                reason = f"{letter.consumer} gave up after {_attempts(letter.attempts)}: {letter.reason}"
+                return GaveUp(seq=after, session=sent.session, run=sent.run, id=sent.id, reason=reason)
+        return None
+
+
+async def open_conversations(
+    trail: Trail, clock: Clock, *, by: Principal, scopes: frozenset[str] = frozenset()
+) -> Conversations:
+    """The conversations of an owner; with the names that come with Clew where its trail has none of its own."""
+    try:
+        flow = await read_flow(trail, by=_inside(by))
+    except NotFound:
+        flow = shipped_flow(read_pieces())
+    return Conversations(trail, flow, clock, scopes=scopes)
+
+
+def check_message(text: str) -> None:
+    """Raises InvalidInput or TooLarge."""
+    if not text.strip():
+        raise InvalidInput("message", "is empty")
+    if len(text) > MAX_MESSAGE:
+        raise TooLarge("message", len(text), MAX_MESSAGE, "characters")
+
+
+def run_selector(session: str, run: str, schemas: Iterable[str] = ()) -> Selector:
+    """All that belongs to one run."""
+    return Selector(schema_names=tuple(schemas), session=session, all_tags=(run_tag(run),))
+
+
+def is_end(step: Step, sent: Sent) -> bool:
+    """Whether a step ends a run. What an agent that was called on the way answers does not."""
+    return isinstance(step, ENDS) and not (isinstance(step, Answered) and step.agent not in ("", sent.agent))
+
+
+def _key_of(key: str, agent: str) -> str:
+    """A key as the trail keeps it: of this agent alone, and of none but messages. Raises InvalidInput."""
+    check_key(key)
+    digest = hashlib.blake2b(f"{agent}\0{key}".encode(), digest_size=16).hexdigest()
+    return f"message/{digest}"
+
+
+def _attempts(number: int) -> str:
+    return "1 attempt" if number == 1 else f"{number:,} attempts"
+
+
+def _is_needed(consumer: str, agent: str) -> bool:
+    """Whether a run does not go on without a consumer. Others only listen."""
+    return consumer.startswith(("agent/", "tools-runner", "models-runner")) or consumer == f"context/{agent}"
+
+
+def _require_say(first: Breadcrumb, by: Principal) -> None:
+    """Raise AccessDenied for one who neither is a curator nor wrote the message that began the session."""
+    by.require("create")
+    if not by.may("administer") and (not by.agent_id or first.created_by != by.agent_id):
+        raise AccessDenied("steer a session that another began", ["curator"])
+
+
+def _inside(by: Principal) -> Principal:
+    """The caller as one who may read and write what the rules of a conversation need."""
+    return msgspec.structs.replace(by, roles=ROLES)

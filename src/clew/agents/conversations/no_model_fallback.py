@@ -1,0 +1,66 @@
+"""What a conversation does where no model is configured: say how to add one, and answer what needs none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clew.access import Principal
+from clew.catalog.catalog import Catalog
+from clew.catalog.operations.answers import Answer, Entry, Question
+from clew.context.definition import AgentDefinition
+from clew.errors import ModelError
+from clew.llm.model import Models
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+
+MOST = 2_000
+"""Characters of a message that are looked up."""
+EXAMPLES = 10
+"""Documents that are named where nothing is close to a message."""
+
+
+async def find_missing_model(
+    trail: Trail, flow: Flow, models: Models, agent: AgentDefinition, *, by: Principal
+) -> ModelError | None:
+    """Why an agent has no model, with how to add one; None where it has one, or a breadcrumb configures it. Raises
+    ModelError where one is configured that cannot be used."""
+    try:
+        models.for_agent(agent.agent_id, agent.model or "")
+    except ModelError as error:
+        if error.kind != "config" or agent.llm_config_id:
+            return None
+        selector = Selector(schema_name=flow.tool_config, all_tags=(f"tool:{flow.model_tool}",))
+        if (await trail.records.list(selector, by=by, limit=1)).items:
+            return None
+        if models.is_configured(agent.agent_id, agent.model or ""):
+            raise
+        return error
+    return None
+
+
+async def ask_instead(catalog: Catalog, text: str, *, by: Principal) -> str:
+    """What the catalog knows about a message, as markdown for a person; where nothing is close to it, what there is."""
+    answer = await catalog.ask(Question(query=text[:MOST]), by=by)
+    if answer.is_relevant:
+        return "\n\n".join(("These come close to it:", *_sections(answer)))
+    domains = [f"- **{each.name}**: {each.description}" for each in catalog.domains(by=by)]
+    if not domains:
+        return "Nothing here is close to that; there is nothing yet that could be."
+    found, _ = await catalog.list_resources(by=by, limit=EXAMPLES)
+    parts = ["Nothing here is close to that. What there is:", "\n".join(domains)]
+    if found:
+        parts.append("\n".join(("Some of the documents:", "", *_lines(found))))
+    return "\n\n".join(parts)
+
+
+def _sections(answer: Answer) -> Iterator[str]:
+    """Each domain in which something is close, documents first."""
+    for section in answer.sections:
+        lines = _lines((*section.resources, *section.tools))
+        if lines and not section.is_folded:
+            yield "\n".join((f"## {section.domain}", "", *lines))
+
+
+def _lines(entries: tuple[Entry, ...] | list[Entry]) -> list[str]:
+    return [f"- **`{each.route}`**: {each.description}" for each in entries]

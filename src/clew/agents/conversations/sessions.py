@@ -1,0 +1,166 @@
+"""Sessions as the trail knows them: a session is its tag, its title is how it began."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import InvalidInput, NotFound
+from clew.fences import clean
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+from clew.trail.work.correlation import CONSUMER_TAG, find_run, run_tag
+
+MAX_SESSIONS, MAX_LOOK = 200, 10_000
+"""How many sessions are listed at most, and how many of the newest messages are looked at for them."""
+MAX_TURNS = 200
+SESSION_TAG = "session:"
+_PAGE = 200
+_TITLE, _NAME = 80, 200
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """A message on the trail, and the run that it starts. `after` is where to follow it from."""
+
+    id: str
+    session: str
+    run: str
+    agent: str
+    after: int = 0
+
+
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as a list shows it."""
+
+    id: str
+    title: str
+    agent: str
+    started_at: datetime
+    last_at: datetime
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was said. `status` is that of an answer."""
+
+    id: str
+    run: str
+    role: Literal["user", "agent"]
+    text: str
+    status: str
+    at: datetime
+
+
+class Sessions:
+    """Reads sessions. What the caller may not see does not exist for it."""
+
+    def __init__(self, trail: Trail, flow: Flow) -> None:
+        self._records = trail.records
+        self._flow = flow
+
+    async def recent(self, *, by: Principal, limit: int = 20) -> list[SessionInfo]:
+        """Those in which something was said last, newest first; found among the newest messages. Raises
+        InvalidInput, AccessDenied."""
+        if not 1 <= limit <= MAX_SESSIONS:
+            raise InvalidInput("limit", f"must be between 1 and {MAX_SESSIONS}")
+        latest: dict[str, Breadcrumb] = {}
+        selector = Selector(schema_name=self._flow.message, tag_prefix=SESSION_TAG)
+        cursor = None
+        for _ in range(MAX_LOOK // _PAGE):
+            page = await self._records.list(selector, by=by, limit=_PAGE, cursor=cursor)
+            for each in page.items:
+                latest.setdefault(each.session or "", each)
+            cursor = page.cursor
+            if cursor is None or len(latest) >= limit:
+                break
+        newest = list(latest.items())[:limit]
+        return [_info(await self.first(session, by=by), last) for session, last in newest]
+
+    async def turns(self, session: str, *, by: Principal, limit: int = 20) -> list[Turn]:
+        """What was said last, oldest first. Raises NotFound, InvalidInput."""
+        if not 1 <= limit <= MAX_TURNS:
+            raise InvalidInput("limit", f"must be between 1 and {MAX_TURNS}")
+        await self.first(session, by=by)
+        return [self._turn(each) for each in reversed(await self._said(session, limit, by))]
+
+    async def first(self, session: str, *, by: Principal) -> Breadcrumb:
+        """The message that began a session. Raises NotFound."""
+        selector = Selector(schema_name=self._flow.message, session=session)
+        page = await self._records.list(selector, by=by, limit=1, oldest_first=True)
+        if not page.items:
+            raise NotFound("session", session[:_NAME])
+        return page.items[0]
+
+    async def open_runs(self, session: str, *, by: Principal) -> list[Sent]:
+        """The runs of the newest messages that have no answer yet, oldest first."""
+        said = await self._said(session, _PAGE, by)
+        answered = {(find_run(each), answerer_of(each)) for each in said if each.schema_name == self._flow.answer}
+        asked = [sent_of(each) for each in said if each.schema_name == self._flow.message]
+        return [each for each in reversed(asked) if not answered & {(each.run, each.agent), (each.run, "")}]
+
+    async def _said(self, session: str, limit: int, by: Principal) -> tuple[Breadcrumb, ...]:
+        """Messages and answers, newest first."""
+        selector = Selector(schema_names=(self._flow.message, self._flow.answer), session=session)
+        return (await self._records.list(selector, by=by, limit=limit)).items
+
+    def _turn(self, found: Breadcrumb) -> Turn:
+        is_user = found.schema_name == self._flow.message
+        return Turn(
+            id=found.id,
+            run=find_run(found) or found.id,
+            role="user" if is_user else "agent",
+            text=_text_of(found),
+            status="" if is_user else str(found.context.get("status") or "done"),
+            at=found.created_at,
+        )
+
+
+def sent_of(message: Breadcrumb, after: int = 0) -> Sent:
+    """A message as what was sent with it."""
+    agent = next((tag.removeprefix(CONSUMER_TAG) for tag in message.tags if tag.startswith(CONSUMER_TAG)), "")
+    run = find_run(message) or message.id
+    return Sent(id=message.id, session=message.session or "", run=run, agent=agent, after=after)
+
+
+def message_draft(flow: Flow, text: str, *, id: str, session: str, agent: str, source: str) -> Draft:
+    """A message for an agent, as it is written: it begins a run of its own."""
+    return Draft(
+        id=id,
+        title=title_of(text),
+        schema_name=flow.message,
+        tags=("chat:input", SESSION_TAG + session, CONSUMER_TAG + agent, run_tag(id)),
+        context={"message": text, "content": text, "source": source},
+    )
+
+
+def answerer_of(answer: Breadcrumb) -> str:
+    """The agent that gave an answer, empty where it does not say."""
+    creator = answer.context.get("creator")
+    name = creator.get("agent_id") if isinstance(creator, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def title_of(text: str) -> str:
+    """The beginning of a message on one line, without characters that nobody sees."""
+    line = " ".join(clean(text).split()) or "Message"
+    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
+
+
+def _info(first: Breadcrumb, last: Breadcrumb) -> SessionInfo:
+    began = sent_of(first)
+    return SessionInfo(
+        id=began.session,
+        title=title_of(_text_of(first) or first.title),
+        agent=began.agent,
+        started_at=first.created_at,
+        last_at=last.created_at,
+    )
+
+
+def _text_of(found: Breadcrumb) -> str:
+    value = found.context.get("message") or found.context.get("content")
+    return value if isinstance(value, str) else ""

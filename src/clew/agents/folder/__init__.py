@@ -1,0 +1,1 @@
+"""The agents of a folder: read from markdown, registered, or blocked."""

@@ -1,0 +1,1 @@
+"""Hooks around prompts and tool calls."""

@@ -1,0 +1,92 @@
+"""The chain that every agent has: thirteen hooks around prompts and tools.
+
+Those that add come first and those that guard come late, so that a guard sees what is really sent or run. A hook of the
+user's own that changes arguments has a priority below LATE; what it changes is checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from clew.access import Principal
+from clew.agents.budgets.budget_tree import Budgets
+from clew.agents.hooks.chain import Hook, HookChain, HookFunction, Point, Priority
+from clew.agents.hooks.prompt_hooks import (
+    Skills,
+    Window,
+    history_injection,
+    pattern_extraction,
+    response_logging,
+    session_context,
+    skill_loading,
+    token_accounting,
+    token_budget_check,
+)
+from clew.agents.hooks.tool_hooks import (
+    Decide,
+    file_tracking,
+    parameter_validation,
+    permission_check,
+    result_logging,
+    session_scoping,
+    state_update,
+)
+from clew.agents.repairs.reliability_settings import Reliability
+from clew.trail.model.flow import Flow
+from clew.trail.store import Trail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookDeps:
+    """What the default hooks need. Without skills none are loaded; without a window no prompt is too long. `judges` are
+    the hooks that see a skill before it is loaded."""
+
+    trail: Trail
+    flow: Flow
+    by: Principal
+    reliability: Reliability
+    decide: Decide
+    budgets: Budgets | None = None
+    skills: Skills | None = None
+    judges: HookChain = field(default_factory=HookChain)
+    window: Window | None = None
+
+
+def default_hooks(deps: HookDeps) -> HookChain:
+    """The chain, in the order in which a turn goes through it."""
+    return HookChain((*_around_prompts(deps), *_around_tools(deps)))
+
+
+def _around_prompts(deps: HookDeps) -> tuple[Hook, ...]:
+    trail, flow, by = deps.trail, deps.flow, deps.by
+    accounting = token_accounting(trail, flow, by, deps.reliability.thresholds, deps.window)
+    budget = token_budget_check(by, deps.budgets, deps.window)
+    return (
+        _hook("session_context", "pre_prompt", Priority.FIRST, session_context(trail, flow, by)),
+        _hook("skill_loading", "pre_prompt", Priority.EARLY, skill_loading(trail, by, deps.skills, deps.judges)),
+        _hook("history_injection", "pre_prompt", Priority.NORMAL, history_injection(trail, flow, by)),
+        _guard("token_budget_check", "pre_prompt", Priority.LAST, budget),
+        _hook("response_logging", "post_prompt", Priority.FIRST, response_logging()),
+        _hook("pattern_extraction", "post_prompt", Priority.NORMAL, pattern_extraction(deps.reliability.pattern)),
+        _hook("token_accounting", "post_prompt", Priority.LAST, accounting),
+    )
+
+
+def _around_tools(deps: HookDeps) -> tuple[Hook, ...]:
+    permission = permission_check(deps.trail, deps.flow, deps.by, deps.decide)
+    return (
+        _guard("permission_check", "pre_tool", Priority.LATE, permission),
+        _guard("parameter_validation", "pre_tool", Priority.LATE, parameter_validation()),
+        _guard("session_scoping", "pre_tool", Priority.LAST, session_scoping()),
+        _hook("result_logging", "post_tool", Priority.FIRST, result_logging()),
+        _hook("file_tracking", "post_tool", Priority.NORMAL, file_tracking()),
+        _hook("state_update", "post_tool", Priority.LAST, state_update()),
+    )
+
+
+def _hook(name: str, point: Point, priority: Priority, function: HookFunction) -> Hook:
+    return Hook(name=name, point=point, priority=priority, function=function)
+
+
+def _guard(name: str, point: Point, priority: Priority, function: HookFunction) -> Hook:
+    return Hook(name=name, point=point, priority=priority, function=function, required=True)

@@ -1,0 +1,1 @@
+"""Permissions of agents: decisions, questions to the user and lasting permissions."""

@@ -1,0 +1,115 @@
+"""What becomes of a call: the policy of the program, narrowed by the agent's own and by those of the agents that called
+it. Where no rule speaks of a tool, what it does decides: what only looks, or is shut in, is not asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.folder.registry import Registry
+from clew.agents.tools.toolbox import SPAWN, Toolbox
+from clew.context.definition import AgentDefinition
+from clew.tools.permissions.permission_patterns import Place, quoted
+from clew.tools.permissions.policy import DEFAULT, Decision, Policy, decide, narrow, read_policy
+from clew.trail.model.breadcrumb import Breadcrumb, encode_canonical
+
+QUIET = "it only looks, or is shut in"
+RESOURCES = "://resources/"
+GET = "get"
+_DEPTH = 32
+"""How many agents may have called each other."""
+
+
+class Judge:
+    """Decides for the agents of one owner. `is_isolated` says whether the sandbox confines every language; without it
+    only JavaScript, whose runtime confines it, runs unasked."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        toolbox: Toolbox,
+        *,
+        by: Principal,
+        policy: Policy | None = None,
+        place: Place | None = None,
+        is_isolated: bool = True,
+    ) -> None:
+        self._registry = registry
+        self._toolbox = toolbox
+        self._by = by
+        self._policy = policy if policy is not None else DEFAULT
+        self._place = place
+        self._is_isolated = is_isolated
+
+    async def __call__(
+        self,
+        agent: AgentDefinition | None,
+        tool: str,
+        arguments: Mapping[str, Any],
+        record: Breadcrumb | None = None,
+    ) -> Decision:
+        """Judges a call of a tool. One that was made of a `record` is judged by that very record, whatever has become
+        of it since; where none is given, by the newest that there is of its name.
+
+        Raises InvalidInput where a definition's permissions cannot be read.
+        """
+        found = decide(await self.policy_of(agent), tool, arguments, place=self._place)
+        record = record or await self._toolbox.find_record(tool, by=self._by)
+        if found.verdict == "ask" and found.rule is None and self._is_quiet(tool, arguments, record):
+            return msgspec.structs.replace(found, verdict="allow", reason=QUIET, pattern="")
+        return msgspec.structs.replace(found, pattern=_of_this_tool(record, found.pattern))
+
+    async def policy_of(self, agent: AgentDefinition | None) -> Policy:
+        """What an agent is held to, with all that those who called it are. Raises InvalidInput where a definition's
+        permissions cannot be read."""
+        policy = self._policy
+        for _ in range(_DEPTH):
+            if agent is None:
+                break
+            if agent.permissions:
+                policy = narrow(policy, read_policy(agent.permissions))
+            caller = agent.metadata.get("called_by")
+            agent = await self._registry.find_agent(str(caller.get("agent"))) if isinstance(caller, dict) else None
+        return policy
+
+    def _is_quiet(self, name: str, arguments: Mapping[str, Any], record: Breadcrumb | None) -> bool:
+        """Whether nobody need be asked about a tool of which no rule speaks."""
+        built_in = self._toolbox.find_built_in(name)
+        if built_in is None:
+            return record is not None and self._is_confined(record)
+        if name == GET:
+            return _only_reads(arguments.get("routes"))
+        return name == SPAWN or built_in.effects.reads_only or not built_in.searchable
+
+    def _is_confined(self, record: Breadcrumb) -> bool:
+        """Whether the code of a record runs in a sandbox that it is not let out of."""
+        is_held = self._is_isolated or record.context.get("language") != "python"
+        return is_held and not _reaches(record.context.get("permissions"))
+
+
+def _of_this_tool(record: Breadcrumb | None, pattern: str) -> str:
+    """What would be remembered, for a tool that is a record together with what it is: its code, and how far out of its
+    sandbox it is let. Another record of the name, or other code, is asked about anew."""
+    if record is None or not pattern:
+        return pattern
+    code = sha256(encode_canonical(record.context, "context")).hexdigest()[:32]
+    permissions = quoted(encode_canonical(record.context.get("permissions") or {}, "permissions").decode())
+    return f"{pattern}; as it is now: record {record.id}, code {code}, permissions {permissions}"
+
+
+def _reaches(permissions: Any) -> bool:
+    """Whether code is let out of its sandbox: to the net, to files, to variables."""
+    return not isinstance(permissions, dict) or any(permissions.values()) if permissions is not None else False
+
+
+def _only_reads(routes: Any) -> bool:
+    """Whether all routes are of documents."""
+    if not isinstance(routes, list):
+        return False
+    named = [each.get("route") if isinstance(each, dict) else getattr(each, "route", None) for each in routes]
+    return all(isinstance(route, str) and RESOURCES in route for route in named)

@@ -1,0 +1,1 @@
+"""Failures of tools, circuit breakers, health, and the repair of tools."""

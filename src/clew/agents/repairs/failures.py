@@ -1,0 +1,191 @@
+"""What a failing call leaves: an answer to whoever asked, and beside it a record with all that a repair needs.
+
+Every error is of one of five classes, by which guides to it are found.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from clew.agents.runs.requests import TOOLS, read_request, response_draft
+from clew.errors import (
+    Abort,
+    AccessDenied,
+    Busy,
+    ConfigError,
+    EmbedderMismatch,
+    FormatError,
+    HandleRefused,
+    InvalidInput,
+    ManifestError,
+    ModelError,
+    NotAuthenticated,
+    NotFound,
+    SandboxUnavailable,
+    ToolFailure,
+)
+from clew.secrecy import MASK, mask_secrets
+from clew.trail.model.breadcrumb import Breadcrumb, Draft, encode_canonical
+from clew.trail.model.flow import Flow
+from clew.trail.work.claims import describe
+from clew.trail.work.correlation import inherited_tags
+
+ErrorClass = Literal["timeout", "permission", "runtime", "config", "validation"]
+CLASSES: tuple[ErrorClass, ...] = ("timeout", "permission", "runtime", "config", "validation")
+
+MAX_STACK = 4_000
+MAX_INPUT = 8_000
+"""Bytes of JSON; a longer input is cut, and stands in full in its request."""
+MAX_MESSAGE = 1_000
+_MARGIN = 4_000
+"""So much beyond a cut is looked at, so that half of a secret is not taken for none."""
+
+_BY_TYPE: tuple[tuple[type[BaseException], ErrorClass], ...] = (
+    (TimeoutError, "timeout"),
+    (PermissionError, "permission"),
+    (AccessDenied, "permission"),
+    (NotAuthenticated, "permission"),
+    (HandleRefused, "permission"),
+    (Abort, "permission"),
+    (ConfigError, "config"),
+    (SandboxUnavailable, "config"),
+    (EmbedderMismatch, "config"),
+    (InvalidInput, "validation"),
+    (NotFound, "validation"),
+    (FormatError, "validation"),
+    (ManifestError, "validation"),
+    (msgspec.ValidationError, "validation"),
+)
+_BY_KIND: Mapping[str, ErrorClass] = {
+    **{name: name for name in CLASSES},
+    "auth": "config",
+    "too_long": "validation",
+}
+"""What a model or a tool says of its failure → the class; what is not here went wrong as it ran."""
+_SEVERITY: Mapping[ErrorClass, str] = {
+    "timeout": "error",
+    "permission": "warning",
+    "runtime": "error",
+    "config": "critical",
+    "validation": "warning",
+}
+_SECRET_NAME = re.compile(
+    r"(?i)(?:^|_|-)(?:api[_-]?key|access[_-]?key|private[_-]?key|secret|token|passw(?:or)?d|passphrase|authorization|cookie)$"
+)
+
+
+class FailedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """The tool that failed. One that is not a breadcrumb has no `id`."""
+
+    name: str
+    id: str | None = None
+    version: int | None = None
+    limits: Mapping[str, Any] = {}
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """How it failed: at which attempt, when, and after how many seconds."""
+
+    error: BaseException
+    failed_at: datetime
+    attempt: int = 1
+    seconds: float = 0.0
+
+
+def classify(error: BaseException) -> ErrorClass:
+    """The class of an error. Every error has one."""
+    if isinstance(error, ModelError | ToolFailure):
+        return _BY_KIND.get(error.kind, "runtime")
+    return next((known for kind, known in _BY_TYPE if isinstance(error, kind)), "runtime")
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Whether the same call may succeed later without anybody changing anything."""
+    return (
+        error.retryable if isinstance(error, ModelError) else isinstance(error, TimeoutError | Busy | ConnectionError)
+    )
+
+
+def error_drafts(
+    flow: Flow, request: Breadcrumb, failure: Failure, tool: FailedTool, *, tags: tuple[str, ...] = ()
+) -> tuple[Draft, Draft]:
+    """The response that says so to whoever asked, and the record of the error, with `tags` on the latter.
+
+    Nothing that looks secret is in either; stack and input are cut to a bound. Raises InvalidInput where `request` is
+    no request.
+    """
+    asked = read_request(request)
+    message = _message(failure.error)
+    kind = classify(failure.error)
+    milliseconds = failure.seconds * 1000
+    response = response_draft(
+        flow,
+        request,
+        tool.name,
+        "error",
+        error=message,
+        milliseconds=milliseconds,
+        extra={"error_type": kind},
+    )
+    context = {
+        "tool_name": tool.name,
+        "tool_breadcrumb_id": tool.id,
+        "tool_version": tool.version,
+        "request_id": asked.request_id,
+        "request_breadcrumb_id": request.id,
+        "requestedBy": asked.requested_by,
+        "error_type": kind,
+        "error_message": message,
+        "error_stack": _stack(failure.error),
+        "tool_input": bounded_input(asked.input),
+        "tool_limits": dict(tool.limits),
+        "execution_time_ms": round(milliseconds, 3),
+        "severity": _SEVERITY[kind],
+        "retryable": is_retryable(failure.error),
+        "failed_at": failure.failed_at.isoformat(),
+        "attempt_number": failure.attempt,
+    }
+    record = Draft(
+        title=f"{tool.name} failed: {message}"[:200],
+        schema_name=flow.error,
+        tags=("tool:error", f"tool:{tool.name}"[:300], f"error:{kind}", TOOLS, *inherited_tags(request), *tags),
+        context=context,
+    )
+    return response, record
+
+
+def bounded_input(value: Any) -> Any:
+    """A JSON value without what looks secret; as the beginning of its text where it is over 8,000 bytes."""
+    encoded = encode_canonical(value, "input")
+    if len(encoded) <= MAX_INPUT:
+        return mask_values(value)
+    masked = mask_secrets(encoded[: MAX_INPUT + _MARGIN].decode(errors="ignore"))
+    return {"cut": masked.encode()[:MAX_INPUT].decode(errors="ignore"), "bytes": len(encoded)}
+
+
+def mask_values(value: Any, name: str = "") -> Any:
+    """The value with texts masked that look secret, or whose name says that they are."""
+    if isinstance(value, Mapping):
+        return {key: mask_values(each, str(key)) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [mask_values(each, name) for each in value]
+    if isinstance(value, str):
+        return MASK if value and _SECRET_NAME.search(name) else mask_secrets(value)
+    return value
+
+
+def _message(error: BaseException) -> str:
+    return mask_secrets(describe(error))[:MAX_MESSAGE]
+
+
+def _stack(error: BaseException) -> str:
+    """The end of the stack, which is nearest to the error; what the tool itself reported, where it did."""
+    told = error.stack if isinstance(error, ToolFailure) else ""
+    text = told or "".join(traceback.format_exception(error))
+    return mask_secrets(text[-MAX_STACK - _MARGIN :])[-MAX_STACK:].encode(errors="replace").decode()

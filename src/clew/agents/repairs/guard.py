@@ -1,0 +1,71 @@
+"""One call, guarded: refused while its circuit is open, measured, logged, and counted as well or ill.
+
+Whatever calls something that can fail (an agent's step, a tool, a model) does it through a guard. Trying again later
+is the work of the trail: a handler that raises is claimed again by its retry policy, and becomes a dead letter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from clew.agents.repairs.circuit_breaker import Breaker
+from clew.agents.repairs.failures import classify
+from clew.agents.repairs.health import Health
+from clew.clock import Clock
+from clew.errors import BudgetExceeded, CircuitOpen
+from clew.trail.work.claims import describe
+
+_log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+class Guard:
+    """Breaker and health around calls by name. Safe to use from several tasks."""
+
+    def __init__(self, clock: Clock, *, breaker: Breaker | None = None, health: Health | None = None) -> None:
+        self._clock = clock
+        self.breaker = breaker or Breaker(clock)
+        self.health = health or Health(clock)
+
+    async def run(
+        self,
+        name: str,
+        call: Callable[[], Awaitable[Result]],
+        *,
+        fallback: Callable[[], Awaitable[Result]] | None = None,
+    ) -> Result:
+        """What the call returns, or raises. While the circuit is open: what the fallback returns, and without one
+        CircuitOpen."""
+        if not self.breaker.enter(name):
+            if fallback is not None:
+                return await fallback()
+            raise CircuitOpen(name, self.breaker.wait(name))
+        started = self._clock.now()
+        error: BaseException | None = None
+        try:
+            return await call()
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self._tell(name, (self._clock.now() - started).total_seconds(), error)
+
+    def _tell(self, name: str, seconds: float, error: BaseException | None) -> None:
+        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
+            self.breaker.abandoned(name)
+            _log.info("%s was cancelled after %.3f s", name, seconds)
+            return
+        is_well = error is None or not is_fault(error)
+        (self.breaker.succeeded if is_well else self.breaker.failed)(name)
+        self.health.done(name, seconds, ok=is_well)
+        outcome = "done" if error is None else describe(error)
+        _log.info("%s took %.3f s: %s", name, seconds, outcome)  # what failed has a record of its own
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether an error says that what was called is not well, rather than that it was asked for the wrong thing."""
+    return not isinstance(error, BudgetExceeded) and classify(error) not in ("validation", "permission")

@@ -1,0 +1,167 @@
+"""Whether a failing tool is to be repaired. What was tried is read from the trail, so the bound holds over restarts.
+
+A chain is what repairs have made of one version of a tool that its owner wrote. So many runs of the debugger as the
+settings allow are started for one chain; then the owner's version is put back, and nobody tries again until the owner
+edits the tool.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.repairs.failures import FailedTool, Failure, error_drafts
+from clew.agents.repairs.reliability_settings import Repairs
+from clew.errors import ClewError, Conflict, ToolFailure
+from clew.trail.bootstrap import own_ids
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+from clew.trail.work.correlation import run_tag
+
+WANTED = "repair:wanted"
+"""On the record of an error that the debugger is to look at."""
+GAVE_UP, TRIED = "gave_up", "tried"
+_REPAIRS_TAG = "repairs:"
+_LOOK_BACK = 100
+
+
+class Chain(msgspec.Struct, frozen=True, kw_only=True):
+    """What repairs have made of a tool since its owner last wrote it, as version `start`."""
+
+    start: int
+    is_given_up: bool = False
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an error is to be repaired, at which attempt, and if not why."""
+
+    wanted: bool
+    attempt: int = 0
+    reason: str = ""
+    is_last: bool = False
+
+
+def repair_tag(tool_id: str) -> str:
+    return _REPAIRS_TAG + tool_id
+
+
+class RepairDesk:
+    """Decides on repairs, and writes the records of errors accordingly."""
+
+    def __init__(self, trail: Trail, flow: Flow, repairs: Repairs, *, by: Principal) -> None:
+        self._trail = trail
+        self._flow = flow
+        self._repairs = repairs
+        self._by = by
+
+    async def drafts(
+        self, request: Breadcrumb, failure: Failure, tool: FailedTool, record: Breadcrumb | None
+    ) -> tuple[Draft, ...]:
+        """The two records of a failed call; `record` is the tool's own where it has one. Where the error is to be
+        repaired its record says so. At the limit the owner's version of the tool is put back, and a third record says
+        that nobody tries any more."""
+        verdict = await self.judge(record, failure.error)
+        tags = (WANTED,) if verdict.wanted else ()
+        drafts = error_drafts(self._flow, request, failure, tool, tags=tags)
+        if record is not None and verdict.is_last:
+            await self._give_up(record)
+        return drafts
+
+    async def judge(self, tool: Breadcrumb | None, error: BaseException) -> Verdict:
+        """Only a tool that its owner wrote is repaired, not one of Clew's; and only where its code failed."""
+        if self._repairs.attempts == 0:
+            return Verdict(wanted=False, reason="repairs are switched off")
+        if not is_of_code(error):
+            return Verdict(wanted=False, reason="its code did not fail")
+        if tool is None or tool.schema_name != self._flow.tool or tool.id in own_ids(self._by):
+            return Verdict(wanted=False, reason="it comes with the program")
+        chain = await self._chain(tool)
+        if chain.is_given_up:
+            return Verdict(wanted=False, reason="it was given up")
+        errors = await self._wanted(tool, chain)
+        if len(errors) >= self._repairs.attempts:
+            is_under_way = await self._is_under_way(errors, tool.version)
+            return Verdict(wanted=False, attempt=len(errors), reason="the limit is reached", is_last=not is_under_way)
+        if await self._is_under_way(errors, tool.version):
+            return Verdict(wanted=False, attempt=len(errors), reason="it is being repaired")
+        return Verdict(wanted=True, attempt=len(errors) + 1)
+
+    async def _chain(self, tool: Breadcrumb) -> Chain:
+        """Back from the present version, as far as repairs made it."""
+        selector = Selector(schema_name=self._repairs.fix, all_tags=(repair_tag(tool.id),))
+        fixes = (await self._trail.records.list(selector, by=self._by, limit=_LOOK_BACK)).items
+        version, is_given_up = tool.version, False
+        for fix in fixes:
+            if fix.context.get("to_version") != version:
+                continue
+            is_given_up = is_given_up or fix.context.get("status") == GAVE_UP
+            version = int(fix.context["from_version"])
+        return Chain(start=version, is_given_up=is_given_up)
+
+    async def _wanted(self, tool: Breadcrumb, chain: Chain) -> Sequence[Breadcrumb]:
+        """The errors of a chain that the debugger was called for."""
+        matches = (
+            ContextMatch(path="tool_breadcrumb_id", value=tool.id),
+            ContextMatch(path="tool_version", op="gte", value=chain.start),
+        )
+        selector = Selector(schema_name=self._flow.error, all_tags=(WANTED,), context_match=matches)
+        return (await self._trail.records.list(selector, by=self._by, limit=_LOOK_BACK)).items
+
+    async def _is_under_way(self, errors: Sequence[Breadcrumb], version: int) -> bool:
+        """Whether the debugger still works on an error of this version."""
+        same = [each for each in errors if each.context.get("tool_version") == version]
+        for error in same:
+            selector = Selector(schema_name=self._flow.answer, all_tags=(run_tag(error.id),))
+            if not (await self._trail.records.list(selector, by=self._by, limit=1)).items:
+                return True
+        return False
+
+    async def _give_up(self, tool: Breadcrumb) -> None:
+        """Say so first: what is said is then done, also after a crash in between."""
+        start = (await self._chain(tool)).start
+        restores = start != tool.version
+        await self._trail.records.create(self._gave_up(tool, start, restores), by=self._by)
+        if not restores:
+            return
+        original = await self._trail.records.get(tool.id, by=self._by, version=start)
+        change = Change(context=with_code(tool, str(original.context.get("code") or "")))
+        with contextlib.suppress(Conflict):  # its owner was quicker: theirs counts
+            await self._trail.records.update(tool.id, change, expect=tool.version, by=self._by)
+
+    def _gave_up(self, tool: Breadcrumb, start: int, restores: bool) -> Draft:
+        name = str(tool.context.get("name") or tool.title)
+        put_back = f" Version {start}, which its owner wrote, was put back." if restores else ""
+        return Draft(
+            title=f"{name} could not be repaired"[:200],
+            schema_name=self._repairs.fix,
+            tags=(repair_tag(tool.id), f"tool:{name}"[:300], f"repair:{GAVE_UP}"),
+            context={
+                "tool_name": name,
+                "tool_breadcrumb_id": tool.id,
+                "status": GAVE_UP,
+                "from_version": start,
+                "to_version": tool.version + 1 if restores else tool.version,
+                "attempts": self._repairs.attempts,
+                "explanation": f"{self._repairs.attempts} attempts did not help.{put_back}",
+                "how_to_go_on": "Edit the tool: when it fails after that, it is looked at again",
+            },
+            idempotency_key=f"repair:{GAVE_UP}:{tool.id}:{tool.version}",
+        )
+
+
+def is_of_code(error: BaseException) -> bool:
+    """Whether an error comes from the code of a tool, rather than from who may call it, with what, and when."""
+    if isinstance(error, ToolFailure):
+        return error.kind != "config"
+    return isinstance(error, TimeoutError) or not isinstance(error, ClewError)
+
+
+def with_code(tool: Breadcrumb, code: str) -> dict[str, Any]:
+    """The tool with other code; what it may do and take stays as its owner wrote it."""
+    return {**tool.context, "code": code}

@@ -1,0 +1,57 @@
+"""The names and numbers by which runs are kept well: thresholds, repairs, notes. They are data on the trail."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from clew.access import Principal
+from clew.agents.hooks.thresholds import Threshold
+from clew.errors import NotFound
+from clew.trail.bootstrap import piece_id, read_pieces
+from clew.trail.store import Trail
+
+KEY = "system/reliability"
+"""Under which they are set up."""
+
+
+class NoteResults(msgspec.Struct, frozen=True, kw_only=True):
+    """The schema of each thing that is made of a note."""
+
+    tags: str
+    summary: str
+    insights: str
+    eli5: str
+
+
+class Repairs(msgspec.Struct, frozen=True, kw_only=True):
+    """Who repairs tools, how often in a row, and the schema of the record of it. No attempts means nobody does."""
+
+    agent: str
+    attempts: Annotated[int, Meta(ge=0, le=20)]
+    fix: str
+
+
+class Reliability(msgspec.Struct, frozen=True, kw_only=True):
+    """`pattern` is the schema of what an agent says it has learnt; `thresholds` are by kind of agent."""
+
+    pattern: str
+    repairs: Repairs
+    notes: NoteResults
+    thresholds: dict[str, tuple[Threshold, ...]]
+
+
+async def read_reliability(trail: Trail, *, by: Principal) -> Reliability:
+    """As the trail has them. Raises NotFound where it was not bootstrapped."""
+    found = await trail.records.get(piece_id(by, KEY), by=by)
+    return msgspec.convert(found.context, Reliability)
+
+
+def shipped_reliability() -> Reliability:
+    """As they come with Clew. Raises NotFound."""
+    for piece in read_pieces():
+        if piece.key == KEY:
+            return msgspec.convert(piece.context, Reliability)
+    raise NotFound("piece", KEY)

@@ -1,0 +1,1 @@
+"""Runs: the runners of agents, tools and workflows, and the state of a run."""

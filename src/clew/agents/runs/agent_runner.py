@@ -1,0 +1,268 @@
+"""The agent runner: from a context to a request to a model, from its answer to requests for tools, from their responses
+to the next request, and in the end to an answer. Each is a run of its own; what an agent knows is on the trail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.hooks.chain import HookChain, PromptData
+from clew.agents.runs.cancellation import cancel_called
+from clew.agents.runs.executor import Gather, Gathered, UniversalExecutor
+from clew.agents.runs.loop_detection import find_loop
+from clew.agents.runs.model_messages import gathered_message, turn_fingerprint, turn_messages
+from clew.agents.runs.prompts import Snapshot, keep_snapshot, model_input, read_run, source_of
+from clew.agents.runs.requests import TURN_TAG, ToolResponse, read_response, request_draft, response_draft
+from clew.agents.runs.run_limits import is_early_end
+from clew.agents.runs.run_origin import TRIGGER_TAG, trigger_tags
+from clew.agents.runs.run_state import RunState, Turn, calls_of, read_state
+from clew.agents.runs.stop_records import Stop, stop_for_budget, stop_for_loop, stop_for_turns, stopped_draft
+from clew.clock import Clock
+from clew.context.definition import AgentDefinition, Subscription
+from clew.errors import BudgetExceeded, ClewError, StorageError
+from clew.llm.messages import Message, ToolSpec
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Event
+from clew.trail.model.flow import Flow
+from clew.trail.store import Trail
+from clew.trail.work.correlation import CONSUMER_TAG, RUN_TAG, find_run, run_tag
+
+MAX_TURNS = 50
+"""How often an agent may ask a model in one run where its definition does not say."""
+MAX_CALLS = 32
+"""How many tools one answer of a model may ask for."""
+
+_AGAIN = "Your next message goes on from here"
+
+ToolSpecs = Callable[[AgentDefinition], Awaitable[tuple[ToolSpec, ...]]]
+BudgetOf = Callable[[AgentDefinition, Breadcrumb], Awaitable[str | None]]
+"""The name of the budget that an agent's calls are taken from, which is there; None where nothing limits it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDeps:
+    """What agents need of the world."""
+
+    trail: Trail
+    flow: Flow
+    clock: Clock
+    by: Principal
+    specs: ToolSpecs
+    hooks: HookChain
+    budget_of: BudgetOf
+    gather: Gather | None = None
+
+
+def agent_executor(definition: AgentDefinition, deps: AgentDeps) -> UniversalExecutor:
+    """What handles the events of one agent: contexts and responses that are addressed to it, and its own triggers."""
+    flow = deps.flow
+    addressed = Subscription(
+        schema_names=(flow.context, flow.response, flow.cancel), all_tags=(CONSUMER_TAG + definition.agent_id,)
+    )
+    own = [each for each in definition.subscriptions.selectors if not _is_addressed(each, addressed)]
+    return UniversalExecutor([addressed, *own], AgentRunner(definition, deps).execute, deps.gather)
+
+
+def _is_addressed(subscription: Subscription, addressed: Subscription) -> bool:
+    """Whether an own trigger is one that every agent has."""
+    schemas = set(subscription.schemas)
+    return subscription.role == "trigger" and bool(schemas) and schemas <= set(addressed.schema_names)
+
+
+class AgentRunner:
+    """Reasons for one agent, one event at a time."""
+
+    def __init__(self, definition: AgentDefinition, deps: AgentDeps) -> None:
+        self._agent = definition
+        self._deps = deps
+        self._flow = deps.flow
+
+    async def execute(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
+        run = find_run(trigger) or trigger.id
+        records = await read_run(self._deps.trail, self._flow, run, by=self._deps.by)
+        state = read_state(self._flow, records, self._agent.agent_id)
+        if state.is_ended:
+            return ()
+        drafts = await self._step(trigger, gathered, state)
+        return [_with_run(draft, run) for draft in drafts]
+
+    async def _step(self, trigger: Breadcrumb, gathered: Gathered, state: RunState) -> Sequence[Draft]:
+        if trigger.schema_name == self._flow.cancel:
+            return await self._cancel(trigger)
+        if trigger.schema_name == self._flow.context:
+            text = Message(role="user", source=source_of(trigger, "formatted_context"))
+            began = str(trigger.context.get("trigger_event_id") or trigger.id)
+            return () if state.model_requests else await self._ask(trigger, [text], state, began)
+        if trigger.schema_name == self._flow.response:
+            return await self._on_response(trigger, state)
+        is_addressed = CONSUMER_TAG + self._agent.agent_id in trigger.tags
+        if state.model_requests or (is_early_end(trigger, self._flow) and not is_addressed):
+            return ()
+        return await self._ask(trigger, [gathered_message(gathered)], state, trigger.id)
+
+    # -- responses ----------------------------------------------------------------------------------------
+
+    async def _on_response(self, response: Breadcrumb, state: RunState) -> Sequence[Draft]:
+        """The first response to a request counts; others, and those that nobody asked for, bring nothing."""
+        if not state.is_awaited(response):
+            return ()
+        if (turn := state.find_turn(response)) is not None:
+            return await self._on_result(turn, state)
+        parsed = read_response(response)
+        if parsed.tool != self._flow.model_tool:
+            return ()
+        if parsed.status != "success":
+            return await self._stop(_model_failed(response, parsed))
+        return await self._on_model(response, state)
+
+    async def _on_model(self, response: Breadcrumb, state: RunState) -> Sequence[Draft]:
+        output = response.context.get("output") or {}
+        data = PromptData(
+            agent_id=self._agent.agent_id,
+            session=response.session or "",
+            run=find_run(response) or "",
+            response=response,
+            text=str(output.get("content") or ""),
+        )
+        data = await self._deps.hooks.run("post_prompt", data)
+        calls = calls_of(response)
+        if not calls:
+            ended = await self._answer(data.text, status="done", asked=state)
+            return [*data.drafts, *ended]
+        if len(calls) > MAX_CALLS:
+            detail = f"the model asked for {len(calls)} tools at once, more than {MAX_CALLS}"
+            return [*data.drafts, *await self._stop(Stop(why="refused", detail=detail, how_to_go_on=_AGAIN))]
+        requests = [
+            request_draft(
+                self._flow,
+                call.name,
+                call.arguments,
+                request_id=f"{response.id}.{at}",
+                requested_by=self._agent.agent_id,
+                tags=(TURN_TAG + response.id, *trigger_tags(state.model_requests[0])),
+            )
+            for at, call in enumerate(calls)
+        ]
+        return [*data.drafts, *requests]
+
+    async def _on_result(self, turn: Turn, state: RunState) -> Sequence[Draft]:
+        """The last result of a turn brings the next request; those before it bring nothing."""
+        if not turn.is_complete or turn is not state.turns[-1] or len(state.model_requests) != len(state.turns):
+            return ()
+        if loop := find_loop([turn_fingerprint(each) for each in state.turns]):
+            return await self._stop(stop_for_loop(loop))
+        most = self._agent.capabilities.max_turns or MAX_TURNS
+        if len(state.turns) >= most:
+            return await self._stop(stop_for_turns(most))
+        return await self._ask(turn.answer, turn_messages(turn), state)
+
+    # -- requests -----------------------------------------------------------------------------------------
+
+    async def _ask(
+        self, trigger: Breadcrumb, messages: Sequence[Message], state: RunState, began: str = ""
+    ) -> Sequence[Draft]:
+        """The next request to a model, unless a hook knows better. The first names what `began` the run."""
+        specs = await self._deps.specs(self._agent)
+        data = PromptData(
+            agent_id=self._agent.agent_id,
+            session=trigger.session or "",
+            run=find_run(trigger) or trigger.id,
+            budget=await self._deps.budget_of(self._agent, trigger),
+            system=self._agent.system_prompt,
+            messages=tuple(messages),
+            tools=specs,
+            turn=len(state.turns),
+        )
+        try:
+            data = await self._deps.hooks.run("pre_prompt", data)
+        except StorageError:  # a later attempt may do better
+            raise
+        except ClewError as error:
+            return await self._stop(_refused(error))
+        if data.cached_result is not None:
+            return [*data.drafts, *await self._answer(data.cached_result, status="done", asked=state)]
+        snapshot = await keep_snapshot(
+            self._deps.trail, self._flow, Snapshot(system=data.system, tools=data.tools), by=self._deps.by
+        )
+        last = state.last_request
+        input = model_input(
+            data.messages, after=last.id if last else None, snapshot=snapshot, model=self._agent.model or ""
+        )
+        request = request_draft(
+            self._flow,
+            self._flow.model_tool,
+            input,
+            request_id=self._deps.clock.new_id(),
+            requested_by=self._agent.agent_id,
+            config_id=self._agent.llm_config_id,
+            tags=(TRIGGER_TAG + began,) if began else (),
+        )
+        return [*data.drafts, request]
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    async def _cancel(self, trigger: Breadcrumb) -> Sequence[Draft]:
+        """End the run, and those of the agents that were called in it."""
+        reason = str(trigger.context.get("reason") or "cancelled")
+        further = await cancel_called(self._deps.trail, self._flow, trigger, by=self._deps.by)
+        return [*further, *await self._answer("", status="cancelled", reason=reason)]
+
+    async def _answer(
+        self, text: str, *, status: str, reason: str = "", asked: RunState | None = None
+    ) -> Sequence[Draft]:
+        """The answer; and for an agent that another one called, the response to that call."""
+        context: dict[str, Any] = {
+            "message": text,
+            "creator": {"type": "agent", "agent_id": self._agent.agent_id},
+            "tool_requests": [record.id for turn in asked.turns for record in turn.requests] if asked else [],
+            "status": status,
+        }
+        if reason:
+            context["reason"] = reason
+        answer = Draft(
+            title=f"Answer of {self._agent.agent_id}"[:200],
+            schema_name=self._flow.answer,
+            tags=("agent:response", "chat:output", f"agent:{self._agent.agent_id}"),
+            context=context,
+        )
+        return [answer, *await self._reply(text, status, reason)]
+
+    async def _reply(self, text: str, status: str, reason: str) -> list[Draft]:
+        caller = self._agent.metadata.get("called_by")
+        if not isinstance(caller, dict):
+            return []
+        request = await self._deps.trail.records.get(str(caller.get("request")), by=self._deps.by)
+        tool = str(request.context.get("tool") or "")
+        if status == "done":
+            return [response_draft(self._flow, request, tool, "success", output=text)]
+        return [response_draft(self._flow, request, tool, "error", error=reason or status)]
+
+    async def _stop(self, stop: Stop) -> Sequence[Draft]:
+        """End the run before its time, and say why and how to go on."""
+        message = f"I stopped: {stop.detail.rstrip('.')}. {stop.how_to_go_on}"
+        stopped = stopped_draft(self._flow, stop, agent=self._agent.agent_id)
+        return [stopped, *await self._answer(message, status="stopped", reason=stop.detail)]
+
+
+def _refused(error: ClewError) -> Stop:
+    """What it means for a run that a hook lets it go no further."""
+    if isinstance(error, BudgetExceeded):
+        return stop_for_budget(error)
+    return Stop(why="refused", detail=error.message, how_to_go_on=error.hint or _AGAIN)
+
+
+def _model_failed(response: Breadcrumb, parsed: ToolResponse) -> Stop:
+    """What a failed call of a model means for the run."""
+    is_budget = response.context.get("error_type") == "budget"
+    return Stop(why="budget" if is_budget else "error", detail=parsed.error or parsed.status, how_to_go_on=_AGAIN)
+
+
+def _with_run(draft: Draft, run: str) -> Draft:
+    if any(tag.startswith(RUN_TAG) for tag in draft.tags):
+        return draft
+    return msgspec.structs.replace(draft, tags=(*draft.tags, run_tag(run)))

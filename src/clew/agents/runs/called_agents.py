@@ -1,0 +1,169 @@
+"""Agents that call other agents for a part of their work. The new agent may do no more than the one that called it, has
+what that one lends it, and its answer is the response to the call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, TypedDict
+
+import msgspec
+
+from clew.agents.budgets.amounts import Limits, read_limits
+from clew.agents.budgets.budget_tree import Budgets
+from clew.agents.runs.requests import CALLED_TAG
+from clew.agents.tools.toolbox import SPAWN, Toolbox, may_call
+from clew.clock import Clock
+from clew.context.definition import AgentDefinition
+from clew.errors import AccessDenied, InvalidInput
+from clew.tools.content import GuidedContent
+from clew.tools.signature import build_params
+from clew.tools.tool import Effects, Tool, ToolContext
+from clew.trail.model.breadcrumb import Draft, Ttl
+from clew.trail.model.flow import Flow
+from clew.trail.work.correlation import CONSUMER_TAG, RUN_TAG
+
+LIFE = timedelta(days=1)
+"""How long an agent that another one called stays."""
+MAX_TASK = 100_000
+PATTERNS = "*?["
+MAX_DEPTH = 8
+"""How many agents may have called one another."""
+
+_DESCRIPTION = """Let a new agent do one part of the work, and get its answer.
+
+Use it for a task that stands by itself and would fill this conversation, such as reading many files. The new agent
+knows nothing but its task and instructions: say in them all that it needs. It has the tools that are named, or all of
+yours."""
+
+
+class Deferred(GuidedContent, frozen=True, kw_only=True):
+    """What a call gives back whose response comes later: what is to be written now, so that it will come."""
+
+    drafts: tuple[Draft, ...]
+
+
+class Caller(TypedDict):
+    """Who called an agent, as its definition remembers: the agent, the record of the request, and the budget that was
+    lent."""
+
+    agent: str
+    request: str
+    budget: str | None
+
+
+def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budget_of: Any, toolbox: Toolbox) -> Tool:
+    """The tool by which an agent that may calls another one."""
+    fields = [
+        ("task", str),
+        ("instructions", str, ""),
+        ("tools", list[str] | None, None),
+        ("budget", dict[str, float] | None, None),
+    ]
+    params = build_params("spawn_agent", fields)
+
+    async def call(arguments: dict[str, Any], context: ToolContext) -> GuidedContent:
+        parent: AgentDefinition | None = await find_agent(context.by.agent_id)
+        if parent is None or not parent.capabilities.can_spawn_agents:
+            raise AccessDenied("call another agent", ["an agent with capabilities.can_spawn_agents"])
+        task = str(arguments["task"])
+        if not task.strip() or len(task) > MAX_TASK:
+            raise InvalidInput("task", f"must be 1 to {MAX_TASK:,} characters")
+        await _check_lent(parent, arguments.get("tools") or (), context)
+        name = f"{parent.agent_id}.{hashlib.blake2b(context.key.encode(), digest_size=5).hexdigest()}"
+        lent = await _lend(name, read_limits(arguments.get("budget")), context)
+        caller = Caller(agent=parent.agent_id, request=context.route, budget=lent)
+        child = _definition(flow, parent, name, arguments, caller)
+        drafts = (_definition_draft(flow, clock, child, context), _task_draft(flow, name, task, context))
+        return Deferred(content=f"{name} has begun", drafts=drafts)
+
+    async def _check_lent(parent: AgentDefinition, wanted: Sequence[str], context: ToolContext) -> None:
+        """Raises AccessDenied for a tool that the caller does not have, InvalidInput for what names none."""
+        for name in wanted:
+            found = await toolbox.find_named(name, by=context.by)
+            if found is None or any(each in name for each in PATTERNS):
+                raise InvalidInput(
+                    "tools", f"there is no {name[:100]!r}", hint="Name each tool that it gets, by itself"
+                )
+            if not may_call(parent, name, named_only=not found):
+                raise AccessDenied(f"lend {name}", [f"a tool that {parent.agent_id} has"])
+
+    async def _lend(name: str, limits: Limits, context: ToolContext) -> str | None:
+        """Raises BudgetExceeded where the caller has less left."""
+        lender = await budget_of(context.by.agent_id, context)
+        if lender is None:
+            if limits == Limits():
+                return None
+            await budgets.open(name, limits, by=context.by, session=context.by.session)
+        else:
+            await budgets.lend(lender, name, limits, by=context.by, session=context.by.session)
+        return name
+
+    return Tool(
+        name=SPAWN,
+        title="Call another agent",
+        description=_DESCRIPTION,
+        call=call,
+        check=params.check,
+        schema=params.schema,
+        effects=Effects(reads_only=False, keyed=True, reaches_out=False),
+        category="agents",
+    )
+
+
+async def may_caller_call(agent: AgentDefinition, tool: Tool, find_agent: Any) -> bool:
+    """Whether those who called an agent, one after the other, may call a tool as well. True for one that nobody
+    called; one whose caller is gone may call nothing."""
+    for _ in range(MAX_DEPTH):
+        caller = agent.metadata.get("called_by")
+        if not isinstance(caller, dict):
+            return True
+        parent: AgentDefinition | None = await find_agent(str(caller.get("agent")))
+        if parent is None or not may_call(parent, tool.name, named_only=not tool.searchable):
+            return False
+        agent = parent
+    return False
+
+
+def _definition(
+    flow: Flow, parent: AgentDefinition, name: str, arguments: dict[str, Any], caller: Caller
+) -> dict[str, Any]:
+    """The new agent."""
+    wanted: Sequence[str] | None = arguments.get("tools")
+    tools = list(wanted) if wanted is not None else parent.capabilities.tools
+    return {
+        "agent_id": name,
+        "description": f"Does a part of the work of {parent.agent_id}",
+        "model": parent.model,
+        "llm_config_id": parent.llm_config_id,
+        "system_prompt": str(arguments.get("instructions") or "") or parent.system_prompt,
+        "capabilities": {"tools": tools, "max_turns": parent.capabilities.max_turns},
+        "context_trigger": {"schema_name": flow.message, "all_tags": [CONSUMER_TAG + name]},
+        "context_sources": {"semantic": {"enabled": False}, "session": {"enabled": False}},
+        "permissions": parent.permissions,
+        "metadata": {"called_by": dict(caller)},
+    }
+
+
+def _definition_draft(flow: Flow, clock: Clock, definition: dict[str, Any], context: ToolContext) -> Draft:
+    name = definition["agent_id"]
+    return Draft(
+        title=f"Agent {name}"[:200],
+        schema_name=flow.agent,
+        tags=("agent:def", "workspace:agents", f"agent:{name}", f"parent:{context.by.agent_id}"),
+        context=msgspec.to_builtins(definition),
+        ttl=Ttl(kind="datetime", expires_at=clock.now() + LIFE),
+        embed="never",
+    )
+
+
+def _task_draft(flow: Flow, name: str, task: str, context: ToolContext) -> Draft:
+    """The task as a message that begins a run of its own."""
+    return Draft(
+        title=task.strip().splitlines()[0][:200],
+        schema_name=flow.message,
+        tags=(CONSUMER_TAG + name, f"caller:{context.by.agent_id}", CALLED_TAG + context.run, RUN_TAG),
+        context={"message": task, "content": task, "source": f"agent:{context.by.agent_id}"},
+    )

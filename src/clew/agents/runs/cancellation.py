@@ -1,0 +1,99 @@
+"""Work that can be called off: what is under way for a run in this process, and the runs that were cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from clew.access import Principal
+from clew.agents.runs.requests import CALLED_TAG
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+from clew.trail.work.claims import outlast
+from clew.trail.work.correlation import CONSUMER_TAG, find_run, run_tag
+
+MOST_CALLED = 500
+"""How many agents that one run called are cancelled with it."""
+
+Result = TypeVar("Result")
+
+
+class RunCancelled(Exception):
+    """The run that the work was for was cancelled."""
+
+
+class Cancelling:
+    """Cancels what runs here when a cancellation is written, by whatever process."""
+
+    def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:
+        self._trail = trail
+        self._flow = flow
+        self._by = by
+        self._under_way: defaultdict[str, set[asyncio.Task[object]]] = defaultdict(set)
+
+    async def follow(self, after: int) -> None:
+        """Watch the log until cancelled. Failures of the storage are waited out."""
+
+        async def heed() -> None:
+            nonlocal after
+            selector = Selector(schema_name=self._flow.cancel)
+            async for event in self._trail.log.follow(after, by=self._by, selector=selector):
+                if event.breadcrumb is not None and (run := find_run(event.breadcrumb)):
+                    for task in tuple(self._under_way.get(run, ())):
+                        task.cancel()
+                after = event.seq
+
+        await outlast(heed, "cancellations")
+
+    async def is_cancelled(self, run: str) -> bool:
+        """Whether the run was called off, before this process began too."""
+        selector = Selector(schema_name=self._flow.cancel, all_tags=(run_tag(run),))
+        return bool((await self._trail.records.list(selector, by=self._by, limit=1)).items)
+
+    async def work(self, run: str, do: Callable[[], Awaitable[Result]]) -> Result:
+        """Do something for a run. Raises RunCancelled where that was called off, before it began or meanwhile."""
+        task = asyncio.create_task(self._unless_cancelled(run, do))
+        self._under_way[run].add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if task.cancelled() and not _is_being_cancelled():
+                raise RunCancelled from None
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
+        finally:
+            self._under_way[run].discard(task)
+            if not self._under_way[run]:
+                self._under_way.pop(run, None)
+
+    async def _unless_cancelled(self, run: str, do: Callable[[], Awaitable[Result]]) -> Result:
+        """Look first, and only then begin: a cancellation that is written later is heard of meanwhile."""
+        if await self.is_cancelled(run):
+            raise RunCancelled
+        return await do()
+
+
+async def cancel_called(trail: Trail, flow: Flow, cancellation: Breadcrumb, *, by: Principal) -> list[Draft]:
+    """What ends the runs of the agents that were called in a run which is cancelled."""
+    selector = Selector(schema_name=flow.message, all_tags=(CALLED_TAG + (find_run(cancellation) or cancellation.id),))
+    called = await trail.records.list(selector, by=by, limit=MOST_CALLED)
+    return [
+        Draft(
+            title="Cancel a run",
+            schema_name=flow.cancel,
+            tags=(run_tag(find_run(each) or each.id), *(tag for tag in each.tags if tag.startswith(CONSUMER_TAG))),
+            context=cancellation.context,
+            embed="never",
+        )
+        for each in called.items
+    ]
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,65 @@
+"""How much may run at once for each of those who ask, so that nobody keeps the others waiting.
+
+The numbers hold for one process; what finds no seat stays in the queue, for this process later or for another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from clew.access import Principal
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.work.claims import NotNow
+from clew.trail.work.correlation import find_root
+
+RUNNING = 8
+"""Calls that run at once for one session, and for one who wrote the requests."""
+PRESENT = 32
+"""Calls that run or wait for their turn here, so that the next one begins without delay."""
+LATER = 1.0
+"""Seconds after which a call that found no seat looks again."""
+
+
+class Seats:
+    """Seats for calls of one kind."""
+
+    def __init__(self, *, running: int = RUNNING, present: int = PRESENT) -> None:
+        self._running = running
+        self._most = present
+        self._present: Counter[str] = Counter()
+        self._gates: dict[str, asyncio.Semaphore] = {}
+
+    @asynccontextmanager
+    async def taken(self, names: tuple[str, ...]) -> AsyncIterator[None]:
+        """Do something while a seat of each name is taken, once there is one. Raises NotNow where too many wait."""
+        if any(self._present[name] >= self._most for name in names):
+            raise NotNow(LATER)
+        self._present.update(names)
+        try:
+            async with AsyncExitStack() as stack:
+                for name in sorted(names):  # in one order, so that no two wait for each other
+                    await stack.enter_async_context(self._gate(name))
+                yield
+        finally:
+            for name in names:
+                self._leave(name)
+
+    def _gate(self, name: str) -> asyncio.Semaphore:
+        return self._gates.setdefault(name, asyncio.Semaphore(self._running))
+
+    def _leave(self, name: str) -> None:
+        self._present[name] -= 1
+        if not self._present[name]:
+            del self._present[name]
+            self._gates.pop(name, None)
+
+
+def seats_of(request: Breadcrumb, own: Principal) -> tuple[str, ...]:
+    """Whose seats a request takes: those of its session, or of what began it all; and those of its writer, unless the
+    runtime itself wrote it, for whomever."""
+    group = f"session:{request.session}" if request.session else f"root:{find_root(request)}"
+    writer = request.created_by
+    return (group,) if writer == own.agent_id else (group, f"writer:{writer}")

@@ -1,0 +1,90 @@
+"""The one way in which agents, tools and workflows run: find the subscription that an event meets, gather what belongs
+to it, execute, and write what comes of it. Nothing is kept between two events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from clew.context.definition import Subscription
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.work.claims import is_meant
+from clew.trail.work.correlation import RUN_TAG, inherited_tags
+from clew.trail.work.handlers import Handler
+
+Gathered = Mapping[str, Sequence[Breadcrumb]]
+"""Under the key of each subscription what it stands for. `trigger` is always there."""
+
+Execute = Callable[[Breadcrumb, Gathered, Event], Awaitable[Sequence[Draft]]]
+"""What a runner adds to the rest: what it does with a trigger."""
+
+Gather = Callable[[Sequence[Subscription], Breadcrumb], Awaitable[Gathered]]
+"""Reads subscriptions of the role `context`, each by its own method."""
+
+TRIGGER = "trigger"
+
+
+class UniversalExecutor:
+    """Handles the events of one agent, tool or workflow. Outputs inherit session and run of their trigger."""
+
+    def __init__(self, subscriptions: Sequence[Subscription], execute: Execute, gather: Gather | None = None) -> None:
+        self._subscriptions = tuple(subscriptions)
+        self._execute = execute
+        self._gather = gather
+
+    async def __call__(self, event: Event, deps: Any = None) -> Sequence[Draft]:
+        trigger = event.breadcrumb
+        met = self.find_subscription(event)
+        if trigger is None or met is None or met.role != "trigger":
+            return ()
+        gathered = {TRIGGER: (trigger,), **({met.key: (trigger,)} if met.key else {}), **await self._context(trigger)}
+        outputs = await self._execute(trigger, gathered, event)
+        return [inherit(draft, trigger) for draft in outputs]
+
+    def find_subscription(self, event: Event) -> Subscription | None:
+        """The first subscription that an event meets; triggers come before the rest."""
+        ordered = sorted(self._subscriptions, key=lambda each: each.role != "trigger")
+        return next((each for each in ordered if is_meant(each.selector, event)), None)
+
+    async def _context(self, trigger: Breadcrumb) -> Gathered:
+        wanted = [each for each in self._subscriptions if each.role == "context"]
+        return await self._gather(wanted, trigger) if wanted and self._gather is not None else {}
+
+    def handlers(
+        self,
+        name: str,
+        *,
+        after: int | None = None,
+        ordered: bool = True,
+        retry: RetryPolicy | None = None,
+        agent_id: str | None = None,
+    ) -> list[Handler]:
+        """A durable handler for each trigger: the first is named like the whole."""
+        triggers = [each for each in self._subscriptions if each.role == "trigger"]
+        return [
+            Handler(
+                name=name if at == 0 else f"{name}/{at}",
+                selector=trigger.selector,
+                function=self,
+                retry=retry or RetryPolicy(),
+                after=after,
+                ordered=ordered,
+                agent_id=agent_id,
+            )
+            for at, trigger in enumerate(triggers)
+        ]
+
+
+def inherit(draft: Draft, trigger: Breadcrumb) -> Draft:
+    """The draft with the session, the run and the scopes of its trigger, unless it names its own: who may not see what
+    came in may not see what comes of it. The bare tag of a run stands for none: the draft begins one."""
+    own = {tag.partition(":")[0] for tag in draft.tags}
+    missing = [tag for tag in inherited_tags(trigger) if tag.partition(":")[0] not in own]
+    tags = tuple(tag for tag in (*draft.tags, *missing) if tag != RUN_TAG)
+    scopes = draft.scopes or trigger.scopes
+    is_same = tags == tuple(draft.tags) and scopes == draft.scopes
+    return draft if is_same else msgspec.structs.replace(draft, tags=tags, scopes=scopes)

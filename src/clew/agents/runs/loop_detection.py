@@ -1,0 +1,69 @@
+"""Whether a run still gets anywhere: turns that repeat, one by one or in a cycle, are a loop.
+
+A turn is known by its fingerprint: what was called with which arguments, and what came of it. Asking again and getting
+another answer is progress; asking again and getting the same is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from clew.trail.model.breadcrumb import encode_canonical
+
+REPEATS = 3
+"""So often the same may happen, the first time included."""
+MAX_PERIOD = 4
+"""So many turns a cycle may have and still be found."""
+LOOK_BACK = REPEATS * MAX_PERIOD
+"""More of the last turns need not be given."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a turn, and what came of it."""
+
+    name: str
+    arguments: Mapping[str, Any] = {}
+    result: Any = None
+
+
+class Loop(msgspec.Struct, frozen=True, kw_only=True):
+    """The last `period` turns happened `repeats` times in a row."""
+
+    period: int
+    repeats: int
+
+    @property
+    def detail(self) -> str:
+        what = "the same turn" if self.period == 1 else f"the same {self.period} turns"
+        return f"{what} {self.repeats} times in a row, with the same results"
+
+
+def fingerprint(calls: Sequence[Call], text: str = "") -> str:
+    """The digest of a turn. The order of calls that were made side by side does not matter, nor that of the keys of
+    their arguments, nor how the text is spaced. Raises InvalidInput for what JSON cannot hold."""
+    made = sorted(encode_canonical([each.name, each.arguments, each.result], "turn") for each in calls)
+    said = " ".join(text.split()).encode(errors="replace")
+    return hashlib.blake2b(b"\x00".join((said, *made)), digest_size=16).hexdigest()
+
+
+def find_loop(turns: Sequence[str]) -> Loop | None:
+    """The loop that the last of these fingerprints end in, the one of the shortest period; None where there is none."""
+    for period in range(1, MAX_PERIOD + 1):
+        repeats = _count_repeats(turns, period)
+        if repeats >= REPEATS:
+            return Loop(period=period, repeats=repeats)
+    return None
+
+
+def _count_repeats(turns: Sequence[str], period: int) -> int:
+    """How often the last `period` turns come one after the other at the end, themselves included."""
+    last, repeats = turns[-period:], 0
+    end = len(turns)
+    while end >= period and turns[end - period : end] == last:
+        repeats += 1
+        end -= period
+    return repeats

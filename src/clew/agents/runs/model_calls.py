@@ -1,0 +1,157 @@
+"""The tool `llm`: one call of a model for one request. Its text is written in pieces while it comes, so that every door
+can show it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.budgets.amounts import Amount
+from clew.agents.budgets.budget_tree import Budgets, Reservation
+from clew.agents.runs.prompts import Prompt, read_input, rebuild_prompt
+from clew.agents.runs.requests import ToolRequest
+from clew.clock import Clock
+from clew.llm.ledger import usage_draft, usage_record
+from clew.llm.model import Models
+from clew.llm.model_catalogue import ModelInfo
+from clew.llm.requests import Answer, ModelRequest
+from clew.llm.tokens import estimate_tokens
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.flow import Flow
+from clew.trail.store import Trail
+from clew.trail.work.correlation import find_run, inherited_tags
+
+PIECE_SECONDS = 0.12
+"""How often a text that is coming is written."""
+MAX_OUTPUT = 4_096
+"""Tokens that an answer is reckoned with where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCalls:
+    """Calls models for requests."""
+
+    trail: Trail
+    flow: Flow
+    clock: Clock
+    models: Models
+    budgets: Budgets
+    by: Principal
+
+    async def call(
+        self, request: ToolRequest, record: Breadcrumb, config: Mapping[str, Any], *, budget: str | None, key: str
+    ) -> tuple[dict[str, Any], list[Draft]]:
+        """What the model answered, and a record of what that took. Raises ModelError, BudgetExceeded, InvalidInput."""
+        input = read_input(request.input)
+        model, info = self.models.for_agent(request.requested_by, str(config.get("model") or input.model))
+        prompt = await rebuild_prompt(self.trail, self.flow, record, by=self.by)
+        settings = {**config, **input.settings}
+        asked = ModelRequest(
+            messages=prompt.messages,
+            tools=prompt.tools,
+            model=info.name,
+            temperature=settings.get("temperature"),
+            max_tokens=settings.get("max_tokens"),
+        )
+        began = time.monotonic()
+        pieces = Pieces(self, record, request)
+        reserved = await self._reserve(budget, key, prompt, asked, info)
+        try:
+            answer = await model.answer(asked, on_text=pieces.add)
+        except BaseException:
+            if reserved is not None:
+                await self.budgets.settle(reserved, Amount(calls=1), by=self.by)
+            raise
+        finally:
+            await pieces.flush()
+        seconds = time.monotonic() - began
+        if reserved is not None:
+            await self.budgets.settle(reserved, _spent(answer), by=self.by)
+        return _output(answer, prompt), [self._usage(request, record, answer, info, seconds)]
+
+    async def _reserve(
+        self, budget: str | None, key: str, prompt: Prompt, asked: ModelRequest, info: ModelInfo
+    ) -> Reservation | None:
+        if budget is None:
+            return None
+        tokens = sum(estimate_tokens(each.content) for each in prompt.messages) + (asked.max_tokens or MAX_OUTPUT)
+        money = tokens / 1_000_000 * max(info.input_price or 0.0, info.output_price or 0.0)
+        most = Amount(tokens=tokens, money=money, calls=1)
+        return await self.budgets.reserve(budget, key, most, by=self.by, least=Amount(calls=1, tokens=1))
+
+    def _usage(
+        self, request: ToolRequest, record: Breadcrumb, answer: Answer, info: ModelInfo, seconds: float
+    ) -> Draft:
+        made = usage_record(
+            answer.usage,
+            agent_id=request.requested_by,
+            session=record.session or "",
+            run=find_run(record) or "",
+            layer="model",
+            model=info.full_name,
+            latency_ms=seconds * 1000,
+            request_id=request.request_id,
+        )
+        return usage_draft(self.flow.usage, made)
+
+
+class Pieces:
+    """The text of one answer on its way to the trail."""
+
+    def __init__(self, calls: ModelCalls, record: Breadcrumb, request: ToolRequest) -> None:
+        self._calls = calls
+        self._tags = (*inherited_tags(record), f"request:{request.request_id}", f"agent:{request.requested_by}")
+        self._scopes = record.scopes
+        self._request = request
+        self._waiting: list[str] = []
+        self._index = 0
+        self._written = time.monotonic()
+        self._turn = asyncio.Lock()
+
+    async def add(self, text: str) -> None:
+        self._waiting.append(text)
+        if self._index == 0 or time.monotonic() - self._written >= PIECE_SECONDS:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what waits."""
+        async with self._turn:
+            if not self._waiting:
+                return
+            text, self._waiting = "".join(self._waiting), []
+            draft = Draft(
+                title="A piece of an answer",
+                schema_name=self._calls.flow.delta,
+                tags=self._tags,
+                context={"request_id": self._request.request_id, "index": self._index, "text": text},
+                scopes=self._scopes,
+                embed="never",
+            )
+            await self._calls.trail.records.create(draft, by=self._calls.by)
+            self._index += 1
+            self._written = time.monotonic()
+
+
+def _output(answer: Answer, prompt: Prompt) -> dict[str, Any]:
+    """The answer as a response holds it."""
+    output: dict[str, Any] = {
+        "content": answer.content,
+        "tool_calls": msgspec.to_builtins(answer.tool_calls),
+        "finish_reason": answer.finish_reason,
+        "model": answer.model,
+        "usage": msgspec.to_builtins(answer.usage),
+        "prompt_digest": prompt.digest,
+    }
+    return {**output, "extra": answer.extra} if answer.extra else output
+
+
+def _spent(answer: Answer) -> Amount:
+    usage = answer.usage
+    return Amount(tokens=usage.input_tokens + usage.output_tokens, money=usage.cost or 0.0, calls=1)

@@ -1,0 +1,116 @@
+"""Where a run of an agent stands, read from what it has written. There is no other memory of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from clew.agents.runs.requests import (
+    TURN_TAG,
+    ToolRequest,
+    read_request,
+    read_response,
+)
+from clew.errors import InvalidInput
+from clew.llm.messages import ToolCall
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.flow import Flow
+from clew.trail.work.correlation import find_requester
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer of a model that asked for tools: what it asked for, and what has come of it so far."""
+
+    answer: Breadcrumb
+    calls: tuple[ToolCall, ...]
+    requests: tuple[Breadcrumb, ...]
+    responses: tuple[Breadcrumb, ...]
+    """As far as they are there, in the order of the calls."""
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.responses) == len(self.calls)
+
+
+class RunState(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent's part of a run."""
+
+    records: Mapping[str, Breadcrumb]
+    model_requests: tuple[Breadcrumb, ...]
+    turns: tuple[Turn, ...]
+    responses: Mapping[str, Breadcrumb]
+    """What came first of each request that the agent made."""
+    is_ended: bool
+
+    @property
+    def last_request(self) -> Breadcrumb | None:
+        return self.model_requests[-1] if self.model_requests else None
+
+    def is_awaited(self, response: Breadcrumb) -> bool:
+        """Whether a response is the first to a request that the agent made."""
+        found = self.responses.get(read_response(response).request_id)
+        return found is not None and found.id == response.id
+
+    def find_turn(self, breadcrumb: Breadcrumb) -> Turn | None:
+        """The turn that a response belongs to."""
+        id = next((tag.removeprefix(TURN_TAG) for tag in breadcrumb.tags if tag.startswith(TURN_TAG)), None)
+        return next((turn for turn in self.turns if turn.answer.id == id), None)
+
+
+def read_state(flow: Flow, records: Mapping[str, Breadcrumb], agent_id: str) -> RunState:
+    """What the records of a run, in order, say of one agent."""
+    mine = [each for each in records.values() if each.schema_name == flow.request and find_requester(each) == agent_id]
+    requests = [(each, request) for each in mine if (request := _read(each)) is not None]
+    responses: dict[str, Breadcrumb] = {}
+    asked = {request.request_id for _, request in requests}
+    for each in records.values():
+        if each.schema_name == flow.response and (id := read_response(each).request_id) in asked:
+            responses.setdefault(id, each)
+    model_requests = [each for each, request in requests if request.tool == flow.model_tool]
+    answers = [
+        responses[request.request_id]
+        for _, request in requests
+        if request.tool == flow.model_tool and request.request_id in responses
+    ]
+    return RunState(
+        records=records,
+        model_requests=tuple(model_requests),
+        turns=tuple(_turn(answer, requests, responses) for answer in answers if calls_of(answer)),
+        responses=responses,
+        is_ended=any(each.schema_name == flow.answer and _author(each) == agent_id for each in records.values()),
+    )
+
+
+def calls_of(answer: Breadcrumb) -> tuple[ToolCall, ...]:
+    """The tools that an answer of a model asks for."""
+    output = answer.context.get("output")
+    found: Any = output.get("tool_calls") if isinstance(output, dict) else None
+    return msgspec.convert(found or (), tuple[ToolCall, ...])
+
+
+def _turn(
+    answer: Breadcrumb, requests: Sequence[tuple[Breadcrumb, ToolRequest]], responses: Mapping[str, Breadcrumb]
+) -> Turn:
+    tag = TURN_TAG + answer.id
+    asked = [(record, request) for record, request in requests if tag in record.tags]
+    return Turn(
+        answer=answer,
+        calls=calls_of(answer),
+        requests=tuple(record for record, _ in asked),
+        responses=tuple(responses[request.request_id] for _, request in asked if request.request_id in responses),
+    )
+
+
+def _read(record: Breadcrumb) -> ToolRequest | None:
+    """The request, unless it is one that no runner would take."""
+    try:
+        return read_request(record)
+    except InvalidInput:
+        return None
+
+
+def _author(answer: Breadcrumb) -> str:
+    creator = answer.context.get("creator")
+    return str(creator.get("agent_id", "")) if isinstance(creator, dict) else ""

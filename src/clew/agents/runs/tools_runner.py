@@ -1,0 +1,310 @@
+"""The tools runner: one request, one call, one response. It knows no tool by name but the one that asks a model.
+
+A call that may not be repeated leaves a mark before it begins. Where the mark is there and no response, the process
+ended in between: that is told, and the call is not made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.hooks.chain import HookChain, ToolData
+from clew.agents.permissions.deleted_questions import withdrawn_handler
+from clew.agents.permissions.questions import CHANGED, find_open_question, find_subject, is_id_taken
+from clew.agents.repairs.failures import FailedTool, Failure, is_retryable
+from clew.agents.repairs.guard import Guard
+from clew.agents.repairs.policy import RepairDesk
+from clew.agents.runs.agent_runner import BudgetOf
+from clew.agents.runs.called_agents import Deferred, may_caller_call
+from clew.agents.runs.cancellation import Cancelling, RunCancelled
+from clew.agents.runs.concurrency_limits import Seats, seats_of
+from clew.agents.runs.executor import Gathered, UniversalExecutor, inherit
+from clew.agents.runs.model_calls import ModelCalls
+from clew.agents.runs.requests import TOOLS, ToolRequest, on_its_own, read_request, response_draft
+from clew.agents.runs.run_limits import begun, require_hop
+from clew.agents.tools.call_markers import BegunCalls
+from clew.agents.tools.tool_configs import find_config
+from clew.agents.tools.tool_outputs import output_of
+from clew.agents.tools.toolbox import SPAWN, Found, Toolbox, may_call
+from clew.clock import Clock
+from clew.context.definition import AgentDefinition, Subscription
+from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
+from clew.tools.content import GuidedContent
+from clew.tools.permissions.policy import Policy
+from clew.tools.tool import ToolContext
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import ContextMatch
+from clew.trail.store import Trail
+from clew.trail.work.claims import printable
+from clew.trail.work.correlation import find_request_id, find_root, find_run, inherited_tags
+from clew.trail.work.handlers import Handler
+
+MODELS, RUNNER = "models-runner", "tools-runner"
+"""The queues: of requests to models, and of all others, which no long call of the one kind keeps waiting."""
+UNASKED_SECONDS = 60.0
+"""How long code of the trail may run at most where nobody was asked about the call."""
+ATTEMPTS = 3
+"""How often a call that failed for a passing reason is made in all."""
+PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
+"""Beyond the attempts at a call: deaths of the process."""
+
+MAX_WHY = 500
+
+_log = logging.getLogger(__name__)
+
+FindAgent = Callable[[str], Awaitable[AgentDefinition | None]]
+PolicyOf = Callable[[AgentDefinition | None], Awaitable[Policy]]
+"""What an agent is held to, with those that called it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDeps:
+    """What tools need of the world."""
+
+    trail: Trail
+    flow: Flow
+    clock: Clock
+    by: Principal
+    toolbox: Toolbox
+    models: ModelCalls
+    hooks: HookChain
+    cancelling: Cancelling
+    guard: Guard
+    find_agent: FindAgent
+    budget_of: BudgetOf
+    policy_of: PolicyOf
+    desk: RepairDesk
+
+
+def tools_handlers(deps: ToolDeps) -> list[Handler]:
+    """What handles requests, side by side, and the answers of users to what they were asked."""
+    runner = ToolsRunner(deps)
+    models = UniversalExecutor([_requests(deps.flow, "eq")], runner.on_request).handlers(
+        MODELS, ordered=False, retry=PATIENCE
+    )
+    tools = UniversalExecutor([_requests(deps.flow, "ne")], ToolsRunner(deps).on_request).handlers(
+        RUNNER, ordered=False, retry=PATIENCE
+    )
+    requests = [replace(each, refused=runner.on_refused) for each in (*models, *tools)]
+    answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
+        f"{RUNNER}/permissions", ordered=False, retry=PATIENCE
+    )
+    withdrawn = withdrawn_handler(f"{RUNNER}/withdrawn", deps.trail, deps.flow, by=deps.by, retry=PATIENCE)
+    return [*requests, *answers, withdrawn]
+
+
+def _requests(flow: Flow, op: Literal["eq", "ne"]) -> Subscription:
+    """The requests to models, or all the others."""
+    match = ContextMatch(path="tool", op=op, value=flow.model_tool)
+    return Subscription(schema_name=flow.request, all_tags=(TOOLS,), context_match=(match,))
+
+
+class ToolsRunner:
+    """Runs tools, one event at a time."""
+
+    def __init__(self, deps: ToolDeps) -> None:
+        self._deps = deps
+        self._flow = deps.flow
+        self._seats = Seats()
+        self._begun = BegunCalls(deps.trail, deps.flow, by=deps.by)
+
+    async def on_request(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
+        """All that comes of a request, once it has a seat. Raises NotNow where others of the same kind have them."""
+        async with self._seats.taken(seats_of(trigger, self._deps.by)):
+            return await self._respond(trigger, event, permitted=None)
+
+    def on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
+        """The response in place of one that cannot be written: the call was made, and is not made again."""
+        record = event.breadcrumb
+        if record is None:
+            return ()
+        tool = str(record.context.get("tool") or "unknown")
+        why = f"what came of it cannot be kept: {error}"[:MAX_WHY]
+        return [inherit(response_draft(self._flow, record, tool, "error", error=why), record)]
+
+    async def on_permission(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
+        """Go on with a request that waited for its user. An answer to anything else brings nothing, and a request that
+        is no longer what the user was shown is not run."""
+        question = await find_open_question(self._deps.trail, self._flow, trigger, by=self._deps.by)
+        if question is None:
+            _log.warning("the answer %s to %s brings nothing: no open question is its own", trigger.id, _about(trigger))
+            return ()
+        request = await find_subject(self._deps.trail, question, by=self._deps.by)
+        if request is None:
+            tool = str(question.context.get("tool") or "unknown")
+            return [response_draft(self._flow, question, tool, "error", error=f"{tool} was not run: {CHANGED}")]
+        return await self._respond(request, event, permitted=str(trigger.context.get("answer") or "deny"))
+
+    async def _respond(self, record: Breadcrumb, event: Event, permitted: str | None) -> Sequence[Draft]:
+        """All that is written for a request. Raises only where a later attempt may do better."""
+        began = time.monotonic()
+        try:
+            request = read_request(record)
+        except InvalidInput as error:
+            tool = str(record.context.get("tool") or "unknown")
+            return [response_draft(self._flow, record, tool, "error", error=str(error))]
+        try:
+            return await self._run(request, record, event, permitted, began)
+        except RunCancelled:
+            return [response_draft(self._flow, record, request.tool, "cancelled", error="cancelled")]
+        except BudgetExceeded as error:
+            why = {"error_type": "budget"}
+            return [response_draft(self._flow, record, request.tool, "error", error=str(error), extra=why)]
+        except Exception as error:
+            if event.attempt < ATTEMPTS and is_retryable(error) and not await self._begun.has_begun(request):
+                raise
+            return await self._failed(record, error, request, event, began)
+
+    async def _run(
+        self, request: ToolRequest, record: Breadcrumb, event: Event, permitted: str | None, began: float
+    ) -> Sequence[Draft]:
+        agent = await self._deps.find_agent(request.requested_by) if request.requested_by else None
+        config = await find_config(self._deps.trail, self._flow, request, by=self._deps.by)
+        if request.tool == self._flow.model_tool:
+            output, further = await self._ask_model(request, record, event, agent, config)
+            return [self._success(record, request, output, began), *further]
+        run = find_run(record) or record.id
+        found = await self._find(request, agent, config)
+        if request.tool == SPAWN:
+            require_hop(record)
+        data = ToolData(
+            tool=found.tool,
+            arguments=request.input,
+            agent=agent,
+            record=found.record,
+            request=record,
+            permitted=permitted,
+            by=self._principal(request, record),
+        )
+        data = await self._deps.hooks.run("pre_tool", data)
+        if data.is_waiting:
+            return data.drafts
+        if await self._begun.was_interrupted(found.tool.effects, request, record):
+            why = f"{request.tool} was under way when the process ended, and may or may not have been done"
+            lost = response_draft(self._flow, record, request.tool, "interrupted", error=why)
+            return [*data.drafts, lost]
+        content = await self._guarded(found.guarded_as, run, lambda: self._call(found, data, event, run))
+        if isinstance(content, Deferred):
+            return [*data.drafts, *begun(list(content.drafts), record)]
+        output = output_of(content, found.tool.limits.characters)
+        data = msgspec.structs.replace(data, result=output, seconds=time.monotonic() - began)
+        data = await self._deps.hooks.run("post_tool", data)
+        return [self._success(record, request, data.result, began, data.tags), *data.drafts]
+
+    # -- one call -----------------------------------------------------------------------------------------
+
+    async def _ask_model(
+        self,
+        request: ToolRequest,
+        record: Breadcrumb,
+        event: Event,
+        agent: AgentDefinition | None,
+        config: dict[str, Any],
+    ) -> tuple[Any, Sequence[Draft]]:
+        """What a model answers, and what is kept of it beside the response."""
+        budget = await self._deps.budget_of(agent, record) if agent is not None else None
+        asked: tuple[Any, Sequence[Draft]] = await self._guarded(
+            f"{request.tool}:{request.requested_by}",
+            find_run(record) or record.id,
+            lambda: self._deps.models.call(request, record, config, budget=budget, key=event.key),
+        )
+        return asked
+
+    async def _call(self, found: Found, data: ToolData, event: Event, run: str) -> GuidedContent:
+        agreed = data.permitted is not None  # a no has ended the call before
+        context = ToolContext(
+            by=data.by,
+            key=event.key,
+            run=run,
+            root=find_root(data.request),
+            lineage=inherited_tags(data.request),
+            route=data.request.id,
+            permitted=agreed,
+            policy=await self._deps.policy_of(data.agent),
+        )
+        most = UNASKED_SECONDS if found.record is not None and not agreed else math.inf
+        async with asyncio.timeout(min(found.tool.limits.seconds, most)):
+            return await found.tool.call(dict(data.arguments), context)
+
+    async def _guarded(self, name: str, run: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """The guard is within: that a run was called off says nothing ill of what it called."""
+        return await self._deps.cancelling.work(run, lambda: self._deps.guard.run(name, call))
+
+    async def _find(self, request: ToolRequest, agent: AgentDefinition | None, config: dict[str, Any]) -> Found:
+        """Raises InvalidInput that tells the names there are, ToolFailure where the agent may not."""
+        found = await self._deps.toolbox.find(request.tool, by=self._deps.by, config=config)
+        if found is None:
+            box, by = self._deps.toolbox, self._deps.by
+            own = [each.name for each in await box.specs(agent, by=by)] if agent else await box.names(by=by)
+            raise InvalidInput("tool", f"there is no {request.tool!r}", hint=f"Tools are {', '.join(own) or 'none'}")
+        if agent is not None and not may_call(agent, request.tool, named_only=not found.tool.searchable):
+            hint = "capabilities.tools of its definition names what it has"
+            raise ToolFailure("permission", f"{agent.agent_id} may not call {request.tool}", hint=hint)
+        if agent is not None and not await may_caller_call(agent, found.tool, self._deps.find_agent):
+            hint = "An agent that another one called has no more than that one has now"
+            raise ToolFailure("permission", f"the caller of {agent.agent_id} may not call {request.tool}", hint=hint)
+        return found
+
+    def _principal(self, request: ToolRequest, record: Breadcrumb) -> Principal:
+        """Who a tool works for. It cannot answer in the place of a person."""
+        return msgspec.structs.replace(
+            self._deps.by,
+            agent_id=request.requested_by or self._deps.by.agent_id,
+            session=record.session,
+            steers=False,
+        )
+
+    # -- responses ----------------------------------------------------------------------------------------
+
+    def _success(
+        self, record: Breadcrumb, request: ToolRequest, output: Any, began: float, tags: tuple[str, ...] = ()
+    ) -> Draft:
+        draft = response_draft(
+            self._flow, record, request.tool, "success", output=output, milliseconds=_milliseconds(began)
+        )
+        return msgspec.structs.replace(draft, tags=(*draft.tags, *tags)) if tags else draft
+
+    async def _failed(
+        self, record: Breadcrumb, error: Exception, request: ToolRequest, event: Event, began: float
+    ) -> Sequence[Draft]:
+        """The response, and the record of the error; a tool that comes with the program is known by its name alone. A
+        request whose id another had before leaves that one's questions alone."""
+        if await is_id_taken(self._deps.trail, self._flow, record, by=self._deps.by):
+            record = on_its_own(record)
+        failure = Failure(
+            error=error,
+            failed_at=self._deps.clock.now(),
+            attempt=max(1, event.attempt),
+            seconds=time.monotonic() - began,
+        )
+        made_of = await self._deps.toolbox.find_record(request.tool, by=self._deps.by)
+        if made_of is None:
+            return await self._deps.desk.drafts(record, failure, FailedTool(name=request.tool), None)
+        limits = made_of.context.get("limits")
+        tool = FailedTool(
+            name=request.tool,
+            id=made_of.id,
+            version=made_of.version,
+            limits=limits if isinstance(limits, dict) else {},
+        )
+        return await self._deps.desk.drafts(record, failure, tool, made_of)
+
+
+def _about(answer: Breadcrumb) -> str:
+    """The request that an answer names, fit for a log."""
+    return printable(find_request_id(answer) or "no request", 100)
+
+
+def _milliseconds(began: float) -> float:
+    return (time.monotonic() - began) * 1000

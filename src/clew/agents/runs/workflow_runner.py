@@ -1,0 +1,244 @@
+"""The workflow runner: steps that are written down instead of thought out. Steps of a group run side by side, the next
+group waits for them; `depends_on` says it more exactly. What has been done is read from the trail at every step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.runs.executor import Gathered, UniversalExecutor
+from clew.agents.runs.prompts import read_run
+from clew.agents.runs.requests import ToolResponse, read_response, request_draft
+from clew.agents.runs.run_limits import Beginnings, begun, refused
+from clew.agents.runs.run_origin import TRIGGER_TAG
+from clew.context.definition import Subscription, check_trigger
+from clew.decode_errors import in_plain_words
+from clew.errors import InvalidInput
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Event
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import MISSING, Selector, check_selector, find_value, split_path
+from clew.trail.store import Trail
+from clew.trail.work.correlation import CONSUMER_TAG, find_requester, find_run, run_tag
+
+MAX_STEPS = 200
+REFERENCE = "$from"
+"""The one key of a value that stands for another: `trigger.context.title`, `steps.ID.output`."""
+
+
+class WorkflowStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One call of a tool. Without `depends_on` it waits for the group before its own."""
+
+    id: str
+    tool: str
+    input: dict[str, Any] = {}
+    parallel_group: str | None = None
+    depends_on: tuple[str, ...] | None = None
+    config_id: str | None = None
+
+
+class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What starts it, and its steps in order."""
+
+    workflow_id: str
+    trigger: Selector
+    steps: tuple[WorkflowStep, ...]
+    description: str = ""
+
+    @property
+    def requester(self) -> str:
+        return f"workflow:{self.workflow_id}"
+
+
+def read_workflow(breadcrumb: Breadcrumb) -> Workflow:
+    """Raises InvalidInput that names the field: for steps that there are not, that come twice, or that wait for each
+    other."""
+    try:
+        found = msgspec.convert(breadcrumb.context, Workflow)
+    except msgspec.ValidationError as error:
+        raise in_plain_words(error, Workflow, "context") from None
+    check_selector(found.trigger)
+    check_trigger(found.trigger, "trigger")
+    if not 1 <= len(found.steps) <= MAX_STEPS:
+        raise InvalidInput("steps", f"must be 1 to {MAX_STEPS}")
+    _check_order(found)
+    return found
+
+
+def _check_order(workflow: Workflow) -> None:
+    needs = dependencies(workflow)
+    if len(needs) != len(workflow.steps):
+        raise InvalidInput("steps", "two have the same id")
+    for step, wanted in needs.items():
+        if unknown := sorted(wanted - needs.keys()):
+            raise InvalidInput("steps", f"{step} depends on {unknown[0]}, which there is not")
+    done: set[str] = set()
+    while ready := [step for step, wanted in needs.items() if step not in done and wanted <= done]:
+        done.update(ready)
+    if len(done) < len(needs):
+        raise InvalidInput("steps", f"{sorted(needs.keys() - done)[0]} waits for itself")
+
+
+def dependencies(workflow: Workflow) -> dict[str, frozenset[str]]:
+    """For each step those that must have succeeded before it."""
+    groups: list[list[WorkflowStep]] = []
+    for step in workflow.steps:
+        is_same = groups and step.parallel_group is not None and groups[-1][0].parallel_group == step.parallel_group
+        if is_same:
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    needs: dict[str, frozenset[str]] = {}
+    before: frozenset[str] = frozenset()
+    for group in groups:
+        for step in group:
+            needs[step.id] = before if step.depends_on is None else frozenset(step.depends_on)
+        before = frozenset(step.id for step in group)
+    return needs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowDeps:
+    trail: Trail
+    flow: Flow
+    by: Principal
+
+
+def workflow_executor(workflow: Workflow, deps: WorkflowDeps) -> UniversalExecutor:
+    """What handles the events of one workflow: what starts it, and the responses to its requests."""
+    trigger = Subscription(
+        **{name: getattr(workflow.trigger, name) for name in Selector.__struct_fields__}, role="trigger"
+    )
+    responses = Subscription(schema_name=deps.flow.response, all_tags=(CONSUMER_TAG + workflow.requester,))
+    return UniversalExecutor([responses, trigger], WorkflowRunner(workflow, deps).execute)
+
+
+class WorkflowRunner:
+    """Takes one workflow a step further for each event."""
+
+    def __init__(self, workflow: Workflow, deps: WorkflowDeps) -> None:
+        self._workflow = workflow
+        self._deps = deps
+        self._flow = deps.flow
+        self._beginnings = Beginnings(deps.trail, deps.flow, by=deps.by)
+
+    async def execute(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
+        """What comes next of a run, or the beginning of one. What the workflow itself brought about begins none."""
+        if find_requester_of(trigger) == self._workflow.requester:
+            return await self._further(trigger, is_response=True)
+        if self._workflow.requester in (find_requester(trigger), *trigger.tags):
+            return ()
+        verdict = await self._beginnings.judge(trigger, self._workflow.requester)
+        if verdict.may:
+            return begun(await self._further(trigger, is_response=False), trigger)
+        if not verdict.reason:
+            return ()
+        result = self._result(trigger.id, "error", {}, f"it did not begin: {verdict.reason}")
+        return [refused(result, trigger, self._workflow.requester)]
+
+    async def _further(self, trigger: Breadcrumb, *, is_response: bool) -> list[Draft]:
+        run = (find_run(trigger) if is_response else None) or trigger.id
+        records = await read_run(self._deps.trail, self._flow, run, by=self._deps.by)
+        started = trigger if not is_response else await self._deps.trail.records.get(run, by=self._deps.by)
+        asked, done = self._standing(records)
+        if not is_response and asked:
+            return []
+        if failed := [step for step, response in done.items() if response.status != "success"]:
+            is_last = set(done) == set(asked)
+            return [self._result(run, "error", done, f"{failed[0]} failed")] if is_last else []
+        if len(done) == len(self._workflow.steps):
+            return [self._result(run, "success", done)]
+        needs = dependencies(self._workflow)
+        ready = [step for step in self._workflow.steps if step.id not in asked and needs[step.id] <= done.keys()]
+        try:
+            return [self._request(step, run, started, done) for step in ready]
+        except InvalidInput as error:
+            return [self._result(run, "error", done, str(error))]
+
+    def _standing(self, records: Mapping[str, Breadcrumb]) -> tuple[list[str], dict[str, ToolResponse]]:
+        """The steps that were asked for, and those that were answered."""
+        mine = [
+            each
+            for each in records.values()
+            if each.schema_name == self._flow.request and find_requester(each) == self._workflow.requester
+        ]
+        responses = {
+            read_response(each).request_id: read_response(each)
+            for each in records.values()
+            if each.schema_name == self._flow.response
+        }
+        asked = [_step_of(each) for each in mine]
+        ids = {_step_of(each): str(each.context.get("requestId")) for each in mine}
+        return asked, {step: responses[ids[step]] for step in asked if ids[step] in responses}
+
+    def _request(self, step: WorkflowStep, run: str, trigger: Breadcrumb, done: Mapping[str, ToolResponse]) -> Draft:
+        known = {
+            "trigger": {
+                "id": trigger.id,
+                "title": trigger.title,
+                "tags": list(trigger.tags),
+                "context": trigger.context,
+            },
+            "steps": {id: {"status": each.status, "output": each.output} for id, each in done.items()},
+        }
+        return request_draft(
+            self._flow,
+            step.tool,
+            fill(step.input, known),
+            request_id=f"{run}.{self._workflow.workflow_id}.{step.id}",
+            requested_by=self._workflow.requester,
+            config_id=step.config_id,
+            tags=(run_tag(run), f"step:{step.id}", TRIGGER_TAG + trigger.id),
+        )
+
+    def _result(self, run: str, status: str, done: Mapping[str, ToolResponse], reason: str = "") -> Draft:
+        """The end of a run, which is written once however many responses find all done."""
+        steps = {
+            step: {"status": each.status, **({"output": each.output} if not each.error else {"error": each.error})}
+            for step, each in done.items()
+        }
+        digest = hashlib.blake2b(f"{self._workflow.workflow_id}\0{run}".encode(), digest_size=16).hexdigest()
+        return Draft(
+            title=f"Result of {self._workflow.workflow_id}: {status}"[:200],
+            schema_name=self._flow.workflow_result,
+            tags=("workflow:result", self._workflow.requester, run_tag(run)),
+            context={
+                "workflow_id": self._workflow.workflow_id,
+                "run": run,
+                "status": status,
+                "steps": steps,
+                **({"reason": reason} if reason else {}),
+            },
+            idempotency_key=f"result/{digest}",
+        )
+
+
+def find_requester_of(response: Breadcrumb) -> str | None:
+    """Whom a response is addressed to."""
+    return next((tag.removeprefix(CONSUMER_TAG) for tag in response.tags if tag.startswith(CONSUMER_TAG)), None)
+
+
+def fill(value: Any, known: Mapping[str, Any]) -> Any:
+    """A value in which references are replaced by what they stand for. Raises InvalidInput where one leads nowhere."""
+    if isinstance(value, dict):
+        if set(value) == {REFERENCE}:
+            return _look_up(str(value[REFERENCE]), known)
+        return {key: fill(each, known) for key, each in value.items()}
+    return [fill(each, known) for each in value] if isinstance(value, list) else value
+
+
+def _look_up(path: str, known: Mapping[str, Any]) -> Any:
+    found = find_value(dict(known), split_path(path))
+    if found is MISSING:
+        raise InvalidInput("input", f"{path} leads nowhere", hint="Use trigger.context.… or steps.ID.output")
+    return found
+
+
+def _step_of(request: Breadcrumb) -> str:
+    return next((tag.removeprefix("step:") for tag in request.tags if tag.startswith("step:")), "")

@@ -1,0 +1,257 @@
+"""What a folder wants to have run, loaded or reached, as wishes for the user's consent: foreign servers, modules that
+bring domains, sources, providers of models, and definitions of agents and skills."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from clew.catalog.consent.module_files import is_inside, locate
+from clew.catalog.servers.config import ServerConfig, read_servers, written
+from clew.catalog.servers.secret_references import is_secret, mask_address, mask_arguments
+from clew.catalog.servers.value_references import FromEnv, FromSecret, Value
+from clew.catalog.skills.wishes import definers_of, definition_wishes
+from clew.catalog.sources.reach import place_of, reach_of
+from clew.catalog.workspace.domain_loader import offered_domains, target_of
+from clew.config import Config, SourceConfig
+from clew.errors import ConfigError
+from clew.llm.providers.provider import provider_wishes
+from clew.secrecy import MASK
+from clew.skills.rules.files import RuleFiles
+from clew.tools.permissions.permission_settings import permissions_wish
+from clew.trust import Trust, Wish, digest_files, digest_parts, printable, real_folder
+
+SERVER, DOMAIN, SOURCE = "server", "domain", "source"
+NOT_TRUSTED = "not trusted yet: run `clew trust`"
+
+_HARMLESS = ("name", "enabled", "idle_seconds", "timeout_seconds")
+"""What of a server's entry may change without consent."""
+_SCRIPTS = {".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".php", ".lua", ".jar", ".ps1", ".cmd"}
+_PLAIN = re.compile(r"[\w.~+/=:@%-]+")
+"""What no shell makes anything else of."""
+_WORD = re.compile(r"[\w.+%-]+")
+_REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
+
+
+class Consent:
+    """What the user has agreed to of one folder. A file of grants that cannot be read is no consent; `problem` says
+    why."""
+
+    def __init__(self, project: Path, trust: Trust | None = None) -> None:
+        self.project = project
+        self._trust = trust
+        self.problem = ""
+
+    def allows_server(self, server: ServerConfig) -> bool:
+        return self._holds(server_wish(server, self.project))
+
+    def allows_domain(self, name: str) -> bool:
+        """Raises ConfigError for a domain that is not there."""
+        wish = domain_wish(name, self.project)
+        return wish is None or self._holds(wish)
+
+    def allows_source(self, name: str, source: SourceConfig) -> bool:
+        wish = source_wish(name, source, self.project)
+        return wish is None or self._holds(wish)
+
+    def allows(self, wish: Wish) -> bool:
+        return self._holds(wish)
+
+    def granted(self, kind: str, folder: Path) -> frozenset[str]:
+        """The names of a kind that the user agreed to in a folder, whatever is there by now."""
+        try:
+            self._trust = self._trust or Trust.open()
+            return frozenset(each.name for each in self._trust.grants(folder) if each.kind == kind)
+        except ConfigError:
+            return frozenset()
+
+    def state(self) -> tuple[int, ...]:
+        """What is another after the user has agreed to something."""
+        return self._trust.state() if self._trust is not None else ()
+
+    def _holds(self, wish: Wish) -> bool:
+        try:
+            self._trust = self._trust or Trust.open()
+            held = self._trust.holds(wish)
+        except ConfigError as error:
+            self.problem = str(error)
+            return False
+        self.problem = ""
+        return held
+
+
+def project_of(config: Config) -> Path:
+    """The folder that the settings are for."""
+    return config.folder.absolute().parent
+
+
+def read_wishes(config: Config) -> list[Wish]:
+    """Everything that the folder wants to have run, loaded or reached: servers that are on, domains, sources, providers
+    of models, then agents, skills and rules. Raises ConfigError for settings that cannot be used."""
+    definers = definers_of(config)
+    rules = RuleFiles(str(definers.root)).wishes() if definers.is_repository else []
+    return [*_settings_wishes(config), *definition_wishes(definers.read().manifest, definers.root), *rules]
+
+
+def _settings_wishes(config: Config) -> list[Wish]:
+    project = project_of(config)
+    servers = [server_wish(each, project) for each in read_servers(config.folder) if each.enabled]
+    domains = (_known_domain_wish(name, project) for name in dict.fromkeys(config.catalog.domains))
+    sources = (source_wish(name, source, project) for name, source in config.sources.items())
+    reached = [each for each in (*domains, *sources) if each is not None]
+    allowed = permissions_wish(config.permissions, project)
+    return [*servers, *reached, *provider_wishes(config, project), *([allowed] if allowed is not None else [])]
+
+
+def _known_domain_wish(name: str, project: Path) -> Wish | None:
+    """As `domain_wish`; None also for a domain that cannot be had, of which the workspace tells."""
+    try:
+        return domain_wish(name, project)
+    except ConfigError:
+        return None
+
+
+def trust_servers(config: Config, ids: Collection[str], trust: Trust | None = None) -> list[Wish]:
+    """Agree to servers that the user has just named. What was agreed to. Raises ConfigError, ReadOnly."""
+    wishes = [each for each in _settings_wishes(config) if each.kind == SERVER and each.name in ids]
+    (trust or Trust.open()).grant(wishes)
+    return wishes
+
+
+def trust_skills(config: Config, digests: Mapping[Path, str], trust: Trust | None = None) -> list[Wish]:
+    """Agree to skills that the user has just chosen: to the files that have these digests, whatever else has their
+    names. What uses toolsets of the folder is left to `clew trust`. What was agreed to. Raises ConfigError, ReadOnly.
+    """
+    definers = definers_of(config)
+    manifest = definers.read().manifest
+    wanted = {os.path.realpath(file): digest for file, digest in digests.items()}
+    chosen = [
+        each
+        for each in definition_wishes(manifest, definers.root)
+        if each.kind == "skill"
+        and wanted.get(os.path.realpath(definers.root / manifest.skills[each.name].path)) == each.digest
+    ]
+    (trust or Trust.open()).grant(chosen)
+    return chosen
+
+
+def server_wish(server: ServerConfig, project: Path) -> Wish:
+    """The wish of a server. It covers all of its entry that decides what is started, contacted, sent or shown, and the
+    scripts of the project that its command names."""
+    entry = {key: value for key, value in written(server).items() if key not in _HARMLESS}
+    if server.transport == "stdio":
+        entry["cwd"] = real_folder(project / server.cwd)
+    scripts = digest_files(_scripts(server, project), project)
+    return Wish(
+        folder=real_folder(project),
+        kind=SERVER,
+        name=server.id,
+        digest=digest_parts([msgspec.json.encode(entry, order="sorted"), scripts.encode()]),
+        summary=printable(_describe(server, project)),
+    )
+
+
+def domain_wish(name: str, project: Path) -> Wish | None:
+    """The wish of a name in `catalog.domains`; None for a module that Python would not find, so that nothing can run.
+    It covers the files of the project that belong to the module. Raises ConfigError for a name that nobody offers."""
+    target = target_of(name, offered_domains())
+    located = locate(target.partition(":")[0].strip(), project)
+    if located is None:
+        return None
+    number = len(located.files)
+    own = f", {number:,} file{'' if number == 1 else 's'} of this folder" if number else ""
+    return Wish(
+        folder=real_folder(project),
+        kind=DOMAIN,
+        name=printable(name),
+        digest=digest_parts([os.fsencode(name), os.fsencode(target), digest_files(located.files, project).encode()]),
+        summary=printable(f"imports {target} from {located.place}{own}"),
+    )
+
+
+def source_wish(name: str, source: SourceConfig, project: Path) -> Wish | None:
+    """The wish of a table `[sources.NAME]`; None for one that stays in the project and uses no secret. It covers all
+    settings but its description and its times, and where its paths lead."""
+    reached = reach_of(source.kind, source.options, project)
+    if not reached:
+        return None
+    chosen = [name, source.kind, source.domain, source.base_path, source.scopes, source.options]
+    place = place_of(source.kind, source.options, project)
+    return Wish(
+        folder=real_folder(project),
+        kind=SOURCE,
+        name=printable(name).strip() or "''",
+        digest=digest_parts([json.dumps(chosen, sort_keys=True, default=str).encode(), os.fsencode(place)]),
+        summary=printable("; ".join(reached)),
+    )
+
+
+def _scripts(server: ServerConfig, project: Path) -> Iterator[Path]:
+    """The files of the project that a command line names to be run: the program, and scripts among its arguments. Data
+    files, which change while a server works, are not among them."""
+    for at, part in enumerate(server.command):
+        file = project / server.cwd / part
+        is_program = at == 0 or file.suffix.lower() in _SCRIPTS
+        if is_program and os.path.isfile(file) and is_inside(file, project):
+            yield file
+
+
+def _describe(server: ServerConfig, project: Path) -> str:
+    """What using a server does, without secrets."""
+    if server.transport == "http":
+        parts = [f"contacts {urlsplit(server.url).hostname} at {_plain_address(server.url)}"]
+        if server.extra_headers:
+            parts.append(f"sends the headers {', '.join(server.extra_headers)}")
+    else:
+        place = f" in {server.cwd}" if project / server.cwd != project else ""
+        parts = [f"runs {shlex.join(_plain_command(server.command))}{place}"]
+        if server.env:
+            parts.append(f"sets {', '.join(server.env)}")
+    named = sorted({name for value in _values(server) for name in _references(value)})
+    return "; ".join([*parts, *([f"gives it {', '.join(named)}"] if named else [])])
+
+
+def _plain_command(command: tuple[str, ...]) -> list[str]:
+    """The parts of a command without secrets. Nothing that a shell could run is hidden, whatever it looks like."""
+    masked = mask_arguments(command, "", [])
+    return [
+        f"{new.partition('${')[0]}{MASK}" if new != part and _PLAIN.fullmatch(part) else _mask_words(part)
+        for part, new in zip(command, masked, strict=True)
+    ]
+
+
+def _plain_address(url: str) -> str:
+    names: list[str] = []
+    masked = mask_address(url, "", names)
+    for name in names:
+        masked = masked.replace(f"${{{name}}}", MASK)
+    return _mask_words(masked)
+
+
+def _mask_words(text: str) -> str:
+    return _WORD.sub(lambda word: MASK if is_secret("", word.group()) else word.group(), text)
+
+
+def _values(server: ServerConfig) -> list[Value]:
+    auth = server.auth
+    kept = [each for each in (auth.token, auth.client_secret, auth.private_key) if each is not None]
+    return [*server.command, server.url, *server.env.values(), *server.extra_headers.values(), *kept]
+
+
+def _references(value: Any) -> list[str]:
+    """The variables and secrets that a value names."""
+    match value:
+        case FromEnv(name):
+            return [f"the variable {name}"]
+        case FromSecret(name):
+            return [f"the secret {name}"]
+        case _:
+            return [f"the variable {name}" for name in _REFERENCE.findall(value)]

@@ -1,0 +1,101 @@
+"""What of a workspace is left out until the user agrees to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from clew.catalog.catalog import DomainInfo
+from clew.catalog.consent.consent import NOT_TRUSTED, Consent
+from clew.catalog.domain import Domain
+from clew.catalog.servers.config import ServerConfig
+from clew.catalog.workspace.domain_loader import load_domains
+from clew.config import SourceConfig
+from clew.errors import ConfigError
+
+
+class Waiting:
+    """Servers, domains and sources of one folder, as its settings name them."""
+
+    def __init__(self, consent: Consent | None = None) -> None:
+        self.consent = consent or Consent(Path.cwd())
+        self.servers: list[str] = []
+        self.domains: list[str] = []
+        self.failed: dict[str, str] = {}
+        """Why a domain that the settings name cannot be had at all, whatever the user agrees to."""
+        self.sources: dict[str, SourceConfig] = {}
+        self._seen: tuple[int, ...] = ()
+
+    def admit_servers(self, servers: Iterable[ServerConfig]) -> list[ServerConfig]:
+        """Those of the servers that are on and may be used; the others wait."""
+        found = [(each, self.consent.allows_server(each)) for each in servers if each.enabled]
+        self.servers = [each.id for each, is_allowed in found if not is_allowed]
+        return [each for each, is_allowed in found if is_allowed]
+
+    def admit_domains(self, names: Iterable[str]) -> list[str]:
+        """Those of the domains that may be imported; the others wait, or have failed."""
+        found = {name: self._allows_domain(name) for name in names}
+        self.domains = [name for name, is_allowed in found.items() if not is_allowed and name not in self.failed]
+        return [name for name, is_allowed in found.items() if is_allowed]
+
+    def _allows_domain(self, name: str) -> bool:
+        try:
+            return self.consent.allows_domain(name)
+        except ConfigError as error:
+            self.failed[name] = str(error)
+            return False
+
+    def load(self, names: Iterable[str]) -> list[Domain]:
+        """The domains of names that may be imported, as far as they can be."""
+        found: list[Domain] = []
+        for name in names:
+            try:
+                found += load_domains([name], self.consent.project)
+            except ConfigError as error:  # the others are still of use
+                self.failed[name] = str(error)
+        return found
+
+    def admit_sources(self, sources: Mapping[str, SourceConfig]) -> dict[str, SourceConfig]:
+        """Those of the sources that may be read; the others wait."""
+        allowed = {name: each for name, each in sources.items() if self.consent.allows_source(name, each)}
+        self.sources = {name: each for name, each in sources.items() if name not in allowed}
+        return allowed
+
+    def has_news(self) -> bool:
+        """Whether something waits, and the user has agreed to anything since this was last asked."""
+        before, self._seen = self._seen, self.consent.state()
+        return bool(self.names) and self._seen != before
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.domains, *self.sources, *self.servers]
+
+    @property
+    def spared(self) -> set[str]:
+        """The domains of sources that wait: what the trail holds of them stays."""
+        return {source.domain for source in self.sources.values()}
+
+    def problems(self) -> dict[str, str]:
+        """Why each is not there."""
+        waiting = {name: self.consent.problem or f"{name}: {NOT_TRUSTED}" for name in self.names}
+        return waiting | self.failed
+
+    def told(self) -> list[str]:
+        """The same in one line, or none where nothing waits."""
+        return [self.consent.problem or f"{', '.join(self.names)}: {NOT_TRUSTED}"] if self.names else []
+
+    def listed(self) -> list[DomainInfo]:
+        """Each as a list of domains shows it, then those that have failed."""
+        told = dict.fromkeys(self.names, NOT_TRUSTED) | {name: f"failed: {why}" for name, why in self.failed.items()}
+        return [
+            DomainInfo(
+                name=name,
+                description=description,
+                entry_points=(),
+                hidden=0,
+                sources=(),
+                scopes=(),
+                is_foreign=name in self.servers,
+            )
+            for name, description in told.items()
+        ]

@@ -1,0 +1,1 @@
+"""Formats of GitHub: pull requests, commits and issues."""

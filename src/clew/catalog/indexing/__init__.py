@@ -1,0 +1,1 @@
+"""Indexing of sources: from documents to resources on the trail."""

@@ -1,0 +1,205 @@
+"""From the tree of a document to one draft a node: flattened, addressed, cleaned and cut to the limits. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID, uuid5
+
+import msgspec
+
+from clew.catalog.domain import Domain
+from clew.catalog.resource import Pipeline, ResourceNode, Skipped
+from clew.catalog.route import parse_route, path_part
+from clew.errors import InvalidInput
+from clew.secrecy import mask_keys
+from clew.trail.model.breadcrumb import MAX_TAG, NEVER, Breadcrumb, Draft, encode_canonical
+
+SCHEMA = "resource.v1"
+MAX_NODES = 3_000
+MAX_CONTENT = 200_000
+MAX_NAME = 300
+MAX_DESCRIPTION = 2_000
+MAX_TYPE = 100
+MAX_REASONS = 100
+DOCUMENT = "document:"
+_LONGEST_KEY = 8_192
+_NAMESPACE = UUID("0b8f4b0c-6a0e-5f0d-8f57-93a7c1f3c1d2")
+_PLAIN_PART = re.compile(r"[A-Za-z0-9._~%@+-]+")
+_UNCOMPARED = ("indexed_at", "scopes", "is_unrestricted")
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the nodes of one pipeline go, and who may see them."""
+
+    owner_id: str
+    domain: str
+    source_id: str
+    base_path: str = ""
+    scopes: tuple[str, ...] = ()
+
+
+class Indexed(msgspec.Struct, frozen=True, kw_only=True):
+    """The drafts of one document by their uri, in the order of the tree, and what was left out."""
+
+    drafts: dict[str, Draft]
+    skipped: Sequence[Skipped] = ()
+
+
+def place_of(domain: Domain, pipeline: Pipeline, owner_id: str) -> Place:
+    return Place(
+        owner_id=owner_id,
+        domain=domain.name,
+        source_id=pipeline.source.id,
+        base_path=pipeline.base_path,
+        scopes=effective_scopes(domain, pipeline),
+    )
+
+
+def effective_scopes(domain: Domain, pipeline: Pipeline) -> tuple[str, ...]:
+    """What a caller must hold to see a resource of this pipeline, sorted; empty means that all may."""
+    return tuple(sorted(domain.scopes | pipeline.scopes))
+
+
+def resource_uri(domain: str, base_path: str, path: str) -> str:
+    """The route of a resource. It stands below the base path whether or not `path` begins with it; parts that a route
+    cannot hold are encoded. Raises InvalidInput when nothing is left of it, or when it is too long."""
+    base, parts = _parts(base_path), _parts(path)
+    if parts[: len(base)] != base:
+        parts = base + parts
+    return str(parse_route(f"{domain}://resources/{'/'.join(parts)}"))
+
+
+def resource_id(owner_id: str, uri: str) -> str:
+    """The id of the breadcrumb that holds a resource, so that it is found without a search."""
+    return str(uuid5(_NAMESPACE, f"{owner_id}\n{uri}"))
+
+
+def tag_of(namespace: str, value: str) -> str:
+    """A tag for a value of any length: what a tag cannot hold is encoded, what is too long becomes a digest."""
+    tag = f"{namespace}:{path_part(value)}"
+    return tag if len(tag) <= MAX_TAG else f"{namespace}:{digest(value)}"
+
+
+def source_tag(source_id: str) -> str:
+    return f"source:{digest(source_id)}"
+
+
+def document_tag(place: Place, document: str) -> str:
+    """What all resources of one document share, with the entry of that document in the book of its source."""
+    return f"{DOCUMENT}{digest(f'{place.domain} {place.source_id} {document}')}"
+
+
+def digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def node_digest(record: Draft | Breadcrumb) -> str:
+    """What tells two versions of a resource apart, whenever they were indexed and whoever may see them."""
+    context = {key: value for key, value in record.context.items() if key not in _UNCOMPARED}
+    packed = encode_canonical([record.title, list(record.tags), context], "context")
+    return hashlib.blake2b(packed, digest_size=12).hexdigest()
+
+
+def build_drafts(roots: Iterable[ResourceNode], place: Place, *, document: str, now_ms: int) -> Indexed:
+    """One draft for each node of a document. Of two nodes with one path the first counts; a node that stands within
+    itself, has no usable path, or comes after MAX_NODES others is left out, and long texts are cut. The reasons are
+    told, the first MAX_REASONS of them."""
+    drafts: dict[str, Draft] = {}
+    reasons: list[str] = []
+    for seen, (node, is_repeated) in enumerate(_walk(roots)):
+        if seen == MAX_NODES:
+            reasons.insert(0, f"it has over {MAX_NODES:,} nodes; the rest is left out")
+            break
+        try:
+            uri = resource_uri(place.domain, place.base_path, node.path)
+        except InvalidInput as error:
+            reasons.append(f"a node is left out: {error.message}")
+            continue
+        if is_repeated or uri in drafts:
+            reasons.append(f"{uri} comes a second time; the first counts")
+            continue
+        if len(node.content) > MAX_CONTENT:
+            reasons.append(f"{uri} is cut to {MAX_CONTENT:,} of {len(node.content):,} characters")
+        drafts[uri] = _draft(node, uri, place, document, now_ms)
+    told = [Skipped(document=document, reason=reason) for reason in reasons[:MAX_REASONS]]
+    return Indexed(drafts=drafts, skipped=told)
+
+
+def scope_fields(scopes: Sequence[str]) -> dict[str, Any]:
+    """The part of a resource's context that says who may see it."""
+    return {"scopes": list(scopes), "is_unrestricted": not scopes}
+
+
+def _draft(node: ResourceNode, uri: str, place: Place, document: str, now_ms: int) -> Draft:
+    path = parse_route(uri).path
+    segment = path.partition("/")[0]
+    name = _one_line(node.name)[:MAX_NAME].strip() or path.rpartition("/")[2][:MAX_NAME]
+    kind = _one_line(node.type)[:MAX_TYPE].strip() or "document"
+    context = {
+        "id": b64encode(uri.encode()).decode(),
+        "uri": uri,
+        "domain": place.domain,
+        "path": path,
+        "source_id": place.source_id,
+        "name": name,
+        "content": _text(node.content, MAX_CONTENT),
+        "description": _text(node.description, MAX_DESCRIPTION),
+        **scope_fields(place.scopes),
+        "resource_type": kind,
+        "path_segment": segment,
+        "quality_score": min(max(node.quality, 0), 100),
+        "indexed_at": now_ms,
+    }
+    return Draft(
+        id=resource_id(place.owner_id, uri),
+        schema_name=SCHEMA,
+        title=name,
+        context=context,
+        tags=(*resource_tags(context), document_tag(place, document)),
+        scopes=place.scopes,
+        ttl=NEVER,
+    )
+
+
+def resource_tags(context: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        f"domain:{context['domain']}",
+        source_tag(context["source_id"]),
+        tag_of("type", context["resource_type"]),
+        tag_of("segment", context["path_segment"]),
+    )
+
+
+def _walk(roots: Iterable[ResourceNode]) -> Iterator[tuple[ResourceNode, bool]]:
+    """Every node before its children, without recursion, and whether it was met before: then its children are not
+    looked at again, so that a cycle ends."""
+    stack, met = [iter(roots)], set[int]()
+    while stack:
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
+        yield node, id(node) in met
+        if node.children and id(node) not in met:
+            stack.append(iter(node.children))
+        met.add(id(node))
+
+
+def _parts(path: str) -> list[str]:
+    parts = (part for part in path.split("/") if part.strip())
+    return [part if _PLAIN_PART.fullmatch(part) and part.strip(".") else path_part(part) for part in parts]
+
+
+def _text(text: str, limit: int) -> str:
+    """Text that can be stored: cut, without keys, and without halves of surrogate pairs."""
+    cut = mask_keys(text[: limit + _LONGEST_KEY])[:limit]  # a key across the limit is one, and not half of one
+    return cut if cut.isascii() else cut.encode("utf-8", "replace").decode()
+
+
+def _one_line(text: str) -> str:
+    plain = _text(text, 4 * MAX_NAME)
+    return " ".join("".join(each if each.isprintable() else " " for each in plain).split())

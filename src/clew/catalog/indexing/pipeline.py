@@ -1,0 +1,254 @@
+"""Refreshing one source: list, fetch what changed, write it, and only then remove what is gone.
+
+It can be killed anywhere: the book of the source says that it was not finished, and the next run compares the trail
+with the book before it goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.domain import Domain
+from clew.catalog.indexing.document_nodes import Place, node_digest, place_of
+from clew.catalog.indexing.document_reader import Read, explain, read_document
+from clew.catalog.indexing.freshness import recipe_of
+from clew.catalog.indexing.refresh_plan import Plan
+from clew.catalog.indexing.resource_writer import Swap
+from clew.catalog.indexing.source_ledger import LEASE_MS, Ledger, SourceEntry, keeper, now_ms
+from clew.catalog.resource import Listing, Pipeline, RawDocument, Skipped
+from clew.clock import Clock
+from clew.errors import ClewError, SourceError
+from clew.trail.store import Trail
+
+Progress = Callable[[int, int, str], None]
+"""Called with how many documents are done, how many there are to do, and the name of the last."""
+Outcome = Literal["refreshed", "fresh", "failed", "dropped"]
+
+FETCHES = 8
+WINDOW = 100
+"""How many documents are held in memory before they are written."""
+MANY = 10
+"""A source that had so many documents and now has none is not believed."""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How to refresh. `ignore_cache` fetches and writes everything again; `force` believes a source that is suddenly
+    empty; whoever finds the source held by somebody else waits for `patience_ms`."""
+
+    ignore_cache: bool = False
+    force: bool = False
+    patience_ms: int = 2 * LEASE_MS
+    lease_ms: int = LEASE_MS
+
+
+INCREMENTAL = Policy()
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a refresh did. `documents` and `nodes` are what the source has now; `unhandled` counts documents by content
+    types that no format reads; `reason` says why it was fresh or dropped, `error` why it failed."""
+
+    domain: str
+    source_id: str
+    outcome: Outcome
+    documents: int = 0
+    nodes: int = 0
+    unchanged: int = 0
+    changed: int = 0
+    removed: int = 0
+    nodes_written: int = 0
+    nodes_removed: int = 0
+    failed: int = 0
+    skipped: Sequence[Skipped] = ()
+    unhandled: Mapping[str, int] = {}
+    reason: str = ""
+    error: str = ""
+
+
+async def run_pipeline(
+    trail: Trail,
+    domain: Domain,
+    pipeline: Pipeline,
+    *,
+    by: Principal,
+    clock: Clock,
+    report: Progress | None = None,
+    policy: Policy = INCREMENTAL,
+) -> Report:
+    """Bring the resources of one source up to date. Nothing is dropped before its replacement is on the trail: a
+    document that fails keeps its nodes, and a list that fails leaves everything. What the source or a format does
+    wrong is in the report, and raises nothing; errors of the trail are raised."""
+    place = place_of(domain, pipeline, by.owner_id)
+    ledger = Ledger(trail, place, by=by, clock=clock, lease_ms=policy.lease_ms)
+    try:
+        async with ledger.hold(policy.patience_ms) as before:
+            others = {each.source.id for each in domain.extractors} - {place.source_id}
+            swap = Swap(trail, place, others=others, by=keeper(by, ledger.entry.scopes))
+            return await _Run(pipeline, place, ledger, swap, before, clock, policy).refresh(report)
+    except SourceError as error:
+        return Report(domain=place.domain, source_id=place.source_id, outcome="failed", error=str(error))
+
+
+class _Run:
+    """One refresh, from the list to the last removal. `before` is the book as it was."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        place: Place,
+        ledger: Ledger,
+        swap: Swap,
+        before: SourceEntry,
+        clock: Clock,
+        policy: Policy,
+    ) -> None:
+        self._pipeline = pipeline
+        self._place = place
+        self._ledger = ledger
+        self._swap = swap
+        self._before = before
+        self._clock = clock
+        self._policy = policy
+        self._recipe = recipe_of(pipeline)
+        self._started = now_ms(clock)
+        self._has_written = False
+        self._changed = self._nodes_written = 0
+
+    async def refresh(self, report: Progress | None) -> Report:
+        scopes = self._ledger.entry.scopes
+        try:
+            scopes = await self._apply_scopes()
+            listing = await self._list()
+            plan = await self._plan(listing)
+            present = await self._compare_with_trail(plan)
+            await self._index(plan, present, report or _say_nothing)
+            gone, dropped = await self._remove_vanished(plan, present)
+            return await self._close(plan, gone, dropped)
+        except ClewError as error:
+            with contextlib.suppress(ClewError):
+                await self._give_up(str(error), scopes)
+            raise
+
+    async def _apply_scopes(self) -> Sequence[str]:
+        """Who may see what is decided by the present configuration, also while the source cannot be reached."""
+        if tuple(self._before.scopes) != self._place.scopes or not self._before.is_whole:
+            await self._swap.rescope()
+        return self._place.scopes
+
+    async def _list(self) -> Listing:
+        try:
+            return await self._pipeline.source.list_documents()
+        except SourceError:
+            raise
+        except Exception as error:  # the boundary of a task: the source may be anybody's code
+            raise SourceError(self._place.source_id, explain(error)) from error
+
+    async def _plan(self, listing: Listing) -> Plan:
+        """Raises SourceError for a source that had many documents and suddenly has none."""
+        entries = await self._ledger.documents()
+        had = sum(1 for entry in entries.values() if entry.nodes)
+        if not listing.documents and had >= MANY and not self._policy.force:
+            reason = f"lists no documents, and had {had:,}; they are kept"
+            raise SourceError(self._place.source_id, reason, hint="If it is really empty now, refresh it with force")
+        reread = self._policy.ignore_cache
+        plan = Plan(self._place, self._before, entries, recipe=self._recipe, started=self._started, reread=reread)
+        plan.choose(listing, self._pipeline)
+        return plan
+
+    async def _compare_with_trail(self, plan: Plan) -> set[str]:
+        """The ids of the nodes on the trail: by the book, and after an interrupted run by looking at every one."""
+        if self._before.is_whole and not self._policy.ignore_cache:
+            return plan.nodes()
+        actual = {each.id: node_digest(each) async for each in self._swap.present()}
+        plan.distrust(actual)
+        return plan.nodes() | actual.keys()
+
+    async def _index(self, plan: Plan, present: Collection[str], report: Progress) -> None:
+        stale = plan.stale()
+        room, done = asyncio.Semaphore(FETCHES), itertools.count(1)
+
+        async def read(document: RawDocument) -> Read:
+            async with room:
+                known_hash, now = plan.known_hash(document.id), now_ms(self._clock)
+                found = await read_document(self._pipeline, self._place, document, known_hash=known_hash, now_ms=now)
+            report(next(done), len(stale), document.name)
+            return found
+
+        for start in range(0, len(stale), WINDOW):
+            reads = await asyncio.gather(*(read(document) for document in stale[start : start + WINDOW]))
+            self._ledger.check_held()
+            await self._write(plan, reads, present)
+
+    async def _write(self, plan: Plan, reads: Sequence[Read], present: Collection[str]) -> None:
+        """Nodes first, then what the book says of their documents."""
+        self._has_written = True
+        claims = [plan.claim(read) for read in reads]
+        drafts = [draft for claim in claims for draft in claim.values()]
+        swapped = await self._swap.write(drafts, known=present, rewrite=self._policy.ignore_cache)
+        entries = []
+        for read, claim in zip(reads, claims, strict=True):
+            plan.skip(read.document.id, *(swapped.refused[uri] for uri in claim if uri in swapped.refused))
+            nodes = {uri: node_digest(draft) for uri, draft in claim.items() if uri not in swapped.refused}
+            entries.append(plan.settle(read, nodes, now_ms(self._clock)))
+        await self._ledger.put([entry for entry in entries if entry is not None])
+        self._nodes_written += swapped.written
+        self._changed += sum(read.indexed is not None for read in reads)
+
+    async def _remove_vanished(self, plan: Plan, present: set[str]) -> tuple[int, int]:
+        """Drop what no document has any more: how many documents, how many nodes."""
+        gone = plan.forget_vanished()
+        vanished = sorted(present - plan.nodes())
+        if not gone and not vanished:
+            return 0, 0
+        self._ledger.check_held()
+        self._has_written = True
+        dropped = await self._swap.drop(vanished)
+        await self._ledger.forget(gone)
+        return len(gone), dropped
+
+    async def _close(self, plan: Plan, gone: int, dropped: int) -> Report:
+        entry = SourceEntry(
+            domain=self._place.domain,
+            source_id=self._place.source_id,
+            recipe=self._recipe,
+            scopes=self._place.scopes,
+            documents=len(plan.entries),
+            nodes=sum(len(each.nodes) for each in plan.entries.values()),
+            failed=len(plan.failing()),
+            verified_at=self._started,
+            oldest=plan.oldest(),
+            is_whole=True,
+        )
+        await self._ledger.write(entry)
+        return Report(
+            domain=entry.domain,
+            source_id=entry.source_id,
+            outcome="refreshed",
+            documents=entry.documents,
+            nodes=entry.nodes,
+            unchanged=entry.documents - entry.failed - self._changed,
+            changed=self._changed,
+            removed=gone,
+            nodes_written=self._nodes_written,
+            nodes_removed=dropped,
+            failed=entry.failed,
+            skipped=tuple(plan.skipped),
+            unhandled=dict(plan.unhandled),
+        )
+
+    async def _give_up(self, error: str, scopes: Sequence[str]) -> None:
+        """Note why it failed. What was not touched is as whole as it was."""
+        is_whole = self._before.is_whole and not self._has_written
+        kept = msgspec.structs.replace(self._before, error=error, scopes=scopes, is_whole=is_whole)
+        await self._ledger.write(msgspec.structs.replace(kept, holder="", held_until=0))
+
+
+def _say_nothing(done: int, total: int, what: str) -> None:
+    pass

@@ -1,0 +1,177 @@
+"""What a refresh decides, without doing it: which documents to read, which nodes they may write, and what the book
+shall say of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from clew.catalog.indexing.document_nodes import Place, resource_id
+from clew.catalog.indexing.document_reader import Read
+from clew.catalog.indexing.source_ledger import DocumentEntry, SourceEntry
+from clew.catalog.resource import Listing, Pipeline, RawDocument, Skipped
+from clew.trail.model.breadcrumb import Draft
+
+
+class Plan:
+    """The documents of one source while it is refreshed. `before` is the book as it was, `recipe` what now decides
+    about nodes besides the documents; `reread` leaves nothing unread."""
+
+    def __init__(
+        self,
+        place: Place,
+        before: SourceEntry,
+        entries: Mapping[str, DocumentEntry],
+        *,
+        recipe: str,
+        started: int,
+        reread: bool,
+    ) -> None:
+        self._owner_id = place.owner_id
+        self.entries = dict(entries)
+        self.skipped: list[Skipped] = []
+        self.unhandled: Counter[str] = Counter()
+        self._before = before
+        self._recipe = recipe
+        self._started = started
+        self._reread = reread
+        self._damaged: frozenset[str] = frozenset()
+        self._wanted: dict[str, RawDocument] = {}
+        self._holders: dict[str, str] = {}
+
+    def choose(self, listing: Listing, pipeline: Pipeline) -> None:
+        """Want the documents that some format may read, each id once."""
+        self.skipped += listing.skipped
+        for document in listing.documents:
+            if document.id in self._wanted:
+                self.skip(document.id, "it is listed twice; the first counts")
+            elif not _is_text(document.id):
+                self.skip(repr(document.id)[:200], "its id is not Unicode text")
+            elif document.content_type and not any(each.can_handle(document.content_type) for each in pipeline.formats):
+                self.unhandled[document.content_type] += 1
+            else:
+                self._wanted[document.id] = document
+
+    def distrust(self, actual: Mapping[str, str]) -> None:
+        """Read those documents again whose nodes on the trail (id → digest) are not as the book says."""
+        self._damaged = frozenset(
+            entry.document
+            for entry in self.entries.values()
+            if any(actual.get(self._id_of(uri)) != digest for uri, digest in entry.nodes.items())
+        )
+
+    def stale(self) -> list[RawDocument]:
+        """The documents to be read. The others hold their addresses against them."""
+        found = []
+        for id, document in self._wanted.items():
+            entry = self.entries.get(id)
+            if entry is None or not document.version or document.version != entry.version or self._is_void(entry):
+                found.append(document)
+            else:
+                self._holders |= dict.fromkeys(entry.nodes, id)
+        return found
+
+    def known_hash(self, document: str) -> str:
+        """The hash of the content that need not be parsed again."""
+        entry = self.entries.get(document)
+        return "" if entry is None or self._is_void(entry) else entry.hash
+
+    def claim(self, read: Read) -> dict[str, Draft]:
+        """The drafts of a document whose addresses no other document holds. What brings none keeps those it had."""
+        id = read.document.id
+        if read.indexed is None:
+            entry = self.entries.get(id)
+            for uri in entry.nodes if entry is not None else ():
+                self._holders.setdefault(uri, id)
+            return {}
+        self.skipped += read.indexed.skipped
+        claimed = {}
+        for uri, draft in read.indexed.drafts.items():
+            if self._holders.setdefault(uri, id) == id:
+                claimed[uri] = draft
+            else:
+                self.skip(id, f"{uri} is held by {self._holders[uri]!r}, which counts")
+        return claimed
+
+    def settle(self, read: Read, nodes: Mapping[str, str], now_ms: int) -> DocumentEntry | None:
+        """What the book shall say of a document whose nodes (uri → digest) were written; None when it says so already,
+        or shall say nothing."""
+        id = read.document.id
+        if read.unhandled:
+            self.unhandled[read.unhandled] += 1
+            del self._wanted[id]
+            return None
+        known = self.entries.get(id)
+        entry = self._failed(read, known) if read.failure else self._good(read, known, nodes, now_ms)
+        if known is not None and msgspec.structs.replace(entry, indexed_at=known.indexed_at) == known:
+            return None
+        self.entries[id] = entry
+        return entry
+
+    def forget_vanished(self) -> list[str]:
+        """Strike out the documents that are not wanted any more; which."""
+        gone = [id for id in self.entries if id not in self._wanted]
+        for id in gone:
+            del self.entries[id]
+        return gone
+
+    def nodes(self) -> set[str]:
+        """The ids of the nodes of all documents in the book."""
+        return {self._id_of(uri) for entry in self.entries.values() for uri in entry.nodes}
+
+    def failing(self) -> list[DocumentEntry]:
+        return [entry for entry in self.entries.values() if entry.failure]
+
+    def oldest(self) -> int:
+        """When the document was verified that was not verified for longest, 0 when one never was."""
+        return min((self._started, *(entry.verified_at or 0 for entry in self.failing())))
+
+    def skip(self, document: str, *reasons: str) -> None:
+        self.skipped += (Skipped(document=document, reason=reason) for reason in reasons)
+
+    def _id_of(self, uri: str) -> str:
+        return resource_id(self._owner_id, uri)
+
+    def _is_void(self, entry: DocumentEntry) -> bool:
+        """Whether what the book says of the document's version does not count."""
+        return self._reread or entry.recipe != self._recipe or entry.document in self._damaged
+
+    def _good(self, read: Read, known: DocumentEntry | None, nodes: Mapping[str, str], now_ms: int) -> DocumentEntry:
+        document = read.document
+        if read.indexed is None and known is not None:
+            return msgspec.structs.replace(known, name=document.name, version=document.version)
+        # where a node found its address taken, the document is looked at again each time: it may be free then
+        is_contested = read.indexed is not None and len(nodes) < len(read.indexed.drafts)
+        return DocumentEntry(
+            document=document.id,
+            name=document.name,
+            version="" if is_contested else document.version,
+            hash="" if is_contested else read.hash,
+            recipe=self._recipe,
+            nodes=dict(nodes),
+            order=[uri for uri in (read.indexed.drafts if read.indexed is not None else ()) if uri in nodes],
+            indexed_at=now_ms,
+        )
+
+    def _failed(self, read: Read, known: DocumentEntry | None) -> DocumentEntry:
+        self.skip(read.document.id, read.failure)
+        entry = known or DocumentEntry(document=read.document.id, name=read.document.name)
+        verified_at = self._last_verified(known, read)
+        return msgspec.structs.replace(entry, version="", hash="", failure=read.failure, verified_at=verified_at)
+
+    def _last_verified(self, known: DocumentEntry | None, read: Read) -> int | None:
+        """When a document that fails now was last known to be right. One that was fetched and never made sense does
+        not make its source any older."""
+        if known is None or (known.failure and known.verified_at is None):
+            return self._started if read.was_fetched else None
+        return known.verified_at if known.failure else max(self._before.verified_at, known.indexed_at)
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

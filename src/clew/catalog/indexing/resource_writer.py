@@ -1,0 +1,154 @@
+"""Bringing drafts onto the trail in place of what is there: new ones in bulk, others only where they differ."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.indexing.document_nodes import Place, node_digest, scope_fields
+from clew.catalog.indexing.resource_queries import select_resources
+from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound
+from clew.trail.bulk import AT_ONCE, drop_records, each_record
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Update
+from clew.trail.store import Trail
+
+BATCH = 1_000
+ATTEMPTS = 5
+
+
+class Swapped(msgspec.Struct, kw_only=True):
+    """How many drafts were written, and by uri why some were not."""
+
+    written: int = 0
+    refused: dict[str, str] = {}
+
+
+class Swap:
+    """The resources of one source on the trail. `others` are the sources of the domain whose resources it leaves
+    alone; those of any other source are leftovers that it takes over."""
+
+    def __init__(self, trail: Trail, place: Place, *, others: Collection[str], by: Principal) -> None:
+        self._trail = trail
+        self._place = place
+        self._others = others
+        self._by = by
+
+    async def present(self) -> AsyncIterator[Breadcrumb]:
+        """Every resource of the source, whatever the books say."""
+        selector = select_resources(domain=self._place.domain, source_id=self._place.source_id)
+        async for each in each_record(self._trail, selector, by=self._by):
+            yield each
+
+    async def write(self, drafts: Sequence[Draft], *, known: Collection[str], rewrite: bool = False) -> Swapped:
+        """Make the trail hold these. `known` are the ids that are there already, as far as the books know; what is
+        equal is left as it is unless `rewrite`."""
+        outcome = Swapped()
+        new = [draft for draft in drafts if draft.id not in known]
+        doubtful = [draft for draft in drafts if draft.id in known]
+        for start in range(0, len(new), BATCH):
+            some = new[start : start + BATCH]
+            try:
+                await self._trail.records.create_many(some, by=self._by)
+                outcome.written += len(some)
+            except (AlreadyExists, InvalidInput):
+                # one of them stands in the way of all, so each is looked at by itself
+                doubtful += some
+        for start in range(0, len(doubtful), BATCH):
+            await self._replace_all(doubtful[start : start + BATCH], rewrite, outcome)
+        return outcome
+
+    async def rescope(self) -> int:
+        """Make every resource of the source need exactly its effective scopes; how many were changed."""
+        scopes = self._place.scopes
+        wrong = [
+            Update(
+                id=each.id,
+                change=Change(scopes=scopes, context=each.context | scope_fields(scopes)),
+                expect=each.version,
+            )
+            async for each in self.present()
+            if each.scopes != scopes
+        ]
+        for start in range(0, len(wrong), BATCH):
+            await self._trail.records.update_many(wrong[start : start + BATCH], by=self._by)
+        return len(wrong)
+
+    async def drop(self, ids: Iterable[str]) -> int:
+        """Delete those of these resources that there still are; how many."""
+        return await drop_records(self._trail, ids, by=self._by)
+
+    async def _replace_all(self, drafts: Sequence[Draft], rewrite: bool, outcome: Swapped) -> None:
+        """Write those that differ together, and each by itself where one of them stands in the way."""
+        alone: list[Draft] = []
+        together: list[Draft] = []
+        updates: list[Update] = []
+        for draft in drafts:
+            found = await self._find(draft)
+            if found is None or self._is_foreign(found):
+                alone.append(draft)
+            elif rewrite or _differs(found, draft):
+                together.append(draft)
+                updates.append(Update(id=found.id, change=_change(draft), expect=found.version))
+        try:
+            await self._trail.records.update_many(updates, by=self._by)
+            outcome.written += len(updates)
+        except (Conflict, NotFound, InvalidInput):
+            alone += together
+        for start in range(0, len(alone), AT_ONCE):
+            some = alone[start : start + AT_ONCE]
+            await asyncio.gather(*(self._replace(draft, rewrite, outcome) for draft in some))
+
+    async def _replace(self, draft: Draft, rewrite: bool, outcome: Swapped) -> None:
+        uri = draft.context["uri"]
+        try:
+            is_written = await self._put(draft, rewrite)
+            outcome.written += is_written
+        except AlreadyExists:
+            outcome.refused[uri] = f"{uri} is taken by a record that is none of this source"
+        except InvalidInput as error:
+            outcome.refused[uri] = f"{uri} cannot be stored: {error.message}"
+
+    async def _put(self, draft: Draft, rewrite: bool) -> bool:
+        """Whether it had to be written. Raises AlreadyExists when its place belongs to somebody else."""
+        for _ in range(ATTEMPTS):
+            found = await self._find(draft)
+            if found is None:
+                await self._trail.records.create(draft, by=self._by)
+                return True
+            if self._is_foreign(found):
+                raise AlreadyExists("resource", draft.context["uri"])
+            if not rewrite and not _differs(found, draft):
+                return False
+            try:
+                await self._trail.records.update(found.id, _change(draft), expect=found.version, by=self._by)
+                return True
+            except Conflict:
+                continue
+        raise AlreadyExists("resource", draft.context["uri"])
+
+    async def _find(self, draft: Draft) -> Breadcrumb | None:
+        try:
+            return await self._trail.records.get(str(draft.id), by=self._by)
+        except NotFound:
+            return None
+
+    def _is_foreign(self, found: Breadcrumb) -> bool:
+        return found.context.get("source_id") in self._others
+
+
+def _differs(found: Breadcrumb, draft: Draft) -> bool:
+    return found.scopes != tuple(draft.scopes) or node_digest(found) != node_digest(draft)
+
+
+def _change(draft: Draft) -> Change:
+    return Change(
+        title=draft.title,
+        context=draft.context,
+        tags=draft.tags,
+        schema_name=draft.schema_name,
+        scopes=draft.scopes,
+        llm_hints=draft.llm_hints,
+    )

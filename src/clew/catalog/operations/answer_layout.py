@@ -1,0 +1,249 @@
+"""How an answer fits its budget: what matters in full and first, the rest of each domain on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate, islice, takewhile
+from math import inf
+from typing import TypeVar
+
+import msgspec
+
+from clew.catalog.operations.answers import Entry, Section
+from clew.catalog.operations.discovery import Found
+from clew.catalog.operations.markdown import render_entry, render_folded
+from clew.catalog.operations.text import inline
+from clew.catalog.registry import EntryPoints, RoutedTool
+from clew.llm.tokens import estimate_tokens
+from clew.trail.search.closeness import NEAR, closeness
+
+FEW = 4
+"""Up to so many domains, each is shown in full where there is room, whatever the question."""
+MOST_DESCRIBED, MOST_NAMED = 12, 12
+"""Entry points of a domain in full that are described, and that are only named."""
+OVERHEAD = 120
+"""Tokens of what stands around the sections."""
+HEADING, AND_MORE = 10, 12
+"""Tokens of a domain's heading beside its name and description, and of the line that names further entry points."""
+FOLDED_SHARE = 0.4
+"""The part of the budget that one line a domain may take, where there are many."""
+LINES = ((100, FEW), (60, 1), (0, 0))
+"""Ways of folding, from long to short: characters of the description, entry points by name."""
+LEAST = 60
+"""Tokens below which no domain is worth showing in full."""
+
+T = TypeVar("T")
+Sized = tuple[Section, int]
+"""A section, and the tokens it takes."""
+
+
+def lay_out(
+    offers: Sequence[EntryPoints], found: Mapping[str, Found], budget: int, *, is_relevant: bool
+) -> tuple[list[Section], str]:
+    """The sections of an answer within a budget of tokens, and what was cut, in words.
+
+    The closest domains come first, equally close ones in order of registration. No domain goes missing without a word.
+    """
+    ordered = sorted(offers, key=lambda offer: -found[offer.domain.name].relevance)
+    best = found[ordered[0].domain.name].relevance if ordered else 0.0
+    lines = _fold_all(ordered, found, budget)
+    room = budget - OVERHEAD - min(sum(cost for _, cost in lines), int(budget * FOLDED_SHARE))
+    shown: list[Sized] = []
+    wanted: dict[str, Found] = {}
+    for offer, (line, cost) in zip(ordered, lines, strict=True):
+        own = found[offer.domain.name]
+        is_wanted = len(offers) <= FEW or own.relevance >= max(best, 1.0) * NEAR
+        wanted |= {offer.domain.name: own} if is_wanted else {}
+        whole = _unfold(offer, own, room + cost, is_relevant) if is_wanted and room + cost >= LEAST else None
+        section, size = whole or (line, cost)
+        room -= size - cost
+        shown.append((section, size))
+    kept, missing = _drop_last(shown, budget - OVERHEAD, budget // 10)
+    cut = _tell(kept, missing, len(_first(missing, budget // 10)), wanted, is_relevant=is_relevant)
+    left = budget - OVERHEAD - sum(size for _, size in shown)
+    return (kept if missing else _name_more(kept, ordered, found, left)), cut
+
+
+# -- one line a domain ------------------------------------------------------------------------------------
+
+
+def _fold_all(offers: Sequence[EntryPoints], found: Mapping[str, Found], budget: int) -> list[Sized]:
+    """One line a domain: the longest way of which all take no more than their share."""
+    share = budget * FOLDED_SHARE if len(offers) > FEW else inf
+    usual_first = sorted(offers, key=lambda each: bool(found[each.domain.name].tools))
+    for (characters, named), most in zip(LINES, (share, share, inf), strict=True):
+        lines = _fold_within(usual_first, found, characters, named, most)
+        if lines is not None:
+            return [lines[offer.domain.name] for offer in offers]
+    return []
+
+
+def _fold_within(
+    offers: Sequence[EntryPoints], found: Mapping[str, Found], characters: int, named: int, share: float
+) -> dict[str, Sized] | None:
+    """All domains folded this way, by name; None as soon as they take more than their share. Most are not hit and look
+    as they always do, so those should come first."""
+    lines: dict[str, Sized] = {}
+    used = 0
+    for offer in offers:
+        own = found[offer.domain.name]
+        is_usual = not own.tools or not named
+        line = offer.folded.get((characters, named)) if is_usual else None
+        if line is None:
+            section = _fold(offer, own, characters, named)
+            line = section, estimate_tokens(render_folded(section))
+            if is_usual:
+                offer.folded[characters, named] = line
+        used += line[1]
+        if used > share:
+            return None
+        lines[offer.domain.name] = line
+    return lines
+
+
+def _fold(entries: EntryPoints, found: Found, characters: int, named: int) -> Section:
+    domain = entries.domain
+    routes = [each.text for each in islice(_ranked(entries, found), named)]
+    return Section(
+        domain=domain.name,
+        description=_about(domain.description, characters) if characters else "",
+        is_folded=True,
+        folded=routes,
+        more=len(entries) - len(routes),
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _about(description: str, characters: int) -> str:
+    return inline(description, characters)
+
+
+def _hits(entries: EntryPoints, found: Found) -> list[RoutedTool]:
+    """The entry points that the question hits, closest first."""
+    return [entries[route] for route in found.tools if route in entries]
+
+
+def _ranked(entries: EntryPoints, found: Found) -> Iterator[RoutedTool]:
+    """All entry points: those that the question hits first, the others in order of registration."""
+    yield from _hits(entries, found)
+    for route, each in entries.items():
+        if route not in found.tools:
+            yield each
+
+
+# -- a domain in full -------------------------------------------------------------------------------------
+
+
+def _unfold(entries: EntryPoints, found: Found, room: int, is_relevant: bool) -> Sized | None:
+    """As much of a domain as there is room for: the entry points that matter, resources, then names of other entry
+    points. None when not even one of the first fits."""
+    domain = entries.domain
+    about = _about(domain.description, 300)
+    used = HEADING + estimate_tokens(domain.name + about)
+    hits = len(_hits(entries, found)) if is_relevant else 0
+    most = min(max(hits, FEW), MOST_DESCRIBED) if len(entries) > FEW else len(entries)
+    ranked = list(islice(_ranked(entries, found), most + MOST_NAMED))
+    tools = _fitting(ranked[:most], [each.size for each in ranked[:most]], room - used)
+    used += sum(each.size for each in tools)
+    all_resources = _resources(found) if is_relevant else []
+    sizes = [estimate_tokens(render_entry(each)[0]) for each in all_resources]
+    resources = _fitting(all_resources, sizes, room - used)
+    used += sum(sizes[: len(resources)])
+    if not tools and not resources:
+        return None
+    rest = ranked[len(tools) : len(tools) + MOST_NAMED]
+    named = _fitting(rest, [each.name_size for each in rest], room - used - AND_MORE)
+    more = len(entries) - len(tools) - len(named)
+    if named or more:
+        used += AND_MORE + sum(each.name_size for each in named)
+    section = Section(
+        domain=domain.name,
+        description=about,
+        tools=[_entry(each, found) for each in tools],
+        resources=resources,
+        folded=[each.text for each in named],
+        more=more,
+    )
+    return section, used
+
+
+def _fitting(items: Sequence[T], sizes: Sequence[int], room: int) -> Sequence[T]:
+    """The first of the items that fit."""
+    number = sum(1 for _ in takewhile(lambda used: used <= room, accumulate(sizes)))
+    return items[:number]
+
+
+def _resources(found: Found) -> list[Entry]:
+    """Resources that are not much farther away than the closest."""
+    if not found.resources:
+        return []
+    least = min(max(found.relevance, 1.0), 2.0) * NEAR / 2
+    close = [hit for hit in found.resources if closeness(hit) >= least]
+    return [
+        Entry(
+            route=hit.breadcrumb.context["uri"],
+            description=inline(hit.breadcrumb.context["description"] or hit.breadcrumb.title),
+            score=round(closeness(hit), 3),
+        )
+        for hit in close
+    ]
+
+
+def _entry(each: RoutedTool, found: Found) -> Entry:
+    score = round(found.tools.get(each.text, 0.0), 3)
+    return Entry(route=each.text, description=each.about, params=each.params, score=score)
+
+
+# -- what room is left, and what has none -----------------------------------------------------------------
+
+
+def _name_more(
+    shown: Sequence[Section], offers: Sequence[EntryPoints], found: Mapping[str, Found], room: int
+) -> list[Section]:
+    """What room is left goes to the names of entry points that were only counted."""
+    sections = []
+    for section, entries in zip(shown, offers, strict=True):
+        if not section.more or room <= 0:
+            sections.append(section)
+            continue
+        known = len(section.tools) + len(section.folded)
+        further = []
+        for each in islice(_ranked(entries, found[entries.domain.name]), known, None):
+            room -= each.name_size
+            if room < 0:
+                break
+            further.append(each.text)
+        names, more = [*section.folded, *further], section.more - len(further)
+        sections.append(msgspec.structs.replace(section, folded=names, more=more))
+    return sections
+
+
+def _first(names: Iterable[str], room: int) -> list[str]:
+    """As many as there is room for."""
+    listed = list(names)
+    return list(_fitting(listed, [estimate_tokens(f", `{name}`") for name in listed], room))
+
+
+def _drop_last(shown: Sequence[tuple[Section, int]], room: int, for_names: int) -> tuple[list[Section], list[str]]:
+    """Where not even one line a domain fits, the last ones are left out, and there is room for some of their names."""
+    sections, sizes = [section for section, _ in shown], [size for _, size in shown]
+    if sum(sizes) <= room:
+        return sections, []
+    fitting = sum(1 for _ in takewhile(lambda used: used <= room - for_names, accumulate(sizes)))
+    kept = max(1, fitting)
+    return sections[:kept], [each.domain for each in sections[kept:]]
+
+
+def _tell(
+    kept: Sequence[Section], missing: Sequence[str], named: int, wanted: Mapping[str, Found], *, is_relevant: bool
+) -> str:
+    """What a larger budget would show: domains, and resources of the domains that are `wanted` in full."""
+    left = sum(len(_resources(found)) for found in wanted.values())
+    left -= sum(len(each.resources) for each in kept)
+    parts = [f"{left} resource{'' if left == 1 else 's'}"] if left and is_relevant else []
+    if missing:
+        more = f"{len(missing) - named} {'more' if named else 'domains'}" if named < len(missing) else ""
+        names = f"the domains {', '.join(missing[:named])}" if named else ""
+        parts.append(" and ".join(filter(None, (names, more))))
+    return f"Cut for the token budget: {', '.join(parts)}. Name a domain, or give a larger budget." if parts else ""

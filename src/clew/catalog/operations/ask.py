@@ -1,0 +1,163 @@
+"""`ask`: what can be done, and what is known. Entry points always, hidden routes never, and no padding."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.domain import Domain
+from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
+from clew.catalog.indexing.tool_index import TOOL_SCHEMA
+from clew.catalog.operations.answer_layout import lay_out
+from clew.catalog.operations.answers import MAX_PER_DOMAIN, MAX_QUESTION, Answer, Known, Question
+from clew.catalog.operations.discovery import FOREIGN_TOOL_SCHEMA, Discovery
+from clew.catalog.operations.markdown import render_answer
+from clew.catalog.registry import Registry
+from clew.clock import Clock
+from clew.errors import InvalidInput, TooLarge
+from clew.llm.tokens import estimate_tokens
+from clew.secrecy import mask_keys
+from clew.skills.exposure import Exposed, Exposure, Exposures
+from clew.trail.model.breadcrumb import encode_canonical
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+
+MIN_BUDGET, MAX_BUDGET = 300, 100_000
+REMEMBERED = 500
+CATALOG_SCHEMAS = (TOOL_SCHEMA, FOREIGN_TOOL_SCHEMA, RESOURCE_SCHEMA)
+
+STILL_READING = "Local files are still being read: ask again in a moment for all of them."
+NOTHING_CLOSE = (
+    "Nothing here is close to that question. These are the entry points; rephrase, or start from one of them."
+)
+NOTHING_AT_ALL = "There is nothing here for you yet: no domain is open to your scopes."
+REPEATED = "You asked this before, and the answer is the same: follow its routes and their guidance instead of asking."
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """An answer that was given, and up to where the log had been read then."""
+
+    answer: Answer
+    seq: int
+    generation: int
+
+
+class Asking:
+    """Answers questions, and remembers within a session what it answered."""
+
+    def __init__(
+        self, trail: Trail, registry: Registry, exposures: Exposures, discovery: Discovery, clock: Clock
+    ) -> None:
+        self._trail = trail
+        self._registry = registry
+        self._exposures = exposures
+        self._discovery = discovery
+        self._clock = clock
+        self._answers: OrderedDict[tuple[str, ...], Remembered] = OrderedDict()
+
+    async def ask(self, question: Question, *, by: Principal, reader: Principal) -> Answer:
+        """The answer to a question that was checked. `reader` reads the catalog's records with the caller's scopes.
+        Raises NotFound (a domain), HandleRefused."""
+        exposure = await self._exposures.open(question.handle, by=by)
+        key = _key(question, exposure.handle, by)
+        repeated = await self._recall(key, reader)
+        if repeated is not None:
+            return repeated
+        seq, generation = await self._trail.log.head(), self._registry.generation
+        found = await self._answer(question, exposure, by, reader)
+        # what is shown is noted while it is rendered
+        noting = asyncio.ensure_future(self._exposures.reveal(exposure, self._shown(question, found), by=by))
+        await asyncio.sleep(0)
+        answer = _rendered(found)
+        await noting
+        self._answers[key] = Remembered(answer, seq, generation)
+        while len(self._answers) > REMEMBERED:
+            self._answers.popitem(last=False)
+        return answer
+
+    async def _answer(self, question: Question, exposure: Exposure, by: Principal, reader: Principal) -> Answer:
+        domains = self._domains(question, by)
+        entries = [self._registry.entry_points(domain, by) for domain in domains]
+        found = await self._discovery.find(question.query, domains, question.per_domain, by=reader)
+        is_relevant = any(each.relevance >= 1 for each in found.values())
+        budget = question.budget - len(exposure.handle)
+        sections, cut = lay_out(entries, found, budget, is_relevant=is_relevant)
+        hint = "" if is_relevant else NOTHING_CLOSE if domains else NOTHING_AT_ALL
+        return Answer(handle=exposure.handle, sections=sections, is_relevant=is_relevant, hint=hint, cut=cut)
+
+    def _domains(self, question: Question, by: Principal) -> Sequence[Domain]:
+        if question.domain is not None:
+            return [self._registry.visible_domain(question.domain, by)]
+        return self._registry.domains(by)
+
+    async def _recall(self, key: tuple[str, ...], reader: Principal) -> Answer | None:
+        """The answer to the same question, unless the catalog has changed since."""
+        known = self._answers.get(key)
+        if known is None or known.generation != self._registry.generation:
+            return None
+        changes = Selector(schema_names=CATALOG_SCHEMAS)
+        events, seq = await self._trail.log.read(known.seq, by=reader, selector=changes, limit=1)
+        if events:
+            return None
+        self._answers[key] = Remembered(known.answer, max(seq, known.seq), known.generation)
+        return _rendered(msgspec.structs.replace(known.answer, is_repeated=True, hint=REPEATED))
+
+    def _shown(self, question: Question, answer: Answer) -> list[Exposed]:
+        now, why = self._clock.now(), f"ask: {mask_keys(question.query)[:200]}"
+        shown: list[Exposed] = []
+        for section in answer.sections:
+            routes = [*section.tools, *section.resources]
+            shown += [
+                Exposed(item=each.route, via="ask", why=why, since=now, tokens=estimate_tokens(each.description))
+                for each in routes
+            ]
+            shown += [Exposed(item=route, via="ask", why=why, since=now) for route in section.folded]
+        return shown
+
+
+def with_hint(answer: Answer, hint: str) -> Answer:
+    """The answer with one more hint in front."""
+    return _rendered(msgspec.structs.replace(answer, hint=" ".join(filter(None, (hint, answer.hint)))))
+
+
+def with_known(answer: Answer, known: Known) -> Answer:
+    """The answer with the citations that answer the question already. Such an answer is never far from the question."""
+    hint = "" if known.items and answer.hint == NOTHING_CLOSE else answer.hint
+    more = f"{known.more:,} more not shown. Name a folder or a file to see those."
+    notes = [*known.notes, *([more] if known.more else [])]
+    full = msgspec.structs.replace(answer, known=known.items, notes=notes, text=known.text)
+    return _rendered(msgspec.structs.replace(full, hint=hint, is_relevant=answer.is_relevant or bool(known.items)))
+
+
+def tell_awaiting(number: int) -> str:
+    """What a caller is told of what is left out; how it is agreed to is for the user alone to know."""
+    things = "thing that this folder brings waits" if number == 1 else "things that this folder brings wait"
+    return f"{number:,} {things} for the user's consent."
+
+
+def _rendered(answer: Answer) -> Answer:
+    markdown = render_answer(answer)
+    return msgspec.structs.replace(answer, markdown=markdown, tokens=estimate_tokens(markdown))
+
+
+def check_question(question: Question) -> None:
+    if not question.query.strip():
+        raise InvalidInput("query", "is empty", hint="Say in a few words what you want to do or know")
+    if len(question.query) > MAX_QUESTION:
+        raise TooLarge("query", len(question.query), MAX_QUESTION, "characters")
+    encode_canonical(question.query, "query")
+    if not 1 <= question.per_domain <= MAX_PER_DOMAIN:
+        raise InvalidInput("per_domain", f"must be between 1 and {MAX_PER_DOMAIN}")
+    if not MIN_BUDGET <= question.budget <= MAX_BUDGET:
+        raise InvalidInput("budget", f"must be between {MIN_BUDGET} and {MAX_BUDGET:,} tokens")
+
+
+def _key(question: Question, handle: str, by: Principal) -> tuple[str, ...]:
+    """What makes two questions the same: their words, whatever their case and spacing."""
+    words = " ".join(question.query.casefold().split()).strip(" ?.!")
+    shape = (question.domain or "", str(question.per_domain), str(question.budget))
+    return (by.owner_id, by.agent_id, *sorted(by.scopes), handle, words, *shape)

@@ -1,0 +1,142 @@
+"""What of a catalog is near to a question: the trail's search over tools and over the resources of each domain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.domain import Domain, Segment
+from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
+from clew.catalog.indexing.tool_index import TOOL_SCHEMA
+from clew.catalog.route import parse_route
+from clew.errors import InvalidInput
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.query import Hit, SearchRequest
+from clew.trail.model.selector import ContextMatch, Selector
+from clew.trail.search.closeness import closeness
+from clew.trail.store import Trail
+
+FOREIGN_TOOL_SCHEMA = "mcp.tool.v1"
+TOOL_HITS = 24
+OWN_SEARCHES = 12
+"""So many domains get a search of their own; of more, the others share one."""
+SHARED_HITS = 200
+
+
+class Found(msgspec.Struct, kw_only=True):
+    """What one domain has for a question. `relevance` is that of its closest tool or resource, hidden ones included."""
+
+    tools: dict[str, float] = {}
+    resources: list[Hit] = []
+    relevance: float = 0.0
+
+
+class Discovery:
+    """Searches on behalf of a caller; each call of `find` asks the index, and is counted."""
+
+    def __init__(self, trail: Trail) -> None:
+        self._trail = trail
+        self.searches = 0
+
+    async def find(
+        self, query: str, domains: Sequence[Domain], per_domain: int, *, by: Principal
+    ) -> Mapping[str, Found]:
+        """What each domain has, by its name. `by` reads as the catalog's owner with the caller's scopes."""
+        found = {domain.name: Found() for domain in domains}
+        for hit in await self._search_tools(query, domains, by):
+            name, context = _domain_of(hit.breadcrumb), hit.breadcrumb.context
+            if name in found:
+                _add_tool(found[name], str(context.get("route", "")), closeness(hit))
+        for name, hits in (await self._search_resources(query, domains, per_domain, by)).items():
+            found[name].resources = hits
+            best = max(map(closeness, hits), default=0.0)
+            found[name].relevance = max(found[name].relevance, best)
+        return found
+
+    async def _search_tools(self, query: str, domains: Sequence[Domain], by: Principal) -> Sequence[Hit]:
+        tags = (f"domain:{domains[0].name}",) if len(domains) == 1 else ()
+        selector = Selector(schema_names=(TOOL_SCHEMA, FOREIGN_TOOL_SCHEMA), all_tags=tags)
+        return await self._search(SearchRequest(text=query, selector=selector, limit=TOOL_HITS), by)
+
+    async def _search_resources(
+        self, query: str, domains: Sequence[Domain], per_domain: int, by: Principal
+    ) -> dict[str, list[Hit]]:
+        filled = [domain for domain in domains if domain.extractors or domain.resources]
+        special = [each for each in filled if each.search.segments or each.search.weights]
+        alone = filled if len(filled) <= OWN_SEARCHES else special
+        parts = await asyncio.gather(*(self._search_domain(query, each, per_domain, by) for each in alone))
+        found = {domain.name: hits for domain, hits in zip(alone, parts, strict=True)}
+        shared = [domain.name for domain in filled if domain.name not in found]
+        if shared:
+            request = SearchRequest(text=query, selector=Selector(schema_name=RESOURCE_SCHEMA), limit=SHARED_HITS)
+            for hit in await self._search(request, by):
+                if (name := _domain_of(hit.breadcrumb)) in shared and len(found.setdefault(name, [])) < per_domain:
+                    found[name].append(hit)
+        return found
+
+    async def _search_domain(self, query: str, domain: Domain, per_domain: int, by: Principal) -> list[Hit]:
+        """The resources of one domain: segment by segment, each within its limit, at most `per_domain` in all."""
+        config = domain.search
+        segments = sorted(config.segments, key=lambda each: each.priority) or [Segment(name="all", limit=per_domain)]
+        weights = _weights(domain)
+        found: dict[str, Hit] = {}
+        for segment in segments:
+            limit = min(segment.limit, per_domain - len(found))
+            if limit < 1:
+                break
+            selector = select(domain.name, segment)
+            request = SearchRequest(text=query, selector=selector, limit=limit, weights=weights, exclude=tuple(found))
+            found |= {hit.breadcrumb.id: hit for hit in await self._search(request, by)}
+        return list(found.values())
+
+    async def _search(self, request: SearchRequest, by: Principal) -> Sequence[Hit]:
+        self.searches += 1
+        return [hit for hit in (await self._trail.index.search(request, by=by)).hits if is_sound(hit.breadcrumb)]
+
+
+def select(domain: str, segment: Segment) -> Selector:
+    """The resources of a segment."""
+    below: tuple[ContextMatch, ...] = ()
+    if segment.path_segments:
+        below = (ContextMatch(path="path_segment", op="in", value=list(segment.path_segments)),)
+    return Selector(
+        schema_name=RESOURCE_SCHEMA,
+        all_tags=(f"domain:{domain}",),
+        any_tags=tuple(f"type:{each}" for each in segment.types),
+        context_match=below,
+    )
+
+
+def _weights(domain: Domain) -> dict[str, float]:
+    """The trail's weights for a domain's fields; one that it does not name counts nothing."""
+    config = domain.search
+    if not config.weights:
+        return {}
+    named = dict(zip(config.query_by, config.weights, strict=True))
+    return {{"name": "title"}.get(field, field): named.get(field, 0.0) for field in ("name", "description", "content")}
+
+
+def is_sound(record: Breadcrumb) -> bool:
+    """Whether a resource is one that may be shown. Who may write on a trail can write a record that only looks so."""
+    if record.schema_name != RESOURCE_SCHEMA:
+        return True
+    uri, about = (record.context.get(field) for field in ("uri", "description"))
+    if not isinstance(uri, str) or not isinstance(about, str):
+        return False
+    try:
+        route = parse_route(uri)
+    except InvalidInput:
+        return False
+    return route.kind == "resources" and route.domain == _domain_of(record)
+
+
+def _add_tool(found: Found, route: str, close: float) -> None:
+    found.tools[route] = close
+    found.relevance = max(found.relevance, close)
+
+
+def _domain_of(record: Breadcrumb) -> str:
+    return next((tag[7:] for tag in record.tags if tag.startswith("domain:")), "")

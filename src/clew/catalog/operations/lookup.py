@@ -1,0 +1,131 @@
+"""Looking up one resource whole: on the trail with all that stands below it, or by the code of the domain that defines
+it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.indexing.document_nodes import DOCUMENT
+from clew.catalog.indexing.resource_queries import find_resource, select_resources
+from clew.catalog.indexing.source_ledger import find_document
+from clew.catalog.operations.discovery import is_sound
+from clew.catalog.registry import Registry
+from clew.catalog.route import Route, parse_route
+from clew.errors import NotFound
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.query import SearchRequest
+from clew.trail.store import Trail
+
+MAX_WHOLE = 60_000
+"""Characters of a resource and its parts that are given at once."""
+
+SUGGESTED = 3
+LOOKED_AT = 200
+"""How many routes are suggested for one that is not there, and how many neighbours are looked at for that."""
+
+
+class Whole(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource with its content, its parts included, and the scopes that it takes to see it. `rest` are the parts
+    that had no room, in their order."""
+
+    name: str
+    description: str
+    content: str
+    scopes: frozenset[str]
+    rest: Sequence[str] = ()
+
+
+def _whole(found: Breadcrumb) -> Whole:
+    about, content = (str(found.context.get(field, "")) for field in ("description", "content"))
+    return Whole(name=found.title, description=about, content=content, scopes=frozenset(found.scopes))
+
+
+class Lookup:
+    """Finds resources by their route."""
+
+    def __init__(self, trail: Trail, registry: Registry) -> None:
+        self._trail = trail
+        self._registry = registry
+
+    async def read(self, route: Route, *, by: Principal) -> Whole:
+        """Raises NotFound for what is not there or not visible; what a domain's code raises passes through."""
+        defined = self._registry.find_resource(route)
+        if defined is None:
+            return await self._with_parts(route, by)
+        if not defined.scopes <= by.scopes:
+            raise NotFound("resource", str(route))
+        name, about = defined.resource.name, defined.resource.description
+        content = await defined.resource.fetch(defined.domain.client)
+        return Whole(name=name, description=about, content=content, scopes=defined.scopes)
+
+    async def read_indexed(self, route: Route, *, by: Principal) -> Whole:
+        """A resource as it was last indexed, without its parts. Raises NotFound, also where its domain is not there for
+        the caller."""
+        return _whole(await self._get(route, by))
+
+    async def _get(self, route: Route, by: Principal) -> Breadcrumb:
+        self._registry.visible_domain(route.domain, by)
+        found = await find_resource(self._trail, str(route), by=by)
+        if found is None:
+            raise NotFound("resource", str(route))
+        return found
+
+    async def _with_parts(self, route: Route, by: Principal) -> Whole:
+        """A resource, then what stands below it in its document, in the order of the document."""
+        found = await self._get(route, by)
+        whole, tag = _whole(found), next((tag for tag in found.tags if tag.startswith(DOCUMENT)), None)
+        document = await find_document(self._trail, tag, by=by) if tag is not None else None
+        below = [uri for uri in document.order if uri.startswith(f"{route}/")] if document is not None else []
+        contents, room, rest = [whole.content], MAX_WHOLE - len(whole.content), below
+        for at, uri in enumerate(below):
+            part = await find_resource(self._trail, uri, by=by)
+            text = _whole(part).content if part is not None else ""  # removed meanwhile, or not for the caller
+            room -= len(text)
+            if room < 0:
+                break
+            contents.append(text)
+            rest = below[at + 1 :]
+        content = "\n\n".join(filter(None, contents))
+        return msgspec.structs.replace(whole, content=content, rest=rest)
+
+    async def can_see(self, route: Route, *, by: Principal) -> bool:
+        """Whether there is such a resource for the caller. No code of a domain runs."""
+        defined = self._registry.find_resource(route)
+        if defined is not None:
+            return defined.scopes <= by.scopes
+        try:
+            await self.read_indexed(route, by=by)
+        except NotFound:
+            return False
+        return True
+
+    async def suggest(self, route: Route, *, by: Principal) -> list[str]:
+        """The resources of its domain that are spelled most like a route, as far as the caller may see them; none where
+        it may not see the domain."""
+        domain = self._registry.find_domain(route.domain)
+        if domain is None or not domain.scopes <= by.scopes:
+            return []
+        defined = [each.route for each in self._registry.resources_of(domain, by)]
+        records = (*await self._neighbours(route, by), *await self._alike(route, by))
+        indexed = [parse_route(record.context["uri"]) for record in records if is_sound(record)]
+        near = {unquote(each.path): str(each) for each in (*defined, *indexed)}
+        return [near[path] for path in difflib.get_close_matches(unquote(route.path), near, SUGGESTED, 0.7)]
+
+    async def _neighbours(self, route: Route, by: Principal) -> Sequence[Breadcrumb]:
+        """Some of what begins with the same part."""
+        selector = select_resources(domain=route.domain, segment=route.path.partition("/")[0])
+        return (await self._trail.records.list(selector, by=by, limit=LOOKED_AT)).items
+
+    async def _alike(self, route: Route, by: Principal) -> Sequence[Breadcrumb]:
+        """What the search finds for the words of the route."""
+        words = " ".join(re.findall(r"\w+", unquote(route.path)))
+        if not words:
+            return ()
+        request = SearchRequest(text=words, selector=select_resources(domain=route.domain), limit=20)
+        return [hit.breadcrumb for hit in (await self._trail.index.search(request, by=by)).hits]

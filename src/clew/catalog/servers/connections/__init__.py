@@ -1,0 +1,1 @@
+"""Connections to foreign MCP servers: transports, timeouts, notifications and errors."""

@@ -1,0 +1,108 @@
+"""Opens the SDK's client for one server: which transport, what it may ask of us, and what we do not leave to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+import clew
+from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.connections.client_task import tidied
+from clew.catalog.servers.connections.elicitation import Asking
+from clew.catalog.servers.connections.hooks import HookChain, LogLine
+from clew.catalog.servers.connections.notifications import Watchers
+from clew.catalog.servers.connections.request_timeouts import Patience
+from clew.catalog.servers.connections.server_errors import Faults, flatten
+from clew.catalog.servers.launch_values import Values
+from clew.catalog.servers.login.request_auth import Access
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client._transport import TransportStreams
+
+
+class Opener:
+    """How the client of one server is opened, as often as needed."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        hooks: HookChain,
+        access: Access,
+        patience: Patience,
+        watchers: Watchers,
+        sampler: Any,
+    ) -> None:
+        self._config = config
+        self._hooks = hooks
+        self._access = access
+        self._patience = patience
+        self._watchers = watchers
+        self._sampler = sampler if config.features.sampling else None
+
+    @asynccontextmanager
+    async def open(self, values: Values, faults: Faults) -> AsyncIterator[Client]:
+        from mcp import Client  # takes half a second, which only those pay who use a server
+        from mcp_types import Implementation
+
+        _keep_quiet()
+        asking = Asking(self._config.id, self._hooks, self._patience, faults) if self._hooks.can_ask else None
+        unopened = Client(
+            tidied(await self._transport(values, faults), faults),
+            cache=None,
+            logging_callback=self._log,
+            log_level="debug" if self._config.features.logging else None,
+            sampling_callback=self._sampler,
+            elicitation_callback=asking,
+            message_handler=self._watchers.handle,
+            client_info=Implementation(name="clew", version=clew.__version__),
+        )
+        async with unopened as client:
+            # The SDK's own check compiles foreign schemas and patterns without a bound; `results` makes a bounded one.
+            client.session.validate_tool_result = _accept  # type: ignore[method-assign]
+            yield client
+
+    async def _transport(self, values: Values, faults: Faults) -> AbstractAsyncContextManager[TransportStreams]:
+        if self._config.transport == "stdio":
+            from clew.catalog.servers.connections.stdio import open_stdio
+
+            return open_stdio(values.command, values.env, self._config.cwd, faults)
+        from clew.catalog.servers.connections.http import open_http  # loads the HTTP client
+
+        auth = await self._access.build_auth(values, faults)
+        return open_http(values.url, values.headers, auth, self._config.timeout_seconds, faults)
+
+    async def _log(self, params: Any) -> None:
+        line = LogLine(server=self._config.id, level=params.level, logger=params.logger or "", data=params.data)
+        await self._hooks.log(line)
+
+
+def _keep_quiet() -> None:
+    """The SDK logs what servers do wrong, with tracebacks; we say it in one line. Who set up logging still sees it."""
+    for name in ("client", "mcp.client", "mcp.shared"):
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+    # What goes wrong in a login is logged with the answer of the authorization server, which may hold tokens.
+    logging.getLogger("mcp.client.auth").propagate = False
+
+
+async def _accept(name: str, result: Any) -> None:
+    return None
+
+
+def foreign_errors() -> tuple[type[BaseException], ...]:
+    """What the SDK lets through when a server misbehaves."""
+    from mcp.shared.exceptions import MCPError
+
+    plain = (ValueError, RuntimeError, TypeError, LookupError, OSError, AssertionError, ExceptionGroup)
+    return (MCPError, *plain, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
+
+
+def has_lost_session(error: BaseException) -> bool:
+    """Whether the server forgot our session, and so did nothing of what was asked."""
+    return any(getattr(each, "message", "") == "Session terminated" for each in flatten(error))

@@ -1,0 +1,1 @@
+"""Tools, resources and prompts of foreign MCP servers, as listed and as stored."""

@@ -1,0 +1,115 @@
+"""Foreign JSON Schemas: compiled with the trail's bounds, so that one that is none or could run away is refused; and as
+they are shown, their texts made plain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from clew.catalog.operations.text import one_line, quoted
+from clew.decode_errors import either_type, suggest
+from clew.errors import InvalidInput, SchemaViolation
+from clew.trail.model.breadcrumb import encode_canonical
+from clew.trail.model.validation import SchemaCheck, compile_schema
+
+MAX_DEPTH = 60
+MAX_SHOWN_DEPTH = 40
+
+
+def check_arguments(schema: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments where they fit. Raises InvalidInput with the place and the reason."""
+    given = dict(arguments)
+    try:
+        compiled(schema).check(given, "")
+    except SchemaViolation as error:
+        place = one_line(error.field.removeprefix("context").strip("/").replace("/", "."), 100)
+        hint = _allowed(schema.get("properties"), place)
+        raise InvalidInput(place or "params", one_line(error.reason, 300), hint=hint) from None
+    except InvalidInput as error:
+        raise InvalidInput("params", error.reason) from None
+    return given
+
+
+def _allowed(properties: Any, place: str) -> str:
+    """What a parameter takes, or which ones there are."""
+    known = properties if isinstance(properties, dict) else {}
+    if place not in known:
+        names = [one_line(name, 60) for name in list(known)[:20]]
+        return suggest(place, names, "Parameters are") if place and "." not in place else ""
+    kind = known[place].get("type") if isinstance(known[place], dict) else None
+    types = kind if isinstance(kind, list) else [kind] if isinstance(kind, str) else []
+    return f"It takes {either_type(types)}" if types else ""
+
+
+def misfit(schema: dict[str, Any] | None, value: Any) -> str:
+    """Why a result does not fit its own output schema; empty where it does."""
+    if schema is None or not isinstance(value, dict):
+        return "" if schema is None else "it is missing"
+    try:
+        compiled(schema).check(value, "")
+    except InvalidInput as error:
+        return error.reason
+    return ""
+
+
+def compiled(schema: dict[str, Any]) -> SchemaCheck:
+    """Raises InvalidInput for what is not a usable schema."""
+    return _compile(encode_canonical(_modern(schema, 0), "schema"))
+
+
+@lru_cache(maxsize=512)
+def _compile(schema: bytes) -> SchemaCheck:
+    return compile_schema(msgspec.json.decode(schema))
+
+
+def _modern(schema: Any, depth: int) -> Any:
+    """Older drafts say `items: […]` for what is now `prefixItems`; their `$schema` line says nothing more."""
+    if depth > MAX_DEPTH:
+        raise InvalidInput("schema", f"is nested deeper than {MAX_DEPTH} levels")
+    if isinstance(schema, list):
+        return [_modern(each, depth + 1) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    known = {key: _modern(value, depth + 1) for key, value in schema.items() if key != "$schema"}
+    if isinstance(known.get("items"), list):
+        known["prefixItems"] = known.pop("items")
+        known["items"] = known.pop("additionalItems", True)
+    return known
+
+
+def clean_schema(schema: Any, depth: int = 0) -> Any:
+    """A schema with its texts for people made plain, for showing; what it allows stays the same."""
+    if depth > MAX_SHOWN_DEPTH:
+        return {}
+    if isinstance(schema, list):
+        return [clean_schema(each, depth + 1) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: one_line(value, 300)
+        if key in ("description", "title", "$comment") and isinstance(value, str)
+        else clean_schema(value, depth + 1)
+        for key, value in schema.items()
+    }
+
+
+def params_prose(schema: dict[str, Any], most: int = 12) -> str:
+    """What a tool takes, in a sentence."""
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    if not properties:
+        return "Takes no parameters."
+    named = [_param(name, part, name in required) for name, part in list(properties.items())[:most]]
+    more = f" and {len(properties) - most} more" if len(properties) > most else ""
+    return f"Takes {', '.join(named)}{more}."
+
+
+def _param(name: str, part: Any, is_required: bool) -> str:
+    kind = part.get("type", "any") if isinstance(part, dict) else "any"
+    kinds = " or ".join(map(str, kind[:4])) if isinstance(kind, list) else str(kind)
+    need = "" if is_required else ", optional"
+    said = part.get("description") if isinstance(part, dict) else None
+    about = f": {quoted(said, 80)}" if isinstance(said, str) and said.strip() else ""
+    return f"{one_line(name, 60)} ({one_line(kinds, 40)}{need}{about})"

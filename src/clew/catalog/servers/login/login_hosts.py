@@ -1,0 +1,94 @@
+"""Where a server leads us for a login: other hosts than its own, and only public ones, since it could name a service of
+this machine or of the network around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+import httpx2
+
+from clew.trail.work.webhook_addresses import Address, Resolve, refusal_of, resolve_host
+
+if TYPE_CHECKING:
+    from clew.catalog.servers.connections.server_errors import Faults
+
+HINT = "A server at a public address may not do that. If it is meant so, give it a token instead of a login"
+
+
+class Elsewhere:
+    """Judges the hosts that the server at an address leads to. One that is itself at no public address may lead to
+    others of that kind."""
+
+    def __init__(self, home: str, resolve: Resolve | None = None) -> None:
+        self._home = urlsplit(home)
+        self._resolve = resolve or resolve_host
+
+    async def look_up(self, url: str) -> tuple[list[Address], str]:
+        """The addresses of the host of a URL, and why one of them may not be contacted, if so. Raises OSError for an
+        unknown host."""
+        parts = urlsplit(url)
+        addresses = await self._addresses(parts)
+        own = await self._addresses(self._home)
+        for address in addresses:
+            reason = refusal_of(address)
+            if reason is not None and not _is_near(address, own):
+                return addresses, f"{parts.hostname} is at {address}, {reason}"
+        return addresses, ""
+
+    def is_home(self, url: str) -> bool:
+        return (urlsplit(url).hostname or "").lower() == self._home.hostname
+
+    async def _addresses(self, parts: SplitResult) -> list[Address]:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        return [ip_address(text.partition("%")[0]) for text in await self._resolve(parts.hostname or "", port)]
+
+
+def _is_near(address: Address, own: Sequence[Address]) -> bool:
+    """Whether a server at these addresses is where the address can be meant."""
+    if address.is_link_local:
+        return any(each.is_link_local for each in own)
+    return any(refusal_of(each) is not None for each in own)
+
+
+class CheckedTransport(httpx2.AsyncBaseTransport):
+    """Sends what goes to other hosts than the server's own only to addresses that were checked."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport, elsewhere: Elsewhere, faults: Faults) -> None:
+        self._inner = inner
+        self._elsewhere = elsewhere
+        self._faults = faults
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if self._elsewhere.is_home(str(request.url)):
+            return await self._inner.handle_async_request(request)
+        try:
+            addresses, refusal = await self._elsewhere.look_up(str(request.url))
+        except OSError as error:
+            raise httpx2.ConnectError(f"{request.url.host} has no address", request=request) from error
+        if refusal:
+            self._faults.refuse(f"leads the login astray: {refusal}", HINT)
+            raise httpx2.ConnectError(refusal, request=request)
+        return await self._send(request, addresses)
+
+    async def _send(self, request: httpx2.Request, addresses: list[Address]) -> httpx2.Response:
+        """The answer of the first address that takes a connection; the certificate is checked for the name."""
+        failure: httpx2.TransportError = httpx2.ConnectError(f"{request.url.host} has no address", request=request)
+        for address in addresses:
+            pinned = httpx2.Request(
+                request.method,
+                request.url.copy_with(host=str(address)),
+                headers=request.headers,
+                stream=request.stream,
+                extensions={**request.extensions, "sni_hostname": request.url.raw_host.decode("ascii")},
+            )
+            try:
+                return await self._inner.handle_async_request(pinned)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -1,0 +1,33 @@
+"""The token that we show to one server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from clew.catalog.servers.connections.hooks import HookChain, Token
+
+
+class Tokens:
+    """Asked for when it is first needed, and renewed once however many requests found it expired."""
+
+    def __init__(self, server: str, hooks: HookChain, configured: Callable[[], Awaitable[Token | None]]) -> None:
+        self._server = server
+        self._hooks = hooks
+        self._configured = configured
+        self._token: Token | None = None
+        self._lock = asyncio.Lock()
+
+    async def current(self) -> Token | None:
+        async with self._lock:
+            if self._token is None:
+                self._token = await self._hooks.token(self._server) or await self._configured()
+            return self._token
+
+    async def renew(self, expired: Token) -> Token | None:
+        """A token instead of one that was refused; None when there is no other."""
+        async with self._lock:
+            if self._token == expired:
+                renewed = await self._hooks.new_token(self._server, expired)
+                self._token = renewed if renewed is not None else expired
+            return self._token if self._token != expired else None

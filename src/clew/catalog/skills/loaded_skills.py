@@ -1,0 +1,189 @@
+"""What callers have loaded: skills in their exposure sets, the routes that follow from them, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.operations.why import Why
+from clew.catalog.skills.definitions import AGENT_NOT_AGREED, Definitions
+from clew.catalog.skills.files import SkillFiles
+from clew.catalog.skills.routes import LOAD, UNLOAD
+from clew.catalog.workspace.skill_routes import Brought
+from clew.clock import Clock
+from clew.errors import HandleRefused, ValidationError
+from clew.skills.exposure import Edit, Exposed, Exposure, Exposures, Items, is_named
+from clew.skills.manifest import is_route
+from clew.skills.registry import ToolRegistry
+from clew.skills.sessions.agent_session import UNLOADED, AgentSession
+from clew.skills.sessions.explanations import explain
+from clew.skills.sessions.loads import Terms, check_chain, check_skill, check_withheld, starting_skills
+from clew.skills.sessions.session import SKILL, TOOLSET, SessionState, cost_of, derive, is_skill
+from clew.skills.variables import Variables, inject
+
+SOMEBODY = "agent"
+"""What a caller without a name is called."""
+MAX_TOLD = 20
+
+
+class LoadedSkills:
+    """The loaded skills of every caller, each in the exposure set of its handle."""
+
+    def __init__(self, definitions: Definitions, exposures: Exposures, clock: Clock) -> None:
+        self.definitions = definitions
+        self.files = SkillFiles(definitions)
+        self._exposures = exposures
+        self._clock = clock
+        self._registry = ToolRegistry()
+
+    def session(self, by: Principal, handle: str) -> AgentSession:
+        """The session of a caller. The handle is one that the catalog has accepted for it, or has just minted. Only
+        what a caller is given counts as loaded, so nothing is in it from the start."""
+        terms = self.terms(by)
+        return AgentSession(
+            terms.manifest,
+            self._registry,
+            _Accepted(self._exposures, handle),
+            by=by,
+            agent=terms.agent.name,
+            clock=self._clock,
+            handle=handle,
+            withhold=terms.withhold,
+            render=_with_variables,
+            toolset_notes=True,
+            brings=False,
+        )
+
+    def terms(self, by: Principal) -> Terms:
+        """What a caller may load. One that no definition names, as a plain MCP client, may load any skill; one whose
+        definition waits for the user's consent, none."""
+        agent = self.definitions.agent(by.agent_id or SOMEBODY)
+        manifest = self.definitions.usable
+        manifest = msgspec.structs.replace(manifest, agents={**manifest.agents, agent.name: agent})
+        if self.definitions.is_waiting(agent.name):
+            manifest = msgspec.structs.replace(manifest, toolsets={})
+            return Terms(manifest=manifest, agent=agent, withhold=lambda _: AGENT_NOT_AGREED)
+        return Terms(manifest=manifest, agent=agent, withhold=self.definitions.withhold)
+
+    def state(self, exposure: Exposure) -> SessionState:
+        """What a set holds, as the definitions and the user's consent are now."""
+        return derive(self.definitions.usable, "", exposure.items, self.definitions.withhold)
+
+    def brought(self, exposure: Exposure) -> Brought:
+        """The routes that the skills and toolsets of a set bring, and would bring with the user's consent."""
+        routes: dict[str, list[str]] = {}
+        for item in exposure.items:
+            if not is_skill(item) and not item.startswith(TOOLSET):
+                continue
+            state = derive(self.definitions.usable, "", [item], self.definitions.withhold)
+            for tool in filter(is_route, state.exposed_domain_tools):
+                routes.setdefault(tool, []).append(item.replace(":", " ", 1))
+        return Brought(routes=routes, waiting=self._waiting(exposure) if self.definitions.withheld else {})
+
+    def _waiting(self, exposure: Exposure) -> Mapping[str, Sequence[str]]:
+        """The routes of skills in a set that are withheld, each with these skills."""
+        manifest, routes = self.definitions.manifest, dict[str, list[str]]()
+        came = set(derive(manifest, "", exposure.items).discovered_skills)
+        for name in self.definitions.withheld:
+            toolsets = manifest.skills[name].toolsets
+            here = toolsets if name in came else [each for each in toolsets if f"{TOOLSET}{each}" in exposure.items]
+            tools = (tool for each in here if each in manifest.toolsets for tool in manifest.toolsets[each].tools)
+            for tool in dict.fromkeys(filter(is_route, tools)):
+                routes.setdefault(tool, []).append(name)
+        return routes
+
+    async def reset(self, by: Principal, handle: str) -> int:
+        """Unload everything; the routes that were shown stay. About how many tokens that took."""
+        exposure = await self.session(by, handle).exposure()
+        if any(map(is_named, exposure.items)):
+            await self._exposures.change(exposure, _without_named, by=by, ended_by=UNLOAD, reason="reset")
+        return self.cost(self.state(exposure))
+
+    def tell(self, exposure: Exposure) -> str:
+        """Which skills are loaded, in a sentence; empty where none is."""
+        state = self.state(exposure)
+        names = state.discovered_skills
+        if not names:
+            return ""
+        more = f" and {len(names) - MAX_TOLD} more" if len(names) > MAX_TOLD else ""
+        return f"Loaded skills: {', '.join(names[:MAX_TOLD])}{more} (about {self.cost(state):,} tokens)."
+
+    def cost(self, state: SessionState) -> int:
+        """About how many tokens a state takes."""
+        return cost_of(self.definitions.usable, state)
+
+    def explain(self, kind: str, name: str, exposure: Exposure, *, by: Principal) -> Why:
+        """Why a skill, a toolset, or a tool of one is, or is not, there for a caller."""
+        terms = self.terms(by)
+        routes = [tool for each in terms.manifest.toolsets.values() for tool in each.tools if is_route(tool)]
+        found = explain(name if kind == "tool" else f"{kind}:{name}", exposure, terms, self._registry, routes)
+        return Why(
+            route=f"{kind}:{name}",
+            is_visible=found.is_here,
+            reasons=[_in_routes(each) for each in found.reasons],
+            kind=kind,
+            tokens=found.tokens,
+            exposed=next(iter(found.causes), None),
+        )
+
+
+def first_skills(terms: Terms, exposure: Exposure) -> list[str]:
+    """The skills that a caller starts with, may load, does not have, and has not unloaded by name."""
+    let_go = {each.item for each in exposure.ended if each.reason == UNLOADED}
+    wanted = [name for name in starting_skills(terms) if f"{SKILL}{name}" not in {*exposure.items, *let_go}]
+    return [name for name in wanted if _may_load(terms, name)]
+
+
+def _may_load(terms: Terms, name: str) -> bool:
+    try:
+        check_skill(terms, name)
+        check_chain(terms, name)
+        check_withheld(terms, name)
+    except ValidationError:
+        return False
+    return True
+
+
+class _Accepted:
+    """Exposure sets, of which one has a handle that was accepted just now: where nothing is noted under it yet, it is
+    empty."""
+
+    def __init__(self, sets: Exposures, handle: str) -> None:
+        self._sets = sets
+        self._handle = handle
+
+    async def open(self, handle: str | None, *, by: Principal) -> Exposure:
+        try:
+            return await self._sets.open(handle, by=by)
+        except HandleRefused:
+            return Exposure(handle=self._handle)
+
+    async def reload(self, handle: str, *, by: Principal) -> Exposure:
+        return await self._sets.reload(handle, by=by)
+
+    async def reveal(self, exposure: Exposure, found: Sequence[Exposed], *, by: Principal) -> Exposure:
+        return await self._sets.reveal(exposure, found, by=by)
+
+    async def change(
+        self, exposure: Exposure, edit: Edit, *, by: Principal, ended_by: str = "", reason: str = ""
+    ) -> Exposure:
+        return await self._sets.change(exposure, edit, by=by, ended_by=ended_by, reason=reason)
+
+
+def _with_variables(text: str) -> str:
+    """A text with the variables put in that the environment allows."""
+    return inject(text, Variables().resolve())
+
+
+def _without_named(items: Items) -> Items:
+    return {name: each for name, each in items.items() if not is_named(name)}
+
+
+def _in_routes(reason: str) -> str:
+    """A reason in words of the catalog: the meta-tools of the library are routes here."""
+    for name in ("loadSkill", "loadToolset"):
+        if reason.startswith(f"{name} "):
+            return f"`{LOAD}`{reason.removeprefix(name)}"
+    return reason.replace("; loadToolset loads", f"; `{LOAD}` loads")

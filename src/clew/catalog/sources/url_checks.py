@@ -1,0 +1,46 @@
+"""URLs that servers lead to: read in one way only, and never left for another host."""
+
+from __future__ import annotations
+
+from urllib.parse import urljoin
+
+import msgspec
+
+from clew.errors import DeliveryRefused, SourceError
+from clew.trail.work.webhook_addresses import Target, parse_target
+
+MAX_QUERY = 8_000
+"""Longer than other URLs may be: tokens of pages can be long."""
+
+
+def parse_url(source: str, url: str) -> Target:
+    """The parts of a URL. Raises SourceError, naming nothing of a URL that cannot be read."""
+    place, mark, query = url.partition("#")[0].partition("?")
+    try:
+        target = parse_target(place)
+    except DeliveryRefused:
+        raise SourceError(source, "was led to a URL that is malformed or not of http") from None
+    if len(query) > MAX_QUERY or not (query.isascii() and query.isprintable()):
+        raise SourceError(source, f"{shown_path(target.path)} was given a query that no URL can hold")
+    return msgspec.structs.replace(target, path=target.path + mark + query)
+
+
+def join_url(source: str, url: str, location: str) -> str:
+    """Where a redirect from a URL leads. Raises SourceError."""
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        raise SourceError(source, "was led to a URL that is malformed or not of http") from None
+
+
+def is_same_place(one: Target, other: Target) -> bool:
+    """Whether a token for `one` may be sent to `other`: the same origin, or the same host made secure."""
+    if one.host != other.host:
+        return False
+    before, after = (one.scheme, one.port), (other.scheme, other.port)
+    return before == after or (before, after) == (("http", 80), ("https", 443))
+
+
+def shown_path(path: str) -> str:
+    """A path as errors show it: without its query, where secrets may be."""
+    return path.partition("?")[0][:200]

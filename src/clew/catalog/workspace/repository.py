@@ -1,0 +1,91 @@
+"""The domain `repo`: the files around the folder `.clew`, by section, with one tool to search them more closely."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.domain import Domain
+from clew.catalog.formats import ALL
+from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
+from clew.catalog.operations.text import fence, inline
+from clew.catalog.resource import Pipeline
+from clew.catalog.sources.local import LocalSource
+from clew.config import FOLDER, Config
+from clew.skills.formats.instruction_files import Telling
+from clew.tools import Effects, GuidedContent, Limits, Tool, ToolContext, guide, tool
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+
+NAME = "repo"
+MAX_SHOWN = 30
+EXCERPT = 400
+
+
+def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
+    """The domain of the files below a folder, without those that tell agents what to do: rules, skills, agents and
+    commands have doors of their own, behind which consent is asked for."""
+    source = LocalSource(root, leaves_out=partial(_is_definition, os.path.realpath(root)))
+    return Domain(
+        name=NAME,
+        description=f"The files of this repository, {_named(root)}: documents and code, by section",
+        tools=(_search_tool(trail, owner_id),),
+        extractors=(Pipeline(source=source, formats=ALL),),
+    )
+
+
+def has_repository(config: Config) -> bool:
+    """Whether the files around the folder are a domain. A folder of another name is not part of a project, and a home
+    folder is one only where git says so: nobody wants all their private files in an answer."""
+    folder = config.folder.absolute()
+    is_project = folder.parent != Path.home() or (folder.parent / ".git").exists()
+    return config.catalog.repository and folder.name == FOLDER and is_project
+
+
+def _named(root: Path) -> str:
+    return inline(root.resolve().name.replace("`", "'"), 60)
+
+
+def _is_definition(root: str, path: str, is_folder: bool) -> bool:
+    """Whether a path is the folder of a skill, or a file that agents take for a definition, as it is now."""
+    telling = Telling(root)
+    return telling.is_skill(path) if is_folder else telling.is_file(path)
+
+
+def _search_tool(trail: Trail, owner_id: str) -> Tool:
+    @tool(name="search", title="Search the repository", effects=Effects(reads_only=True, reaches_out=False))
+    async def search(
+        query: Annotated[str, msgspec.Meta(description="what to look for, in your own words")],
+        ctx: ToolContext,
+        path: Annotated[str, msgspec.Meta(description="only below this path, a glob such as docs/**")] = "",
+        limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_SHOWN)] = 8,
+    ) -> GuidedContent:
+        """Find passages in the files of this repository by words and by meaning, with an excerpt of each; use it when
+        the resources that `ask` shows are not enough, or to look below one path only."""
+        selector = Selector(schema_name=RESOURCE_SCHEMA, all_tags=(f"domain:{NAME}",), path=path or None)
+        reader = Principal(owner_id=owner_id, agent_id=ctx.by.agent_id, scopes=ctx.by.scopes)
+        found = await trail.index.search(SearchRequest(text=query, selector=selector, limit=limit), by=reader)
+        if not found.hits:
+            return GuidedContent(content="No file matches that.")
+        records = [hit.breadcrumb.context for hit in found.hits]
+        shown = [fence(_excerpt(each["content"], query), f"From `{each['uri']}`.") for each in records]
+        steps = [guide(each["uri"], f"read {inline(each['name'], 80)}") for each in records]
+        return GuidedContent(content="\n\n".join(shown), guidance=steps)
+
+    return msgspec.structs.replace(search, limits=Limits(seconds=20, characters=40_000))
+
+
+def _excerpt(content: str, query: str) -> str:
+    """The part of a text that holds most of the question's words."""
+    words = [word for word in query.lower().split() if len(word) > 2]
+    lower = content.lower()
+    places = sorted(place for word in words if (place := lower.find(word)) >= 0)
+    start = max(0, (places[len(places) // 2] if places else 0) - EXCERPT // 3)
+    cut = content[start : start + EXCERPT]
+    return f"{'…' if start else ''}{cut}{'…' if start + EXCERPT < len(content) else ''}"

@@ -1,0 +1,307 @@
+"""Everything that `ask` and `get` reach from one folder: domains of packages, the repository, configured sources and
+foreign servers, in one catalog that is kept up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.catalog import Catalog, DomainInfo
+from clew.catalog.consent.consent import Consent, project_of
+from clew.catalog.consent.pending_consent import Waiting
+from clew.catalog.domain import Domain
+from clew.catalog.indexing.lifecycle import Lifecycle
+from clew.catalog.indexing.pipeline import Progress, Report
+from clew.catalog.operations.dead_ends import find_dead_ends
+from clew.catalog.servers.config import ServerConfig, read_servers
+from clew.catalog.servers.domain import build_domain
+from clew.catalog.servers.registry import ServerRegistry, open_registry
+from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.domain import build_skills
+from clew.catalog.skills.loaded_skills import LoadedSkills
+from clew.catalog.skills.skill_search import SkillSearch
+from clew.catalog.skills.source import SOURCE as SKILL_SOURCE
+from clew.catalog.skills.wishes import definers_of
+from clew.catalog.sources.source_tables import SourceTables
+from clew.catalog.workspace.repository import NAME as REPOSITORY
+from clew.catalog.workspace.repository import build_repository, has_repository
+from clew.clock import Clock
+from clew.config import Config, SourceConfig
+from clew.errors import AlreadyExists, ClewError, ConfigError
+from clew.llm import open_embedder
+from clew.trail.store import Embedder, Trail
+from clew.trust import Trust
+
+SKILLS_TAKEN = "the skills of this folder are left out: another domain is named skills. Rename that one"
+LOOK_SECONDS, WAIT_SECONDS = 2.0, 1.5
+"""How long local files count as just looked at, and how long an answer waits for a look."""
+
+_log = logging.getLogger(__name__)
+
+
+class Workspace:
+    """A catalog and what fills it. Made by `open_workspace`, closed by its owner."""
+
+    def __init__(
+        self,
+        trail: Trail,
+        clock: Clock,
+        catalog: Catalog,
+        owner: Principal,
+        servers: ServerRegistry | None = None,
+        waiting: Waiting | None = None,
+        definitions: Definitions | None = None,
+        tables: SourceTables | None = None,
+        embedder: Embedder | None = None,
+    ) -> None:
+        self._trail = trail
+        self._clock = clock
+        self._owner = owner
+        self.catalog = catalog
+        self.servers = servers or ServerRegistry(trail, by=owner, clock=clock)
+        self.servers.on_update = self._update_server
+        self.problems: dict[str, str] = {}
+        """Why a domain is not there, or not all of it; what the trail holds of it stays."""
+        self.waiting = waiting or Waiting()
+        self.definitions = definitions
+        """What the folder defines for agents."""
+        if definitions is not None:
+            catalog.tell_broken = definitions.tell_broken
+        self.skill_search: SkillSearch | None = None
+        """What finds skills by a need, where there are any."""
+        self.goes_first: Callable[[], Awaitable[None]] | None = None
+        """What is waited for before local sources are read again."""
+        self._tables = tables or SourceTables(trail, Path.cwd(), owner)
+        self._noticing = asyncio.Lock()
+        self._embedder = embedder
+        self._looking: asyncio.Task[None] | None = None
+        self._looked = -LOOK_SECONDS
+
+    def lifecycle(self, report: Progress | None = None) -> Lifecycle:
+        """What refreshes the sources of all domains."""
+        domains = self.catalog.registry.all_domains()
+        # what a module would bring is not known before it is imported
+        is_whole = not self.waiting.domains and not self.waiting.failed
+        spared = self.waiting.spared | self.problems.keys() if is_whole else None
+        return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report, spared=spared)
+
+    async def look_again(self, report: Progress | None = None) -> list[Report]:
+        """Read local sources again, which costs little, and no others."""
+        await self.offer_skills()
+        lifecycle = self.lifecycle(report)
+        found = {
+            pipeline.source.id: None
+            for domain in self.catalog.registry.all_domains()
+            for pipeline in domain.extractors
+            if pipeline.source.is_local
+        }
+        reports = [each for id in found for each in await lifecycle.refresh_source(id)]
+        self._looked = time.monotonic()
+        return reports
+
+    async def keep_up(self) -> bool:
+        """Read local sources again unless that was done a moment ago. What takes longer than a moment goes on while the
+        caller is answered: then this is False."""
+        await self.notice_consent()
+        if self._looking is None and time.monotonic() - self._looked < LOOK_SECONDS:
+            return True
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+        done, _ = await asyncio.wait({self._looking}, timeout=WAIT_SECONDS)
+        return bool(done)
+
+    async def _look(self) -> None:
+        try:
+            if self.goes_first is not None:
+                await self.goes_first()
+            for report in await self.look_again():
+                if report.outcome == "failed":
+                    _log.warning("%s was not refreshed: %s", report.source_id, report.error)
+        finally:
+            self._looking = None
+
+    async def meet_servers(self) -> dict[str, str]:
+        """Look at the foreign servers that were never looked at, side by side; why some could not be, by their ids."""
+        known = (each for each in self.servers.servers.list() if each.enabled and each.id not in self.waiting.servers)
+        new = [each.id for each in known if self.servers.about(each.id) is None]
+        outcomes = await asyncio.gather(*(self.servers.refresh(id) for id in new), return_exceptions=True)
+        problems = {}
+        for id, outcome in zip(new, outcomes, strict=True):
+            if isinstance(outcome, ClewError):
+                problems[id] = str(outcome)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+        return problems
+
+    async def notice_consent(self) -> None:
+        """Take up what the user has agreed to in the meantime, so that nobody need start again."""
+        async with self._noticing:
+            if self.definitions is not None and self.definitions.notice_consent():
+                self._looked = -LOOK_SECONDS
+            if not self.waiting.has_news():
+                return
+            before, waiting = self.waiting.names, self.waiting
+            names = waiting.admit_domains(waiting.domains)
+            servers = waiting.admit_servers(self.servers.config(id) for id in waiting.servers)
+            sources = waiting.admit_sources(waiting.sources)
+            self.problems = {name: text for name, text in self.problems.items() if name not in before}
+            for name in names:
+                await self._take_up(name, partial(waiting.load, [name]))
+            for each in servers:
+                await self._take_up(each.id, partial(self._foreign, each))
+            for name, source in sources.items():
+                await self._take_up_source(name, source)
+            self.tell_waiting()
+
+    async def offer_skills(self) -> None:
+        """Look whether the folder defines skills, and once it does, have them as a domain."""
+        if self.definitions is None or self.catalog.skills is not None:
+            return
+        await self.definitions.refresh()
+        if not self.definitions.manifest.skills:
+            return
+        loaded = LoadedSkills(self.definitions, self.catalog.exposures, self._clock)
+        search = SkillSearch(self.definitions, self._trail, self._owner.owner_id, self._embedder)
+        domain = build_skills(loaded, self.catalog.registry, search)
+        if self.catalog.registry.find_domain(domain.name) is not None:
+            self.problems[domain.name] = SKILLS_TAKEN
+            return
+        await self.catalog.add(domain)
+        self.catalog.skills, self.skill_search = loaded, search
+
+    async def renew_definitions(self) -> None:
+        """Have the skills, agents and rules of the folder as their files are now, and log what waits for consent since
+        they changed."""
+        if self.definitions is None:
+            return
+        before = self.definitions.told()
+        await self.offer_skills()
+        if self.catalog.skills is not None:
+            for report in await self.lifecycle().refresh_source(SKILL_SOURCE):
+                if report.outcome == "failed":
+                    _log.warning("the skills of this folder were not read again: %s", report.error)
+        else:
+            await self.definitions.refresh()
+        await self.definitions.look_at_rules()
+        for told in self.definitions.told():
+            if told not in before:
+                _log.warning("%s", told)
+
+    async def _take_up(self, name: str, load: Callable[[], list[Domain]]) -> None:
+        try:
+            for domain in load():
+                await _add(self.catalog, domain)
+        except ConfigError as error:  # the others are still of use
+            self.problems[name] = str(error)
+
+    async def _take_up_source(self, name: str, source: SourceConfig) -> None:
+        """A domain that has sources already gets one more."""
+        is_there = self._tables.made(self.catalog.registry.find_domain(source.domain))
+        add = self.catalog.replace if is_there else partial(_add, self.catalog)
+        try:
+            for domain in await self._tables.take({name: source}):
+                await add(domain)
+        except ConfigError as error:  # as above
+            self.problems[name] = str(error)
+        self.problems |= self._tables.problems
+
+    def _foreign(self, server: ServerConfig) -> list[Domain]:
+        return [build_domain(server, self.servers.entries(server.id), self.servers)]
+
+    def domains(self, *, by: Principal) -> list[DomainInfo]:
+        """The domains that the caller may see, and to who looks after the workspace also what waits for consent."""
+        is_keeper = by.owner_id == self._owner.owner_id and by.may("administer")
+        return [*self.catalog.domains(by=by), *(self.waiting.listed() if is_keeper else ())]
+
+    def tell_waiting(self) -> None:
+        """Say what is left out, to the user by name and to callers by number."""
+        self.problems |= self.waiting.problems()
+        self.catalog.awaiting = len(self.waiting.names)
+        self.catalog.registry.waiting = {*self.waiting.servers, *self.waiting.spared}
+
+    def tell_problems(self) -> list[str]:
+        """The problems in a few lines: all that waits for consent in one."""
+        known = (text for name, text in self.problems.items() if name not in self.waiting.names)
+        skills = self.definitions.told() if self.definitions is not None else []
+        return [*known, *self.waiting.told(), *skills, *map(str, find_dead_ends(self.catalog.registry))]
+
+    async def _update_server(self, id: str) -> None:
+        """Show a server's domain as its entries are now."""
+        if id in self.waiting.servers:
+            return
+        if any(config.id == id for config in self.servers.servers.list()):
+            await self.catalog.replace(build_domain(self.servers.config(id), self.servers.entries(id), self.servers))
+        elif any(domain.name == id for domain in self.catalog.registry.all_domains()):
+            await self.catalog.remove(id)
+
+    async def close(self) -> None:
+        """Let go of connections. Calling it twice is harmless."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        await self.servers.close()
+        for domain in self.catalog.registry.all_domains():
+            for pipeline in domain.extractors:
+                await pipeline.source.close()
+
+
+async def open_workspace(
+    trail: Trail, clock: Clock, config: Config, owner: Principal, trust: Trust | None = None
+) -> Workspace:
+    """The workspace of a configuration. No source is read yet, and no foreign server started; what the user has not
+    agreed to is left out. Raises ConfigError."""
+    chosen, project = config.catalog, project_of(config)
+    catalog = Catalog(trail, clock, owner=owner, strict=chosen.strict, shared=chosen.shared)
+    waiting = Waiting(Consent(project, trust))
+    known = [_placed(each, project) for each in read_servers(config.folder)]
+    servers = await open_registry(trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server)
+    definitions = Definitions(definers_of(config), waiting.consent)
+    tables = SourceTables(trail, project, owner)
+    embedder = open_embedder(config.embedder)
+    workspace = Workspace(trail, clock, catalog, owner, servers, waiting, definitions, tables, embedder)
+    catalog.keep_up = workspace.keep_up
+    sources = await tables.take(waiting.admit_sources(config.sources))
+    workspace.problems |= tables.problems
+    domains = [*waiting.load(waiting.admit_domains(chosen.domains)), *sources]
+    if has_repository(config):
+        domains.append(build_repository(project, trail, owner.owner_id))
+    foreign = waiting.admit_servers(servers.servers.list())
+    for domain in (*domains, *(build_domain(each, servers.entries(each.id), servers) for each in foreign)):
+        await _add(catalog, domain)
+    await workspace.offer_skills()
+    await definitions.look_at_rules()
+    workspace.tell_waiting()
+    return workspace
+
+
+def own_names(config: Config) -> set[str]:
+    """The names of all domains that are not foreign servers, as far as they may be imported, and can be."""
+    waiting = Waiting(Consent(project_of(config)))
+    names = {domain.name for domain in waiting.load(waiting.admit_domains(config.catalog.domains))}
+    names |= {source.domain for source in config.sources.values()}
+    return names | ({REPOSITORY} if has_repository(config) else set())
+
+
+def _placed(server: ServerConfig, project: Path) -> ServerConfig:
+    """A program is started in the project wherever the command was given, so that paths in its arguments hold."""
+    if server.transport != "stdio":
+        return server
+    return msgspec.structs.replace(server, cwd=str(project / server.cwd))
+
+
+async def _add(catalog: Catalog, domain: Domain) -> None:
+    try:
+        await catalog.add(domain)
+    except AlreadyExists:
+        error = ConfigError(f"two domains are named {domain.name}")
+        error.hint = "Rename one: a source's `domain`, or a server in mcp.json"
+        if domain.name == REPOSITORY:
+            error.hint = "The files of this folder are named so. Rename the other, or set [catalog] repository = false"
+        raise error from None

@@ -1,0 +1,1 @@
+"""Parsing of values that people type or pass in files."""

@@ -1,0 +1,84 @@
+"""Which definitions a path means: a project, a part of one, a team of its own, or one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from clew.config import FOLDER, Config
+from clew.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from clew.catalog.skills.wishes import Definers
+    from clew.skills.checks.problems import Problem
+    from clew.skills.definitions.manifest_builder import Built
+
+_TEAM = ("agents", "skills", "toolsets", "tools")
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read, and the part of it that is meant, as a path below its root; empty for all."""
+
+    definers: Definers
+    below: str = ""
+
+    def read(self) -> Built:
+        """The whole manifest, and the problems of the part: a file has the same ones however it is named."""
+        built = self.definers.read()
+        return msgspec.structs.replace(built, problems=self.narrow(built.problems))
+
+    def narrow(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """Those of the part."""
+        return tuple(each for each in problems if self._has(each.path))
+
+    def has_definitions(self, built: Built) -> bool:
+        """Whether the part defines anything, were it wrong."""
+        manifest = built.manifest
+        records = (manifest.agents, manifest.skills, manifest.toolsets, manifest.tools)
+        paths = (each.path for kind in records for each in kind.values())
+        return bool(built.problems) or any(map(self._has, paths))
+
+    def _has(self, path: str) -> bool:
+        return not self.below or path == self.below or path.startswith(f"{self.below}/")
+
+
+def find_parts(place: Path, config: Config) -> list[Part]:
+    """How a path can be read, the first that has definitions counts: as a part of the project or team that it is in,
+    then by itself. Raises InvalidInput where there is nothing at the path."""
+    from clew.catalog.skills.wishes import definers_at, definers_of  # the catalog takes long to load
+
+    if not os.path.lexists(place):
+        raise InvalidInput("PLACE", f"there is no folder {str(place)[:200]}")
+    path = Path(os.path.abspath(place))
+    own = definers_of(config)
+    parts = [Part(definers=definers_at(each), below=_below(path, each)) for each in _homes(path) if each != own.root]
+    if path.is_relative_to(own.root) and (own.is_repository or path.is_relative_to(own.root / FOLDER)):
+        mine = Part(definers=own, below=_below(path, own.root))
+        parts = [mine, *parts] if not parts or mine.below.startswith(FOLDER) else [*parts, mine]
+    folder = path if path.is_dir() else path.parent
+    return [*parts, Part(definers=definers_at(folder), below=_below(path, folder))]
+
+
+def _homes(path: Path) -> Iterable[Path]:
+    """The folders that a path may be a part of, the nearest first: that of a `.clew` or `.claude` on the way, and a
+    team with `agents`, `skills` and so on."""
+    if path.is_dir() and not path.name.startswith(".") and _is_home(path):
+        yield path
+    for below in (path, *path.parents[:-1]):
+        above = below.parent
+        is_part = below.name in _TEAM and not above.name.startswith(".") and _is_home(above)
+        if is_part or (below.name.startswith(".") and below.is_dir() and (above / FOLDER).is_dir()):
+            yield above
+
+
+def _is_home(folder: Path) -> bool:
+    return (folder / FOLDER).is_dir() or any((folder / name).is_dir() for name in _TEAM if name != "skills")
+
+
+def _below(path: Path, root: Path) -> str:
+    below = path.relative_to(root).as_posix()
+    return "" if below == "." else below

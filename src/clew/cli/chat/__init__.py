@@ -1,0 +1,1 @@
+"""`clew chat`: input, screen, permission prompts and sessions."""

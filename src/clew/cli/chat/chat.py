@@ -1,0 +1,260 @@
+"""`clew chat`: a conversation with an agent, at a terminal or from a script."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clew.agents.conversations.agent_adapters import load_adapter, wrap_all
+from clew.agents.conversations.agent_interface import Agent, AgentCore
+from clew.agents.conversations.conversation import DEFAULT_AGENT, Conversations, check_message, open_conversations
+from clew.agents.conversations.no_model_fallback import ask_instead, find_missing_model
+from clew.agents.conversations.steps import Answered, Step
+from clew.agents.folder.blocked_agents import find_kept_back
+from clew.app import App
+from clew.cli import INTERRUPTED
+from clew.cli.chat.chat_input import Lines, is_person, open_lines
+from clew.cli.chat.chat_screen import Display, JsonLines, Screen, show_turns
+from clew.cli.chat.chat_sessions import find_session, show_sessions, tell_sessions
+from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
+from clew.cli.options import HERE, Here, open_here
+from clew.cli.project import trail_file
+from clew.cli.terminal.markdown import print_markdown
+from clew.cli.terminal.output import is_terminal, note, print_json
+from clew.context.definition import AgentDefinition
+from clew.errors import ClewError, InvalidInput, ModelError, NotFound
+from clew.llm.model import Models, open_models
+from clew.tools.permissions.permission_settings import find_strays
+
+PROMPT = "you> "
+NO_MESSAGES = frozenset(("exit", "quit", "bye", "help", "/exit", "/quit", "/bye", "/help", "?", "/?"))
+"""What is typed by one who looks for the way out; a model is not asked about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What was asked for on the command line."""
+
+    agent: str
+    session: str | None
+    allow: tuple[str, ...]
+    adapters: tuple[Path, ...]
+    script: Path | None
+    last: int
+    json: bool
+
+
+async def chat(
+    *message: Annotated[str, Parameter(help="Say this, show the answer, and end.")],
+    session: Annotated[str | None, Parameter(help="Go on with this session; --list shows them.")] = None,
+    list: Annotated[bool, Parameter(help="List the sessions, newest first.")] = False,
+    agent: Annotated[str, Parameter(help="Whom to talk to; `clew agents` lists them.")] = DEFAULT_AGENT,
+    allow: Annotated[
+        tuple[str, ...], Parameter(help="A tool that may run without asking, by name or glob; may be repeated.")
+    ] = (),
+    adapter: Annotated[
+        tuple[Path, ...], Parameter(help="A Python file whose `adapter` is put around the agent; it is run.")
+    ] = (),
+    script: Annotated[
+        Path | None, Parameter(help="A file that says what the model answers, instead of a model.")
+    ] = None,
+    last: Annotated[int, Parameter(help="How many earlier messages of a session to show.")] = 10,
+    json: Annotated[bool, Parameter(help="Print one JSON object for each thing that happens.")] = False,
+    here: Here = HERE,
+) -> int:
+    """Talk to an agent of this folder.
+
+    Answers are shown while they are written, tools as they are called. A tool that needs your permission asks for it;
+    where nobody can be asked, only what --allow names may run. Ctrl-C cancels an answer, Ctrl-D ends the conversation.
+    Everything is on the trail: a session can be gone on with after any end, also that of the machine.
+
+        clew chat
+        clew chat "what did we decide about retries?"
+        clew chat --list
+        clew chat --session 4f1c22ab
+    """
+    logging.getLogger("clew.agents").setLevel(logging.ERROR)  # what goes wrong is part of the conversation
+    wishes = Wishes(agent=agent, session=session, allow=allow, adapters=adapter, script=script, last=last, json=json)
+    _check(message, wishes, listed=list)
+    if list and (file := trail_file(here.config())) is not None and not file.exists():
+        tell_sessions([], as_json=json)
+        return 0
+    async with open_here(here, create=True, tell_first=True) as app:
+        await app.bootstrap()
+        conversations = await open_conversations(app.trail, app.clock, by=app.me, scopes=app.me.scopes)
+        if list:
+            await show_sessions(conversations, by=app.me, as_json=json)
+            return 0
+        return await _talk(app, conversations, " ".join(message), wishes)
+
+
+def _check(message: Sequence[str], wishes: Wishes, *, listed: bool) -> None:
+    if listed and (message or wishes.session):
+        raise InvalidInput("--list", "leaves no room for a message or a session")
+    if not 0 <= wishes.last <= 200:
+        raise InvalidInput("--last", "must be from 0 to 200")
+    if message:
+        check_message(" ".join(message))
+
+
+async def _talk(app: App, conversations: Conversations, message: str, wishes: Wishes) -> int:
+    """One message, or one after the other. Returns the exit code."""
+    models = _models(app, wishes.script)
+    definition = await _find_agent(app, conversations, wishes.agent)
+    missing = await find_missing_model(app.trail, conversations.flow, models, definition, by=app.me)
+    if missing is not None:
+        return await _talk_without(app, missing, message, as_json=wishes.json)
+    session = await find_session(conversations, wishes.session, by=app.me) if wishes.session else None
+    display: Display = JsonLines() if wishes.json else Screen(streams=is_terminal())
+    async with _working(app, conversations, models, wishes) as agent:
+        with interrupts() as caught, open_lines(await _said(conversations, session, app)) as lines:
+            asker = _asker(lines, wishes.allow, is_asked=is_person() and not wishes.json)
+            talk = Chat(agent, conversations, display, asker, caught, by=app.me, session=session)
+            try:
+                await _take_up(talk, conversations, app, wishes, is_long=not message)
+                return await (_once(talk, message) if message else _converse(talk, lines, caught))
+            except Left:
+                return INTERRUPTED
+            finally:
+                _tell_session(talk, message)
+
+
+async def _find_agent(app: App, conversations: Conversations, name: str) -> AgentDefinition:
+    """The agent of that name, on the trail or in the folder's markdown as it is now. Raises NotFound, ClewError for one
+    that does not run."""
+    await app.mirror_agents()
+    try:
+        return await conversations.find_agent(name, by=app.me)
+    except NotFound as error:
+        kept_back = {each.name: each for each in find_kept_back((await app.workspace()).definitions)}
+        if name not in kept_back:
+            error.hint = "`clew agents` lists them"
+            raise
+        found = kept_back[name]
+        raise ClewError(f"the agent {name} cannot be talked to: {found.reason}", hint=found.hint) from None
+
+
+def _models(app: App, script: Path | None) -> Models:
+    """The models of the folder, or one that answers by a script. Raises InvalidInput."""
+    models = open_models(app.config)
+    if script is None:
+        return models
+    from clew.cli.scripts import with_script  # for demos and tests only
+
+    return with_script(models, script)
+
+
+@asynccontextmanager
+async def _working(app: App, conversations: Conversations, models: Models, wishes: Wishes) -> AsyncIterator[Agent]:
+    """The agent at work in this process, inside its adapters. Another process may work on the same trail: an event is
+    handled by one of them."""
+    adapters = [load_adapter(path) for path in wishes.adapters]
+    runtime = await app.runtime(models)
+    for line in find_strays(app.config.permissions, await runtime.parts.tools.toolbox.names(by=app.me)):
+        note(line)
+    registry = (await app.workspace()).catalog.registry if adapters else None
+    core = AgentCore(wishes.agent, conversations, by=app.me, running=runtime.running, registry=registry)
+    agent = wrap_all(core, adapters)
+    await agent.start()
+    try:
+        yield agent
+    finally:
+        await agent.stop()
+        await models.close()
+
+
+def _asker(lines: Lines, allowed: tuple[str, ...], *, is_asked: bool) -> Asker:
+    return ask_person(lines, allowed) if is_asked else answer_from(allowed)
+
+
+async def _said(conversations: Conversations, session: str | None, app: App) -> list[str]:
+    """What the person said before in a session."""
+    if session is None:
+        return []
+    turns = await conversations.sessions.turns(session, by=app.me, limit=200)
+    return [turn.text for turn in turns if turn.role == "user"]
+
+
+async def _take_up(talk: Chat, conversations: Conversations, app: App, wishes: Wishes, *, is_long: bool) -> None:
+    """Show where a session was left, and wait for answers that are still to come."""
+    if is_long and is_person() and not wishes.json:
+        note(f"Talking to {wishes.agent}. Ctrl-C cancels an answer, Ctrl-D ends.", dim=True)
+    if talk.session is None:
+        return
+    if wishes.last and not wishes.json:
+        show_turns(await conversations.sessions.turns(talk.session, by=app.me, limit=wishes.last))
+    for sent in await conversations.sessions.open_runs(talk.session, by=app.me):
+        if not wishes.json:
+            note("The last message has no answer yet: going on with it.", dim=True)
+        await talk.wait_for(sent)
+
+
+async def _once(talk: Chat, message: str) -> int:
+    return _code(await talk.say(message))
+
+
+async def _converse(talk: Chat, lines: Lines, caught: Interrupts) -> int:
+    """Message after message until the end of input; what goes wrong with one is told, and the next may follow."""
+    code = 0
+    while (text := await caught.unless_left(lines.read(PROMPT))) is not None:
+        if not text.strip():
+            continue
+        if is_person() and text.strip().lower() in NO_MESSAGES:
+            note("Ctrl-D ends the conversation; Ctrl-C cancels an answer. `clew chat --help` tells the rest.")
+            continue
+        try:
+            code = _code(await talk.say(text))
+        except ClewError as error:
+            if not is_person():
+                raise
+            note(f"clew: {error}")
+    if is_person():
+        sys.stderr.write("\n")  # the terminal shows nothing for Ctrl-D
+        return 0
+    return code
+
+
+def _code(last: Step | None) -> int:
+    """0 for an answer, 1 where there is none, 130 where it was cancelled."""
+    if not isinstance(last, Answered):
+        return 1
+    return {"done": 0, "cancelled": INTERRUPTED}.get(last.status, 1)
+
+
+def _tell_session(talk: Chat, message: str) -> None:
+    if talk.session is not None and is_person() and not message:
+        note(f"Go on with: clew chat --session {talk.session[-8:]}", dim=True)
+
+
+async def _talk_without(app: App, missing: ModelError, message: str, *, as_json: bool) -> int:
+    """Say how to add a model, and answer from the catalog meanwhile."""
+    note(str(missing))
+    workspace = await app.workspace()
+    workspace.catalog.awaiting = 0
+    with interrupts() as caught, open_lines() as lines:
+        try:
+            while True:
+                text: str | None = message or await caught.unless_left(lines.read(PROMPT))
+                if text is None:
+                    return 0
+                if text.strip():
+                    found = await caught.unless_left(ask_instead(workspace.catalog, text, by=app.me))
+                    _show_known(found, str(missing), as_json=as_json)
+                if message:
+                    return 0
+        except Left:
+            return INTERRUPTED
+
+
+def _show_known(found: str, why: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"type": "without_model", "text": found, "reason": why})
+        return
+    print_markdown(found)

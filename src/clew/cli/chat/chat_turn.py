@@ -1,0 +1,241 @@
+"""One turn of a conversation at a terminal: a message, what comes of it, questions for permission, and Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+from clew.access import Principal
+from clew.agents.conversations.agent_interface import Agent, AgentInput
+from clew.agents.conversations.conversation import Conversations
+from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.steps import Begun, Choice, Modelled, PermissionAsked, Said, Step
+from clew.cli.chat.chat_input import Lines
+from clew.cli.chat.chat_screen import Display
+from clew.cli.chat.permission_prompt import describe_question
+from clew.cli.terminal.output import note, one_line
+from clew.errors import AlreadyExists
+
+Asker = Callable[[PermissionAsked], Awaitable[Choice]]
+Result = TypeVar("Result")
+
+
+class Left(Exception):
+    """The person leaves: Ctrl-C where nothing runs, or for the second time."""
+
+
+class Interrupts:
+    """Ctrl-C while the chat is open: the first ends what runs, the next leaves."""
+
+    def __init__(self) -> None:
+        self._on_first: Callable[[], None] | None = None
+        self._left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def press(self) -> None:
+        """What Ctrl-C does now."""
+        first, self._on_first = self._on_first, None
+        if first is not None:
+            first()
+        elif not self._left.done():
+            self._left.set_result(None)
+
+    @contextlib.contextmanager
+    def instead(self, first: Callable[[], None]) -> Iterator[None]:
+        """Have the next Ctrl-C do this instead of leaving."""
+        self._on_first = first
+        try:
+            yield
+        finally:
+            self._on_first = None
+
+    async def unless_left(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """The result of the work. Raises Left, having cancelled it, as soon as the person leaves."""
+        task = asyncio.create_task(work)
+        try:
+            await asyncio.wait((task, self._left), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if task.cancelled():
+            raise Left
+        return task.result()
+
+
+@contextlib.contextmanager
+def interrupts() -> Iterator[Interrupts]:
+    """Take Ctrl-C over while this is open, where the system lets us."""
+    loop, caught, before = asyncio.get_running_loop(), Interrupts(), signal.getsignal(signal.SIGINT)
+    try:
+        loop.add_signal_handler(signal.SIGINT, caught.press)
+    except (NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
+        yield caught
+        return
+    try:
+        yield caught
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+
+
+class Chat:
+    """A conversation in one session, which is a new one until the first message was sent."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        conversations: Conversations,
+        display: Display,
+        asker: Asker,
+        caught: Interrupts,
+        *,
+        by: Principal,
+        session: str | None = None,
+    ) -> None:
+        self._agent = agent
+        self._conversations = conversations
+        self._display = display
+        self._asker = asker
+        self._caught = caught
+        self._by = by
+        self.session = session
+
+    async def say(self, text: str) -> Step | None:
+        """Send a message and show what comes of it; the last step. Raises Left."""
+        ended = asyncio.Event()
+        with self._caught.instead(ended.set):
+            return await self._caught.unless_left(self._turn(text, ended))
+
+    async def wait_for(self, sent: Sent) -> Step | None:
+        """Show what comes of a message that was sent before; the last step. Raises Left."""
+        ended = asyncio.Event()
+        with self._caught.instead(ended.set):
+            return await self._caught.unless_left(self._go_on(sent, ended))
+
+    async def _turn(self, text: str, ended: asyncio.Event) -> Step | None:
+        steps = self._agent.process(AgentInput(text=text, session=self.session))
+        first = await anext(steps, None)
+        if not isinstance(first, Begun):
+            return first
+        self._display.show(first)
+        self.session = first.session
+        async with self._cancelling(first.run, ended):
+            return await self._show_all(steps, ended)
+
+    async def _go_on(self, sent: Sent, ended: asyncio.Event) -> Step | None:
+        head = await self._conversations.newest()
+        async with self._cancelling(sent.run, ended):
+            steps = self._conversations.follow(sent, by=self._by)
+            return await self._show_all(without_old_pieces(steps, head), ended)
+
+    async def _show_all(self, steps: AsyncIterator[Step], ended: asyncio.Event) -> Step | None:
+        last: Step | None = None
+        try:
+            async for step in steps:
+                last = step
+                self._display.show(step)
+                if isinstance(step, PermissionAsked):
+                    await self._answer(step, ended)
+        finally:
+            self._display.rest()
+        return last
+
+    @contextlib.asynccontextmanager
+    async def _cancelling(self, run: str, ended: asyncio.Event) -> AsyncIterator[None]:
+        """Write that a run is to end as soon as the person says so."""
+
+        async def cancel() -> None:
+            await ended.wait()
+            await self._conversations.cancel(self.session or "", by=self._by, reason="Ctrl-C", run=run)
+
+        task = asyncio.create_task(cancel())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _answer(self, asked: PermissionAsked, ended: asyncio.Event) -> None:
+        """Ask the person and write the answer. A run that is being cancelled needs none."""
+        asking = asyncio.ensure_future(self._asker(asked))
+        stopping = asyncio.create_task(ended.wait())
+        try:
+            await asyncio.wait((asking, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if not asking.done():
+                asking.cancel()
+        if asking.cancelled() or not asking.done():
+            return
+        try:
+            await self._conversations.answer_permission(
+                asked.request_id, asking.result(), by=self._by, question=asked.id
+            )
+        except AlreadyExists:
+            note("It was answered elsewhere.", dim=True)
+
+
+async def without_old_pieces(steps: AsyncIterator[Step], head: int) -> AsyncIterator[Step]:
+    """The steps of a run that was left, without the pieces that were written up to `head` of an answer that never came
+    whole. Where an answer goes on from there, they come with its next piece."""
+    kept: list[Said] = []
+    async for step in steps:
+        if isinstance(step, Said) and step.seq <= head:
+            is_next = bool(kept) and step.index > 0 and step.request_id == kept[-1].request_id
+            kept = [*kept, step] if is_next else [step]
+            continue
+        if kept and isinstance(step, Said | Modelled) and step.request_id == kept[-1].request_id:
+            for each in kept if isinstance(step, Modelled) or step.index > 0 else ():
+                yield each
+            kept = []
+        yield step
+
+
+def ask_person(lines: Lines, allowed: Sequence[str] = ()) -> Asker:
+    """Asks at the terminal about all tools but those that are allowed. The end of input denies."""
+
+    async def ask(asked: PermissionAsked) -> Choice:
+        if _is_among(asked.tool, allowed):
+            return "once"
+        sys.stderr.write(describe_question(asked))
+        offered = [f"[{choice[0]}]{choice[1:]}" for choice in asked.choices]
+        while True:
+            typed = await lines.read(f"  {', '.join(offered)}: ")
+            if typed is None:
+                return "deny"
+            if (choice := _choice(typed, asked.choices)) is not None:
+                return choice
+            note(f"Please say {', '.join(asked.choices)}.")
+
+    return ask
+
+
+def answer_from(allowed: Sequence[str]) -> Asker:
+    """Allows tools of these names or globs, once each, and denies all others: nobody can be asked."""
+
+    async def answer(asked: PermissionAsked) -> Choice:
+        if _is_among(asked.tool, allowed):
+            return "once"
+        note(f"Denied: {asked.tool}. Allow it with --allow {asked.tool}")
+        if asked.reason:
+            note(f"  {one_line(asked.reason)}", dim=True)
+        return "deny"
+
+    return answer
+
+
+def _is_among(tool: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+def _choice(typed: str, choices: Sequence[str]) -> Choice | None:
+    """The one choice that begins with what was typed."""
+    word = typed.strip().lower()
+    found = [choice for choice in choices if word and choice.startswith(word)]
+    chosen: Choice | None = found[0] if len(found) == 1 else None  # type: ignore[assignment]  # of CHOICES
+    return chosen

@@ -1,0 +1,1 @@
+"""The checks of `clew doctor` and `clew skills lint`."""

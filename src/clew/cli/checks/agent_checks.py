@@ -1,0 +1,86 @@
+"""What `clew doctor` looks at of agents: which model they have, which of them do not run, and whether the rules about
+their tools speak of tools that there are. No model is asked, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from clew.app import App, open_app
+from clew.cli.checks.folder_checks import Finding, ok, remark, wrong
+from clew.cli.project import trail_file
+from clew.cli.terminal.output import count
+from clew.config import Config
+from clew.errors import ClewError, ModelError
+
+
+async def check_agents(config: Config) -> AsyncIterator[Finding]:
+    """The default model, then the agents and the permissions of a trail that is there."""
+    yield check_models(config)
+    file = trail_file(config)
+    if file is not None and not file.exists():
+        return
+    try:
+        async with open_app(config) as app:
+            for finding in [await _check_roll(app), *await _check_kept_back(app), *await _check_rules(app)]:
+                yield finding
+    except ClewError as error:
+        yield remark("agents", error.message, error.hint)
+
+
+def check_models(config: Config) -> Finding:
+    """The model of agents that name none."""
+    from clew.llm.model import open_models  # of use here only
+
+    try:
+        _, info = open_models(config).resolve()
+    except ModelError as error:
+        is_named = open_models(config).is_configured("")
+        return (wrong if is_named else remark)("models", error.message, error.hint)
+    return ok("models", f"{info.full_name} by default")
+
+
+async def _check_roll(app: App) -> Finding:
+    from clew.agents.conversations.agent_status import Roll
+    from clew.agents.conversations.conversation import open_conversations  # agents take long to load
+    from clew.llm.model import open_models
+
+    flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
+    if not await app.ownership.holds():
+        return remark(
+            "agents", "none runs: you have not agreed to this trail", "Look at it, then agree with `clew trust`"
+        )
+    found = await Roll(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
+    broken = [each.agent_id for each in found if each.circuit != "closed" or each.dead]
+    if broken:
+        return remark("agents", f"not well: {', '.join(broken)}", "`clew agents` and `clew dlq ls` tell more")
+    return ok("agents", count(len(found), "agent") if found else "none yet; the first `clew chat` brings some")
+
+
+async def _check_kept_back(app: App) -> list[Finding]:
+    from clew.agents.folder.blocked_agents import find_kept_back
+
+    definitions = (await app.workspace()).definitions
+    if definitions is None:
+        return []
+    await definitions.refresh()
+    return [
+        remark("agents", f"{each.name} does not run: {each.reason}", each.hint) for each in find_kept_back(definitions)
+    ]
+
+
+async def _check_rules(app: App) -> list[Finding]:
+    """Rules about tools that there are not, as far as the definitions of agents and tools tell which there are."""
+    from clew.agents.conversations.conversation import open_conversations
+    from clew.agents.tools.toolbox import SPAWN
+    from clew.context.definition import read_definition
+    from clew.skills.agent_tools import ALWAYS, USUAL
+    from clew.tools.permissions.permission_settings import find_strays
+    from clew.trail.model.selector import Selector
+
+    flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
+    names = {*ALWAYS, *USUAL, SPAWN}
+    for tool in (await app.trail.records.list(Selector(schema_name=flow.tool), by=app.me, limit=200)).items:
+        names.add(str(tool.context.get("name")))
+    for agent in (await app.trail.records.list(Selector(schema_name=flow.agent), by=app.me, limit=200)).items:
+        names.update(read_definition(agent).capabilities.tools or ())
+    return [remark("rules", line, "Correct it in config.toml") for line in find_strays(app.config.permissions, names)]

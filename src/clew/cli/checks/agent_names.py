@@ -1,0 +1,110 @@
+"""Whether the tools and the model that agents of files name are there, as far as the folder and its trail know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clew.cli.options import Here, open_here
+from clew.cli.project import trail_file
+from clew.errors import ClewError
+
+if TYPE_CHECKING:
+    from clew.skills.checks.problems import Problem
+    from clew.skills.files.document import Document
+    from clew.skills.manifest import Agent, Manifest
+
+_MAX_KNOWN = 200
+_WILD = ("*", "?", "[", "(", "://", "mcp__")
+"""What is no plain name: globs, parts of tools, routes, and tools of servers."""
+_ELSEWHERE = (
+    *("Task", "Agent", "TodoWrite", "TodoRead", "WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode"),
+    *("AskUserQuestion", "Skill", "BashOutput", "KillShell", "SlashCommand", "LSP", "Question", "CodeSearch"),
+)
+"""Tools of other programs for which there is nothing here: who names them made no mistake."""
+
+
+async def check_agent_names(manifest: Manifest, root: Path, here: Here) -> list[Problem]:
+    """A warning for each tool and each model that an agent names and there is not, with the nearest name.
+
+    The trail is only asked where a tool is not known without it. Nothing is started or fetched.
+    """
+    from clew.agents.tools.toolbox import SPAWN
+    from clew.llm.model import open_models
+    from clew.skills.agent_tools import ALWAYS, FOREIGN, USUAL
+
+    agents = list(manifest.agents.values())
+    if not agents:
+        return []
+    tools = {*ALWAYS, *USUAL, SPAWN, *manifest.tools}
+    spelled = {*FOREIGN, *(name.lower() for name in _ELSEWHERE)}
+    if any(True for each in agents for _ in _strays(each, tools, spelled)):
+        tools |= await _on_trail(here)
+    models = set(open_models(here.config()).names())
+    return [told for each in agents for told in _check(each, root, tools, spelled, models)]
+
+
+async def _on_trail(here: Here) -> set[str]:
+    """The tools that are breadcrumbs; none where there is no trail, or it cannot be opened."""
+    from clew.agents.conversations.conversation import open_conversations
+    from clew.trail.model.selector import Selector
+
+    file = trail_file(here.config())
+    if file is None or not file.exists():
+        return set()
+    try:
+        async with open_here(here) as app:
+            flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
+            page = await app.trail.records.list(Selector(schema_name=flow.tool), by=app.me, limit=_MAX_KNOWN)
+            return {str(each.context.get("name")) for each in page.items}
+    except ClewError:  # what is wrong with the trail is for other commands to tell
+        return set()
+
+
+def _strays(agent: Agent, tools: Set[str], spelled: Set[str]) -> Iterator[tuple[str, str]]:
+    """The names of tools that an agent gives and there are not, each with its place in the front matter."""
+    rules = agent.permissions if agent.origin == "clew" else type(agent.permissions)()
+    given = [(f"tools[{number}]", name) for number, name in enumerate(agent.tools or ())]
+    for verdict in rules.__struct_fields__:
+        texts = enumerate(getattr(rules, verdict))
+        given += [(f"permissions.{verdict}[{number}]", text.partition("(")[0].strip()) for number, text in texts]
+    for place, name in given:
+        if name not in tools and name.lower() not in spelled and not any(each in name for each in _WILD):
+            yield place, name
+
+
+def _check(agent: Agent, root: Path, tools: Set[str], spelled: Set[str], models: Set[str]) -> Iterator[Problem]:
+    strays = list(_strays(agent, tools, spelled))
+    is_stray = bool(agent.model) and agent.model not in models and ":" not in agent.model
+    if not strays and not is_stray:
+        return
+    document = _document(agent, root)
+    for place, name in strays:
+        yield _unknown(document, place, "tool", name, tools | spelled, agent.name)
+    if is_stray:
+        yield _unknown(document, "model", "model or role", agent.model, models, agent.name)
+
+
+def _unknown(document: Document, place: str, what: str, name: str, known: Set[str], agent: str) -> Problem:
+    from clew.skills.checks.suggestions import nearest
+    from clew.skills.definitions.fields import problem_at
+
+    more: dict[str, Any] = {"nearest": nearest(name, known), "allowed": tuple(sorted(known))[:_MAX_KNOWN]}
+    at = place if place in document.values else place.partition("[")[0]
+    context = {f"{what.partition(' ')[0]}Name": name, "requestedBy": agent}
+    return problem_at(
+        document, at, f"there is no {what} `{name[:80]}`", kind="build", severity="warning", context=context, **more
+    )
+
+
+def _document(agent: Agent, root: Path) -> Document:
+    """The file of an agent, for the places in it; an empty one where it cannot be read any more."""
+    from clew.skills.files.document import Document, read_document
+    from clew.skills.formats.agents import read_toml
+
+    try:
+        raw = (root / agent.path).read_bytes()
+    except OSError:
+        return Document(path=agent.path)
+    return read_toml(raw, agent.path) if agent.path.endswith(".toml") else read_document(raw, agent.path)

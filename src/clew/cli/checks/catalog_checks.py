@@ -1,0 +1,196 @@
+"""What `clew doctor` looks at of the catalog: domains are loaded, sources built and servers read, but nothing is
+fetched, started or written, and nothing used that waits for consent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from clew.app import App, open_app
+from clew.cli.checks.folder_checks import Finding, ok, remark, wrong
+from clew.cli.project import trail_file
+from clew.cli.terminal.output import count
+from clew.config import Config, SourceConfig
+from clew.errors import ClewError, ConfigError, InvalidInput
+
+if TYPE_CHECKING:
+    from clew.catalog.consent.consent import Consent
+    from clew.catalog.servers.config import ServerConfig
+
+CORRECT = "Correct it in config.toml"
+TRUST = "Look at it and agree: clew trust"
+
+
+async def check_catalog(config: Config) -> AsyncIterator[Finding]:
+    """Domains, sources and servers: what is wrong with each, or how many there are."""
+    # the catalog takes as long to load as the rest of a short command
+    from clew.catalog.consent.consent import Consent, project_of
+
+    consent = Consent(project_of(config))
+    names: Counter[str] = Counter()
+    async with AsyncExitStack() as stack:
+        app = await _open(config, stack)
+        for finding in check_domains(config, consent, names):
+            yield finding
+        async for finding in check_sources(config, app, consent, names):
+            yield finding
+        async for finding in check_servers(config, app, consent, names):
+            yield finding
+    for finding in check_trust(config):
+        yield finding
+    for name in sorted(name for name, times in names.items() if times > 1):
+        yield wrong(
+            "names", f"two domains are named {name}", "Rename one: a source's `domain`, or a server in mcp.json"
+        )
+
+
+async def _open(config: Config, stack: AsyncExitStack) -> App | None:
+    """The trail, where there is one that can be opened; what is wrong with it was told before."""
+    file = trail_file(config)
+    if file is not None and not file.exists():
+        return None
+    try:
+        return await stack.enter_async_context(open_app(config))
+    except ClewError:
+        return None
+
+
+def check_domains(config: Config, consent: Consent, names: Counter[str]) -> Iterator[Finding]:
+    """Each domain that the settings name can be loaded. One that is not trusted is not imported."""
+    from clew.catalog.workspace.domain_loader import load_domains
+    from clew.catalog.workspace.repository import NAME, has_repository
+
+    found = [NAME] if has_repository(config) else []
+    for name in config.catalog.domains:
+        try:
+            if consent.allows_domain(name):
+                found += [domain.name for domain in load_domains([name], consent.project)]
+            else:
+                yield remark("domains", f"{name} is not trusted yet, so it was not loaded", TRUST)
+        except ConfigError as error:
+            yield wrong("domains", error.message, error.hint or CORRECT)
+    names.update(found)
+    yield ok("domains", ", ".join(found) or "none")
+
+
+async def check_sources(
+    config: Config, app: App | None, consent: Consent, names: Counter[str]
+) -> AsyncIterator[Finding]:
+    """Each source is trusted, can be built, has its secret and its place, and was refreshed without an error."""
+    kept = set(await app.trail.secrets.names(by=app.me)) if app is not None else set()
+    errors = await _last_errors(app)
+    usable = 0
+    for name, source in config.sources.items():
+        if consent.allows_source(name, source):
+            finding = _check_source(name, source, config, kept, errors)
+        else:
+            finding = remark("sources", f"[sources.{name}] is not trusted yet", TRUST)
+        usable += finding is None
+        if finding is not None:
+            yield finding
+    names.update({source.domain for source in config.sources.values()})
+    yield ok("sources", f"{usable} of {count(len(config.sources), 'source')} in order" if config.sources else "none")
+
+
+def _check_source(
+    name: str, source: SourceConfig, config: Config, kept: Collection[str], errors: Mapping[tuple[str, str], str]
+) -> Finding | None:
+    from clew.catalog.consent.consent import project_of
+    from clew.catalog.route import check_domain_name
+    from clew.catalog.sources import build_source, secret_names
+    from clew.catalog.sources.local import LocalSource
+    from clew.catalog.sources.warehouse import WarehouseSource
+
+    table, needed = f"[sources.{name}]", secret_names(source.options)
+    # the name is not shown: it may be the secret itself, written where its name belongs
+    if any(each not in kept and each not in os.environ for each in needed):
+        return remark("sources", f"{table} names a secret that is not there", "Write it with `clew secret put NAME`")
+    try:
+        check_domain_name(source.domain)
+        built = build_source(source.kind, source.options, secrets=dict.fromkeys(needed, ""), base=project_of(config))
+    except (ConfigError, InvalidInput) as error:
+        return wrong("sources", f"{table} {error.message}", error.hint or CORRECT)
+    place = built.place if isinstance(built, LocalSource | WarehouseSource) else None
+    if place is not None and not place.exists():
+        return wrong("sources", f"{table} there is no {place}", CORRECT)
+    if told := errors.get((source.domain, built.id)):
+        return wrong("sources", f"{table} {told}", "Then try again: clew refresh")
+    return None
+
+
+async def _last_errors(app: App | None) -> dict[tuple[str, str], str]:
+    from clew.catalog.indexing.source_ledger import read_sources
+
+    books = await read_sources(app.trail, by=app.me) if app is not None else []
+    return {(book.domain, book.source_id): book.error for book in books}
+
+
+async def check_servers(
+    config: Config, app: App | None, consent: Consent, names: Counter[str]
+) -> AsyncIterator[Finding]:
+    """Each foreign server that is on can be read, is trusted, can be found, and went well when last looked at."""
+    from clew.catalog.servers.config import read_servers
+
+    try:
+        servers = [each for each in read_servers(config.folder) if each.enabled]
+    except ConfigError as error:
+        yield wrong("servers", error.message, error.hint or "Correct it in mcp.json")
+        return
+    usable = 0
+    for server in servers:
+        finding = await _check_server(server, app, consent)
+        usable += finding is None
+        if finding is not None:
+            yield finding
+    names.update(server.id for server in servers)
+    yield ok("servers", f"{usable} of {count(len(servers), 'server')} in order" if servers else "none")
+
+
+async def _check_server(server: ServerConfig, app: App | None, consent: Consent) -> Finding | None:
+    from clew.catalog.servers.login.vault import ShortVault, TrailVault
+    from clew.catalog.servers.server_status import Looks, is_logged_in
+
+    if not consent.allows_server(server):
+        return remark("servers", f"{server.id} is not trusted yet", TRUST)
+    program = server.command[0] if server.command else ""
+    if program and "$" not in program and shutil.which(program, path=_path_of(server)) is None:
+        return wrong("servers", f"{server.id}: there is no program {server.target}", "Install it, or correct mcp.json")
+    try:
+        logged_in = await is_logged_in(server, TrailVault(app.trail, app.me) if app else ShortVault(), os.environ)
+    except ConfigError as error:
+        return wrong("servers", error.message, error.hint or "Set it before you start Clew")
+    if logged_in is False:
+        return remark("servers", f"{server.id}: not logged in", f"Run `clew mcp login {server.id}`")
+    problem = await Looks(app.trail, app.me).problem(server.id) if app is not None else ""
+    return wrong("servers", problem, "`clew up` and `clew mcp` look at it again") if problem else None
+
+
+def check_trust(config: Config) -> Iterator[Finding]:
+    """What the user has not agreed to yet, of every kind, in one line."""
+    from clew.catalog.consent.consent import read_wishes
+    from clew.trust import Trust
+
+    try:
+        wishes = read_wishes(config)
+    except ConfigError:  # told before, with what it is about
+        return
+    try:
+        trust = Trust.open()
+        waiting = [f"{each.kind} {each.name}" for each in wishes if not trust.holds(each)]
+    except ConfigError as error:
+        yield wrong("trust", error.message, error.hint)
+        return
+    if waiting:
+        yield remark("trust", f"{count(len(waiting), 'thing')} not trusted yet: {', '.join(waiting)}", TRUST)
+    else:
+        yield ok("trust", "nothing waits for your consent")
+
+
+def _path_of(server: ServerConfig) -> str | None:
+    """Where its program is looked for: a path of its own that is written out, or ours."""
+    own = server.env.get("PATH")
+    return own if isinstance(own, str) and "$" not in own else None

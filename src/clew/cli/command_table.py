@@ -1,0 +1,318 @@
+"""The table of commands: what `clew --help` lists, and where each command lives."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+HELP_FLAGS = ("--help", "-h")
+HELP_WORD = "help"
+MAX_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. `target` is `module:function`, loaded when the command runs; the function's docstring is its
+    help, and begins with `summary`. `takes` are its arguments beside options, as usage shows them."""
+
+    name: str
+    summary: str
+    target: str
+    takes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Commands that share a first word. `default` is the one that is meant where the first word stands alone; `more`
+    is told below the summary on the group's own page."""
+
+    name: str
+    summary: str
+    commands: tuple[Command, ...]
+    default: str = ""
+    more: str = ""
+
+
+COMMANDS: tuple[Command | Group, ...] = (
+    Command("chat", "Talk to an agent of this folder.", "clew.cli.chat.chat:chat", "[MESSAGE...]"),
+    Command("ask", "Ask what can be done and what is known.", "clew.cli.commands.catalog:ask", "QUERY..."),
+    Command(
+        "get",
+        "Run tools and read resources, side by side.",
+        "clew.cli.commands.catalog:get",
+        "ROUTES...",
+    ),
+    Command("domains", "List the domains that you may see.", "clew.cli.commands.catalog:domains"),
+    Command(
+        "refresh",
+        "Bring the resources of the catalog up to date.",
+        "clew.cli.commands.catalog:refresh",
+        "[SOURCE]",
+    ),
+    Command(
+        "index",
+        "Read the code, the history and the documents of this folder.",
+        "clew.cli.commands.knowledge:index",
+    ),
+    Command(
+        "locate",
+        "Find the files that a text is about, each with its best line.",
+        "clew.cli.commands.knowledge:locate",
+        "QUERY...",
+    ),
+    Command(
+        "callers", "Find what calls a function, a method or a class.", "clew.cli.commands.knowledge:callers", "SYMBOL"
+    ),
+    Command(
+        "blame-why",
+        "Say why a line is as it is: commits, decisions and what was noted.",
+        "clew.cli.commands.knowledge:blame_why",
+        "PLACE",
+    ),
+    Command(
+        "brief", "Show where things stand, each line with its source.", "clew.cli.commands.knowledge:brief", "[TIER]"
+    ),
+    Command(
+        "route", "Decide who takes a message, and how sure that is.", "clew.cli.commands.route:route", "MESSAGE..."
+    ),
+    Command("why", "Say why a route is, or is not, there for you.", "clew.cli.commands.catalog:why", "WHAT..."),
+    Group(
+        "context",
+        "See what a model would see.",
+        (
+            Command(
+                "preview",
+                "Show the context that a message would get.",
+                "clew.cli.commands.context:preview",
+                "MESSAGE...",
+            ),
+        ),
+    ),
+    Command("agents", "List the agents of this folder, and how they are.", "clew.cli.commands.agents:agents"),
+    Command(
+        "usage", "Show what models took: calls, tokens, cost, and what was saved.", "clew.cli.commands.usage:usage"
+    ),
+    Group(
+        "skills",
+        "Write, check, find and load the skills of this folder.",
+        (
+            Command("list", "List the skills of this folder.", "clew.cli.commands.skills:list_"),
+            Command(
+                "show",
+                "Show one skill: what it is for, what it brings, and its text.",
+                "clew.cli.commands.skills:show",
+                "NAME",
+            ),
+            Command("new", "Write a new skill to begin with.", "clew.cli.commands.skill_files:new", "NAME"),
+            Command("import", "Copy skills into this folder.", "clew.cli.commands.skill_files:import_", "PATHS..."),
+            Command(
+                "lint",
+                "Check the definitions of agents, skills, toolsets and tools.",
+                "clew.cli.commands.skill_files:lint",
+                "[PLACE]",
+            ),
+            Command(
+                "build",
+                "Build the manifest of agents, skills, toolsets and tools.",
+                "clew.cli.commands.skill_files:build",
+                "[PLACE]",
+            ),
+            Command("load", "Load a skill in the session of an agent.", "clew.cli.commands.skills:load", "NAME"),
+            Command("unload", "Unload a skill in the session of an agent.", "clew.cli.commands.skills:unload", "NAME"),
+            Command("why", "Say why a skill is, or is not, loaded.", "clew.cli.commands.skills:why", "NAME"),
+        ),
+    ),
+    Command(
+        "connect",
+        "Tell a coding agent about the MCP server of this folder.",
+        "clew.cli.servers.connect:connect",
+        "CLIENT",
+    ),
+    Group(
+        "mcp",
+        "Serve MCP to a coding agent, and front other MCP servers.",
+        (
+            Command(
+                "serve",
+                "Serve MCP on standard input and output.",
+                "clew.cli.servers.mcp:serve",
+            ),
+            Command(
+                "import",
+                "Take over the MCP servers of other clients.",
+                "clew.cli.servers.add_servers:import_",
+                "FILES...",
+            ),
+            Command(
+                "add",
+                "Add a foreign MCP server: a program, or an address.",
+                "clew.cli.servers.add_servers:add",
+                "NAME COMMAND...",
+            ),
+            Command("ls", "List the foreign MCP servers and what they offer.", "clew.cli.servers.servers:ls"),
+            Command(
+                "approve",
+                "Accept tools of a foreign server as it describes them now.",
+                "clew.cli.servers.servers:approve",
+                "SERVER TOOLS...",
+            ),
+            Command("login", "Log in to a foreign server that wants OAuth.", "clew.cli.servers.login:login", "SERVER"),
+            Command("logout", "Forget the login to a foreign server.", "clew.cli.servers.login:logout", "SERVER"),
+            Command("rm", "Forget foreign servers and what they offered.", "clew.cli.servers.servers:rm", "SERVERS..."),
+        ),
+        default="serve",
+        more="`clew mcp` alone serves one agent that starts it, on standard input and output; `clew connect` tells an"
+        " agent to. For several agents, other machines or REST, `clew up` serves the same at /mcp over HTTP.",
+    ),
+    Command("trust", "Agree to what the files of this folder bring.", "clew.cli.commands.trust:trust", "NAMES..."),
+    Command("verify", "Verify a source that a tool ingested.", "clew.cli.commands.verify:verify", "ID"),
+    Group(
+        "rules",
+        "See the rules of this folder: AGENTS.md and its like.",
+        (
+            Command("for", "Show which rules hold for a file, and why.", "clew.cli.commands.rules:for_", "PATH"),
+            Command("ls", "List the rule files of the project.", "clew.cli.commands.rules:ls"),
+            Command(
+                "search",
+                "Find documents that the rules link to, by what is to be done.",
+                "clew.cli.commands.rules:search",
+                "INTENT...",
+            ),
+        ),
+    ),
+    Command("up", "Serve the trail of this folder until Ctrl-C.", "clew.cli.commands.up:up"),
+    Group(
+        "trail",
+        "Read, search, follow and write breadcrumbs.",
+        (
+            Command("ls", "List breadcrumbs, newest first.", "clew.cli.trail.browse:ls"),
+            Command("show", "Show one breadcrumb as a model should see it.", "clew.cli.trail.browse:show", "ID"),
+            Command("search", "Find breadcrumbs by words and by meaning.", "clew.cli.trail.browse:search", "TEXT"),
+            Command("tail", "Follow what happens on the trail until Ctrl-C.", "clew.cli.trail.tail:tail"),
+            Command("put", "Write breadcrumbs from options or from standard input.", "clew.cli.trail.write:put"),
+            Command("edit", "Write the next version of a breadcrumb.", "clew.cli.trail.write:edit", "ID"),
+            Command("rm", "Remove breadcrumbs with their versions and edges.", "clew.cli.trail.write:rm", "IDS..."),
+            Command("history", "List the versions of a breadcrumb.", "clew.cli.trail.browse:history", "ID"),
+            Command("export", "Write breadcrumbs and edges as JSON lines.", "clew.cli.trail.transfer:export", "[FILE]"),
+            Command("import", "Read what `clew trail export` wrote.", "clew.cli.trail.transfer:import_", "FILE"),
+            Command("stats", "Count breadcrumbs, events and edges.", "clew.cli.trail.browse:stats"),
+            Command(
+                "reembed", "Give every breadcrumb a vector of the present embedder.", "clew.cli.trail.transfer:reembed"
+            ),
+        ),
+    ),
+    Command("token", "Print a token for the REST door of this folder.", "clew.cli.commands.token:token"),
+    Group(
+        "hygiene",
+        "Remove what has expired, or see what was removed.",
+        (
+            Command("run", "Remove what has expired, now.", "clew.cli.trail.maintenance:run_hygiene"),
+            Command("stats", "Show the report of the last hygiene run.", "clew.cli.trail.maintenance:hygiene_stats"),
+        ),
+    ),
+    Group(
+        "dlq",
+        "See, retry and drop events that a consumer gave up on.",
+        (
+            Command("ls", "List dead letters, oldest first.", "clew.cli.trail.maintenance:list_dead_letters"),
+            Command(
+                "retry", "Make dead letters pending again.", "clew.cli.trail.maintenance:retry_dead_letters", "IDS..."
+            ),
+            Command("drop", "Forget dead letters.", "clew.cli.trail.maintenance:drop_dead_letters", "IDS..."),
+        ),
+    ),
+    Group(
+        "secret",
+        "Keep values that breadcrumbs may name and no read returns.",
+        (
+            Command(
+                "put",
+                "Write a secret; its value comes from standard input or a prompt.",
+                "clew.cli.trail.secret:put",
+                "NAME",
+            ),
+            Command("ls", "List the names of secrets.", "clew.cli.trail.secret:ls"),
+            Command("rm", "Remove secrets.", "clew.cli.trail.secret:rm", "NAMES..."),
+        ),
+    ),
+    Command("doctor", "Check the installation, the folder and all that is in it.", "clew.cli.commands.doctor:doctor"),
+)
+
+_EXAMPLES = """\
+Examples:
+  clew chat "what did we decide about retries?"
+  clew ask "how are writes made durable"
+  clew get repo://tools/search query="claim lease"
+  clew up
+  clew trail put --title "Use WAL mode" --tag sqlite --context '{"why": "readers never wait"}'
+  clew trail search "database locking" --limit 5
+  clew trail tail --tag session:42
+  curl -H "Authorization: Bearer $(clew token)" http://127.0.0.1:8081/breadcrumbs
+"""
+
+
+def find_command(words: Sequence[str]) -> Command | None:
+    """The command of one word, or of a group's name and one word."""
+    level: Iterable[Command | Group] = COMMANDS
+    for at, word in enumerate(words):
+        entry = next((entry for entry in level if entry.name == word), None)
+        if isinstance(entry, Command):
+            return entry if at == len(words) - 1 else None
+        level = entry.commands if entry is not None else ()
+    return None
+
+
+def spell_out(given: Sequence[str]) -> list[str]:
+    """`help COMMAND` and `GROUP help COMMAND` as `COMMAND --help`, and a group that has a default with it; anything
+    else as it is."""
+    words = list(given)
+    groups = [entry.name for entry in COMMANDS if isinstance(entry, Group)]
+    at = 1 if words and words[0] in groups else 0
+    if words[at : at + 1] == [HELP_WORD]:
+        return [*words[:at], *words[at + 1 :], HELP_FLAGS[0]]
+    default = next((each.default for each in COMMANDS if isinstance(each, Group) and words[:1] == [each.name]), "")
+    if default and (len(words) == 1 or (words[1].startswith("-") and words[1] not in HELP_FLAGS)):
+        return [words[0], default, *words[1:]]
+    return words
+
+
+def find_page(given: Sequence[str]) -> str | None:
+    """The help page for these arguments, where they ask for help on everything or on a group."""
+    words = [word for word in given if word not in HELP_FLAGS]
+    if not words:
+        return render_overview()
+    group = next((entry for entry in COMMANDS if entry.name == words[0]), None)
+    return render_group(group) if isinstance(group, Group) and len(words) == 1 else None
+
+
+def render_overview() -> str:
+    head = "Usage: clew COMMAND\n\nTwo operations instead of three hundred tools, on one durable trail.\n\n"
+    about_help = "Show this, or the help of a command; so does `clew help COMMAND`."
+    options = (("--help, -h", about_help), ("--version", "Show the version."))
+    rows = [(entry.name, entry.summary) for entry in COMMANDS]
+    folder = "A command works on the nearest folder .clew from here upward, or on that of --folder or CLEW_FOLDER.\n"
+    return f"{head}{render_rows('Commands', rows)}\n{render_rows('Options', options)}\n{_EXAMPLES}\n{folder}"
+
+
+def render_group(group: Group) -> str:
+    rows = [(command.name, command.summary) for command in group.commands]
+    more = f"See `clew {group.name} COMMAND --help` for one of them.\n"
+    about = "\n\n".join(filter(None, (group.summary, textwrap.fill(group.more, MAX_WIDTH))))
+    return f"Usage: clew {group.name} COMMAND\n\n{about}\n\n{render_rows('Commands', rows)}\n{more}"
+
+
+def render_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Names and what they mean in two columns under a title; a long name has its meaning on the next line."""
+    width = min(shutil.get_terminal_size((MAX_WIDTH, 24)).columns, MAX_WIDTH)
+    left = min(max((len(name) for name, _ in rows), default=0), 26) + 4
+    lines = [f"{title}:"]
+    for name, meaning in rows:
+        wrapped = textwrap.wrap(meaning, max(width - left, 30)) or [""]
+        first = f"  {name}".ljust(left)
+        if len(first) > left:
+            lines.append(first)
+            first = " " * left
+        lines += [first + wrapped[0], *(" " * left + line for line in wrapped[1:])]
+    return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -1,0 +1,110 @@
+"""`clew agents`: which agents there are, how they are, and what they were allowed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.terminal.output import note, one_line, print_json, print_rows, short_ids, show_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clew.agents.budgets.amounts import Limits
+    from clew.agents.conversations.agent_status import AgentStatus
+    from clew.agents.folder.blocked_agents import KeptBack
+    from clew.agents.permissions.lasting_permissions import Allowance
+
+
+async def agents(
+    *,
+    permissions: Annotated[
+        bool, Parameter(help="Show what you have allowed for a session or always, instead of the agents.")
+    ] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """List the agents of this folder, and how they are.
+
+    Each with its model, how its newest model calls went, whether its circuit is open after failures, the events that
+    wait for it or that it gave up on, and what is left of the budget of its newest session. Agents of markdown files
+    that do not run, since you have not agreed to them or their files are broken, are told below.
+
+        clew agents
+        clew agents --permissions
+        clew agents --json
+    """
+    # models and agents are of use here only
+    from clew.agents.conversations.agent_status import Roll
+    from clew.agents.conversations.conversation import open_conversations
+    from clew.agents.folder.blocked_agents import find_kept_back
+    from clew.agents.permissions.lasting_permissions import find_allowances
+    from clew.llm.model import open_models
+
+    async with open_here(here, create=True) as app:
+        await app.bootstrap()
+        flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
+        if permissions:
+            _show_allowances(await find_allowances(app.trail, flow, by=app.me), as_json=json)
+            return
+        await app.mirror_agents()
+        found = await Roll(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
+        kept_back = find_kept_back((await app.workspace()).definitions)
+    if json:
+        print_json({"items": found, "kept_back": kept_back})
+    else:
+        _show(found, kept_back)
+
+
+def _show(found: Sequence[AgentStatus], kept_back: Sequence[KeptBack]) -> None:
+    head = ("agent", "model", "calls", "p50", "p95", "failed", "circuit", "waiting", "dead", "left", "about")
+    print_rows(head, [_row(each) for each in found], main=10, spare=(7, 8, 4, 3))
+    for problem in dict.fromkeys(each.problem for each in found if each.problem):
+        note(f"{', '.join(each.agent_id for each in found if each.problem == problem)}: {problem}")
+    for each in kept_back:
+        note(f"{one_line(each.name)} does not run: {one_line(each.reason)}. {each.hint}")
+
+
+def _show_allowances(found: Sequence[Allowance], *, as_json: bool) -> None:
+    """What was allowed for longer than once, and how that is taken back."""
+    if as_json:
+        print_json({"items": found})
+        return
+    ids = short_ids([each.id for each in found])
+    rows = [
+        (id, each.answer, each.pattern.replace("\n", ", "), show_time(each.at), each.session[-8:] or "-")
+        for id, each in zip(ids, found, strict=True)
+    ]
+    print_rows(("id", "allowed", "what", "since", "session"), rows, main=2, spare=(4,))
+    note("Take one back: clew trail rm ID" if rows else "Nothing is allowed for longer than once.", dim=True)
+
+
+def _row(each: AgentStatus) -> tuple[str, ...]:
+    p50, p95 = ("-" if value is None else f"{value:.2f} s" for value in (each.p50, each.p95))
+    return (
+        each.agent_id,
+        each.model or "-",
+        f"{each.calls:,}",
+        p50,
+        p95,
+        f"{each.error_rate:.0%}",
+        each.circuit.replace("_", " "),
+        f"{each.waiting:,}",
+        f"{each.dead:,}",
+        _left(each.left),
+        each.description,
+    )
+
+
+def _left(left: Limits | None) -> str:
+    """What is left of what is limited."""
+    if left is None:
+        return "-"
+    parts = [
+        f"{value:,.4g} {kind}" if isinstance(value, float) else f"{value:,} {kind}"
+        for kind in left.__struct_fields__
+        if (value := getattr(left, kind)) is not None
+    ]
+    return ", ".join(parts) or "-"

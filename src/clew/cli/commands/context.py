@@ -1,0 +1,117 @@
+"""What a model sees, and why: `clew context preview`, and `clew why context ID`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.terminal.output import DIM, GREEN, RED, count, note, print_json, print_rows, say, short_ids
+from clew.cli.trail.record_ids import find_id
+from clew.errors import InvalidInput
+from clew.fences import clean
+
+if TYPE_CHECKING:
+    from clew.context.receipts import Explanation, ItemExplanation, Receipt
+
+SHOWN_DROPPED = 10
+AGENT = "assistant"
+
+
+async def preview(
+    *message: Annotated[str, Parameter(help="What you would say.")],
+    agent: Annotated[str, Parameter(help="Whose context it is.")] = AGENT,
+    session: Annotated[str | None, Parameter(help="The session that you would say it in.")] = None,
+    text: Annotated[bool, Parameter(help="Print the context itself.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Show the context that a message would get.
+
+    Nothing is sent and nothing is written. Each breadcrumb stands there with what brought it, what it scored and how
+    many tokens it takes; then what was left out, and why.
+
+        clew context preview "how are writes made durable"
+        clew context preview "and then?" --session 0190a1b2-… --text
+    """
+    # the builder and the models take as long to load as the rest of a short command
+    from clew.agents.conversations.context_explanations import preview_context
+    from clew.agents.conversations.conversation import open_conversations
+    from clew.context.builder import ContextBuilder
+    from clew.llm.model import open_models
+
+    async with open_here(here, create=True) as app:
+        await app.bootstrap()
+        conversations = await open_conversations(app.trail, app.clock, by=app.me)
+        builder = ContextBuilder(app.trail, open_models(app.config), conversations.flow, app.clock)
+        found = await preview_context(
+            builder, conversations, app.clock, " ".join(message), by=app.me, agent=agent, session=session
+        )
+    if json:
+        print_json(found.as_draft().context)
+    elif text:
+        say(clean(found.formatted_context))
+    else:
+        _show_receipt(found.receipt, found.token_estimate, found.budget, found.model)
+
+
+async def why_context(words: Sequence[str], *, as_json: bool, here: Here) -> None:
+    """Say what a context was made of, or why one breadcrumb is, or is not, in it. Raises InvalidInput, NotFound."""
+    # of use for this one kind only
+    from clew.agents.conversations.context_explanations import explain_context
+    from clew.agents.conversations.conversation import open_conversations
+    from clew.context.receipts import Explanation
+
+    if not 1 <= len(words) <= 2:
+        reason = "takes the id of a context or message, and perhaps of a breadcrumb"
+        raise InvalidInput("context", reason, hint="For example clew why context ID")
+    async with open_here(here) as app:
+        flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
+        id, item = await find_id(app, words[0]), words[1] if len(words) == 2 else None
+        found = await explain_context(app.trail, flow, id, by=app.me, item=item)
+    if as_json:
+        print_json(found)
+    elif isinstance(found, Explanation):
+        _show(found)
+    else:
+        _show_item(found)
+
+
+def _show(found: Explanation) -> None:
+    say(f"Context of {found.consumer_id} for {found.trigger_event_id}")
+    _show_receipt(found.receipt, found.token_estimate, found.budget, found.model)
+
+
+def _show_receipt(receipt: Receipt, tokens: int, budget: int, model: str) -> None:
+    ids = short_ids([each.id for each in receipt.items])
+    rows = [
+        (str(number), each.section, each.origin, f"{each.score:.2f}", str(each.tokens), id, each.reason)
+        for number, (id, each) in enumerate(zip(ids, receipt.items, strict=True), 1)
+    ]
+    print_rows(("no", "section", "origin", "score", "tokens", "breadcrumb", "reason"), rows, main=6, spare=(1, 3))
+    for each in receipt.dropped[:SHOWN_DROPPED]:
+        say(
+            f"left out  {each.id}  {each.origin}, score {each.score:.2f}, {count(each.tokens, 'token')}: {each.why}",
+            DIM,
+        )
+    unlisted = max(len(receipt.dropped) - SHOWN_DROPPED, 0) + receipt.more_dropped
+    if unlisted:
+        note(f"and {unlisted:,} more were left out", dim=True)
+    for missing in receipt.missing:
+        note(f"missing: {missing.source}: {missing.reason}")
+    note(f"{count(len(receipt.items), 'breadcrumb')}, {_size(tokens, budget, model)}", dim=True)
+
+
+def _size(tokens: int, budget: int, model: str) -> str:
+    """What a context takes of what it may. Without a model nobody knows what that is."""
+    if model and budget:
+        return f"{tokens:,} of {budget:,} tokens for {model}"
+    cut = f", so it was made for one that takes {budget:,}" if budget else ""
+    return f"{count(tokens, 'token')}; no model is configured{cut}"
+
+
+def _show_item(item: ItemExplanation) -> None:
+    say(f"{item.verdict}  {item.id}", GREEN if item.verdict == "in" else RED)
+    say(f"  {item.why}")

@@ -1,0 +1,87 @@
+"""`clew doctor`: what is right and wrong with the installation, the folder, the trail, the catalog and the agents."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+
+from clew.cli.checks.agent_checks import check_agents
+from clew.cli.checks.catalog_checks import check_catalog
+from clew.cli.checks.folder_checks import (
+    Finding,
+    check_folder,
+    check_installation,
+    check_isolation,
+    check_port,
+    check_trail,
+)
+from clew.cli.options import HERE, Here, Json
+from clew.cli.terminal.output import GREEN, RED, YELLOW, note, one_line, paint, print_json
+from clew.cli.terminal.progress import progress
+from clew.errors import ConfigError
+from clew.tools.sandbox import open_sandbox
+from clew.tools.sandbox.levels import Isolation, find_levels
+
+_MARKS = {"ok": ("ok", GREEN), "note": ("note", YELLOW), "wrong": ("WRONG", RED)}
+
+
+async def doctor(*, json: Json = False, here: Here = HERE) -> int:
+    """Check the installation, the folder and all that is in it.
+
+    Reads the whole trail: the file's structure and the checksum of every version. Domains are loaded and sources,
+    servers and models looked up, without a network and without starting any. The exit code is 1 when something is
+    wrong; each problem comes with the next step.
+
+        clew doctor
+        clew doctor --folder backup/.clew --json
+    """
+    found = []
+    isolation = await find_levels(open_sandbox(production=False))
+    with _printer(silent=json) as tell:
+        async for finding in _examine(here, isolation):
+            found.append(finding)
+            tell(finding)
+    problems = sum(finding.level == "wrong" for finding in found)
+    if json:
+        print_json({"healthy": not problems, "findings": found, "isolation": isolation})
+    elif problems:
+        note(f"clew: {problems} of {len(found)} checks found something wrong")
+    return 1 if problems else 0
+
+
+async def _examine(here: Here, isolation: Isolation) -> AsyncIterator[Finding]:
+    try:
+        config = here.config()
+    except ConfigError as error:
+        yield Finding(name="config", level="wrong", what=error.message, todo=error.hint or "Correct that setting")
+        return
+    for finding in check_installation(config):
+        yield finding
+    yield check_isolation(isolation)
+    source = config.folder / "config.toml"
+    yield Finding(name="config", level="ok", what=str(source) if source.exists() else "defaults")
+    for check in (check_folder, check_port):
+        for finding in check(config):
+            yield finding
+    for look in (check_trail, check_catalog, check_agents):
+        async for finding in look(config):
+            yield finding
+
+
+@contextmanager
+def _printer(*, silent: bool) -> Iterator[Callable[[Finding], None]]:
+    """What prints findings, above a sign that the work goes on."""
+    if silent:
+        yield lambda finding: None
+        return
+    with progress("Checking every record") as shown:
+
+        def tell(finding: Finding) -> None:
+            shown.clear()
+            mark, style = _MARKS[finding.level]
+            todo = f" → {finding.todo}" if finding.todo else ""
+            text = f"{finding.name:<10} {one_line(finding.what + todo)}"
+            sys.stdout.write(f"{paint(f'{mark:<6}', style)}{text}\n")
+
+        yield tell

@@ -1,0 +1,313 @@
+"""Commands on what is known of this folder's files: index, locate, callers, blame-why, brief."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from clew.app import App
+from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.terminal.output import count, note, print_json, print_rows, say
+from clew.cli.terminal.progress import progress
+from clew.errors import InvalidInput
+from clew.knowledge.lines import cut
+
+if TYPE_CHECKING:
+    from clew.knowledge.base import Gathered, Knowledge
+    from clew.knowledge.code.models import Callers, Link
+    from clew.knowledge.nodes.node_store import Node
+
+_PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
+Limit = Annotated[int, Parameter(help="At most this many.")]
+_BY_NAME = "by its name alone"
+_LINES_SHOWN = 12
+_OWNERS_SHOWN = 3
+_PLACE_SHOWN = 200
+_LEFT_OUT_SHOWN = 5
+
+
+@asynccontextmanager
+async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge, Gathered]]:
+    """What is known here, brought up to date; a person sees how far that is."""
+    async with open_here(here, create=True) as app:
+        await app.bootstrap()
+        yield app, app.knowledge(), await _gather(app)
+
+
+async def _gather(app: App) -> Gathered:
+    with progress("Reading the code") as shown:
+        return await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
+
+
+async def index(*, json: Json = False, here: Here = HERE) -> None:
+    """Read the code, the history and the documents of this folder.
+
+    What has not changed since the last time is not read again. Commands that need it do this by themselves; the first
+    of them is quicker afterwards.
+
+        clew index
+        clew index --json
+    """
+    # the catalog takes as long to load as a short command
+    from clew.cli.commands.catalog import open_workspace_here, read_all
+
+    async with open_workspace_here(here) as (app, workspace):
+        began = time.monotonic()
+        gathered = await read_all(app, workspace)
+        seconds = time.monotonic() - began
+        code = app.knowledge().code
+        files, left_out, symbols = await code.files(), await code.left_out(), await code.count_symbols()
+    if json:
+        print_json({"gathered": gathered, "files": len(files), "symbols": symbols, "left_out": left_out})
+        return
+    read = gathered.code
+    changed = f"{count(len(read.changed), 'file')} new or changed, {len(read.gone):,} gone"
+    unknown = f", {read.files - len(files):,} left out" if read.files > len(files) else ""
+    say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{unknown}: {changed}, {seconds:.1f} s")
+    say(f"{count(gathered.commits, 'new commit')}, {count(gathered.decisions, 'decision')} new or changed")
+    for each in left_out[:_LEFT_OUT_SHOWN]:
+        note(f"Not all is known of {cut(each.path, _PLACE_SHOWN)}: it {each.reason}")
+    if len(left_out) > _LEFT_OUT_SHOWN:
+        note(f"Nor of {len(left_out) - _LEFT_OUT_SHOWN:,} more: `clew index --json` lists them")
+    if gathered.is_log_cut:
+        from clew.knowledge.git.log import NEWEST  # with the rest of knowledge
+
+        note(f"Of the history, the newest {NEWEST:,} commits are known; older ones are not read")
+
+
+async def locate(
+    *query: Annotated[str, Parameter(help="The text of an issue, an error or a change.")],
+    limit: Limit = 10,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Find the files that a text is about, each with its best line.
+
+    No model is asked. Names, paths and tracebacks in the text count most.
+
+        clew locate "connections are not closed when a request times out"
+        clew locate --limit 3 "$(cat issue.txt)" --json
+    """
+    text = _text(query)
+    async with open_knowledge_here(here) as (_, known, _):
+        found = await known.code.locate(text, limit=limit)
+    if json:
+        print_json(found)
+        return
+    rows = [(f"{each.path}:{each.line}", each.symbol, each.why) for each in found]
+    print_rows(("place", "symbol", "why"), rows, main=0, spare=(2, 1))
+    if not found:
+        note("No file is about that. Try other words, or a name that stands in the code")
+
+
+async def callers(
+    symbol: Annotated[str, Parameter(help="A name (`parse`, `App.close`, `package.parse`), or path#name.")],
+    /,
+    *,
+    depth: Annotated[int, Parameter(help="How many calls back.")] = 1,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Find what calls a function, a method or a class.
+
+    Python calls are followed across modules: aliases, methods, overrides, re-exports and decorators. Calls that are
+    only likely, by the name of their receiver, are marked. A name that a few symbols share is answered for each.
+
+        clew callers parse_config
+        clew callers src/app.py#App.close --depth 3
+    """
+    async with open_knowledge_here(here) as (_, known, _):
+        found = await known.code.callers(symbol, depth=depth)
+    if json:
+        print_json(_plain(found))
+        return
+    is_one = len(found.symbols) == 1
+    rows = [
+        (
+            f"{link.node.path}:{link.line}",
+            link.node.name,
+            _describe_call(link),
+            *([] if is_one else [_ref_of(each.node)]),
+        )
+        for each in found.symbols
+        for link in each.callers
+    ]
+    rows += _unresolved_rows(found, is_one=is_one)
+    print_rows(("place", "caller", "call", "of")[: 3 if is_one else 4], rows)  # a place that is cut leads nowhere
+    _note_callers(found)
+
+
+async def blame_why(
+    place: Annotated[str, Parameter(help="PATH:LINE or PATH:FIRST-LAST, from here or from the top of the project.")],
+    /,
+    *,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Say why a line is as it is: commits, decisions and what was noted.
+
+    The line may be changed and not committed yet. Every line of the answer names its source.
+
+        clew blame-why src/app.py:42
+        clew blame-why src/app.py:40-48
+    """
+    from clew.knowledge.domains.history import why_lines  # with the rest of knowledge
+
+    path, first, last = _parse_place(place)
+    async with open_knowledge_here(here) as (app, known, _):
+        why = await known.why(_in_project(known.root, path), first, last, by=app.me)
+        await _note_withheld(known)
+    if json:
+        print_json(why)
+        return
+    for each in why_lines(why):
+        say(each)
+
+
+async def brief(
+    tier: Annotated[str, Parameter(help="How much: micro, standard or full.")] = "standard",
+    /,
+    *,
+    session: Annotated[str, Parameter(help="Of which session.")] = "",
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Show where things stand, each line with its source.
+
+    Open threads, decisions and failures of the session, and the decision records of the project.
+
+        clew brief
+        clew brief full --session release
+    """
+    from clew.knowledge.history.brief import write_brief  # with the rest of knowledge
+    from clew.knowledge.history.entries import NO_SESSION
+
+    async with open_here(here, create=True) as app:
+        await app.bootstrap()
+        await app.knowledge().decisions.catch_up()
+        found = await write_brief(app.knowledge().chronicle(app.me, session or NO_SESSION), tier)
+        await _note_withheld(app.knowledge())
+    if json:
+        print_json(found)
+        return
+    for line in found.lines:
+        say(line)
+
+
+async def _note_withheld(known: Knowledge) -> None:
+    for line in await known.consent.withheld():
+        note(line)
+
+
+def _parse_place(place: str) -> tuple[str, int, int]:
+    """Path, first and last line of what was typed. Raises InvalidInput."""
+    found, shown = _PLACE.fullmatch(place), repr(cut(place, _PLACE_SHOWN))
+    hint = "Write it as src/app.py:42 or src/app.py:40-48"
+    first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (0, 0)
+    if found is None or first < 1:
+        raise InvalidInput("place", f"{shown} is not PATH:LINE", hint=hint)
+    if last < first:
+        raise InvalidInput("place", f"{shown} ends before it begins", hint=hint)
+    if not found["path"].isprintable():
+        raise InvalidInput("place", f"{shown} has characters that no path has here", hint="Rename the file")
+    return found["path"], first, last
+
+
+def _in_project(root: Path, path: str) -> str:
+    """A path from the top of the project: of a file that lies there as seen from here, else as it was typed."""
+    whole = Path(os.path.normpath(Path.cwd() / path))
+    for top in (root.absolute(), root.resolve()):
+        if whole.is_relative_to(top) and (os.path.exists(whole) or Path(path).is_absolute()):
+            return whole.relative_to(top).as_posix()
+    return path
+
+
+def _text(words: tuple[str, ...]) -> str:
+    text = " ".join(words)
+    if not text.strip():
+        raise InvalidInput("query", "is empty", hint="Paste the text of the issue or the error")
+    return text
+
+
+def _plain(found: Callers) -> Any:
+    """As it is printed: kinds by their names, which a reader of JSON can tell."""
+    import msgspec  # not needed for help
+
+    plain = msgspec.to_builtins(found)
+    for told, each in zip(plain["symbols"], found.symbols, strict=True):
+        told["node"] |= _kinds(each.node)
+        for said, link in zip(told["callers"], each.callers, strict=True):
+            said["node"] |= _kinds(link.node)
+    return plain
+
+
+def _kinds(node: Node) -> dict[str, str]:
+    return {"domain": node.domain.label, "node_type": node.node_type.label, "verification": node.verification.label}
+
+
+def _ref_of(node: Node) -> str:
+    return node.id.removeprefix("code:")
+
+
+def _describe_others(found: Callers) -> list[str]:
+    """How many calls of the name likely belong to other symbols, and how many to an unknown one."""
+    asked = {_ref_of(each.node) for each in found.symbols}
+    owners = [(owner, number) for owner, number in found.owners.items() if owner and owner not in asked]
+    shown = [f"{count(number, 'call')} of this name, likely of {owner}" for owner, number in owners[:_OWNERS_SHOWN]]
+    more = sum(number for _, number in owners[_OWNERS_SHOWN:])
+    shown += [f"{count(more, 'call')} of this name, likely of others"] if more else []
+    unknown = found.owners.get("", 0)
+    return [*shown, f"{count(unknown, 'call')} of this name could not be told apart"] if unknown else shown
+
+
+def _describe_lines(lines: Sequence[int]) -> str:
+    return f"lines {', '.join(map(str, lines[:_LINES_SHOWN]))}{', …' if len(lines) > _LINES_SHOWN else ''}"
+
+
+def _describe_call(link: Link) -> str:
+    told = _describe_lines(link.lines) if len(link.lines) > 1 else f"line {link.line}"
+    steps = f", step {link.depth}" if link.depth > 1 else ""
+    return f"{told}{steps}, {_BY_NAME}" if link.is_guess else f"{told}{steps}"
+
+
+def _unresolved_rows(found: Callers, *, is_one: bool) -> list[tuple[str, ...]]:
+    """Likely calls, and without any certain call also the others; the lines of one caller together."""
+    lines: dict[tuple[str, str, str, str], list[int]] = {}
+    for call in found.places:
+        if call.is_likely or not found.certain:
+            mark = "likely" if call.is_likely else f"likely of {call.owner}" if call.owner else _BY_NAME
+            owner = call.owner if call.is_likely else "any of them"
+            lines.setdefault((call.path, call.caller, mark, owner), []).append(call.line)
+    return [
+        (
+            f"{path}:{found_at[0]}",
+            caller or path,
+            f"{_describe_lines(found_at)}, {mark}" if len(found_at) > 1 else mark,
+            *([] if is_one else [owner]),
+        )
+        for (path, caller, mark, owner), found_at in lines.items()
+    ]
+
+
+def _note_callers(found: Callers) -> None:
+    """Report symbols without callers, and the calls of the same name that the table leaves out."""
+    for each in found.symbols if len(found.symbols) > 1 else ():
+        if not each.callers:
+            note(
+                f"No call of {_ref_of(each.node)} is certain" if found.untold else f"Nothing calls {_ref_of(each.node)}"
+            )
+    others = _describe_others(found)
+    listed = f"; the first {len(found.places)} are listed" if len(found.places) < found.untold else ""
+    if not found.certain:
+        note("; ".join(["No call of it is certain", *others]) + listed)
+    elif others:
+        note(f"{'; '.join(others)}; --json lists {'the first of them' if listed else 'them'}")
+    elif not found.untold and not any(each.callers for each in found.symbols):
+        note("Nothing in this repository calls it")

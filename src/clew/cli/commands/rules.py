@@ -1,0 +1,190 @@
+"""Commands over the rules of a folder, AGENTS.md and its like: which hold where, which there are, what they link to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.terminal.output import count, note, print_json, print_rows
+from clew.cli.terminal.progress import progress
+from clew.config import FOLDER, Config
+from clew.errors import ConfigError
+from clew.trust import Trust
+
+if TYPE_CHECKING:
+    from clew.skills.checks.problems import Problem
+    from clew.skills.rules.files import Found, Rule, RuleFiles
+
+TRUSTED, NOT_TRUSTED = "trusted", "not trusted yet: run `clew trust`"
+SHOWN_PROBLEMS = 20
+
+
+async def for_(
+    path: Annotated[str, Parameter(help="A file or a folder; it need not be there yet.")],
+    /,
+    *,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Show which rules hold for a file, and why.
+
+    The rules of the project come first, then those of each folder on the way, the outermost first, with about how many
+    tokens they take. An agent gets them when it works on that file, each once, and only those that you trust.
+
+        clew rules for src/auth/login.py
+        clew rules for src/auth --json
+    """
+    files = _open(here.config())
+    with progress("Reading the rules"):
+        always, on_way = await asyncio.to_thread(lambda: (files.of_root(), files.on_way(path)))
+    if files.place_of(path) is None:
+        _tell_outside(path, files, as_json=json)
+        return
+    whole = on_way if files.place_of(path) else always  # what is told of a way includes what is told of the root
+    rules = [*always.rules, *on_way.rules]
+    reasons = [*(_why_always(each) for each in always.rules), *(_why_here(each) for each in on_way.rules)]
+    if json:
+        listed = [{**_as_json(each, files), "why": why} for each, why in zip(rules, reasons, strict=True)]
+        more = {"repeats": whole.repeats, "problems": whole.problems}
+        print_json({"root": files.root.path, "path": path, "rules": listed, **more})
+        return
+    rows = [
+        (str(number), each.path, str(each.tokens), why, _state(each, files))
+        for number, (each, why) in enumerate(zip(rules, reasons, strict=True), 1)
+    ]
+    print_rows(("#", "rules", "tokens", "why", "state"), rows, main=3, spare=(1,))
+    _tell(whole)
+    if not rules:
+        note("No rules hold there. An AGENTS.md in a folder holds for what is below it.")
+
+
+async def ls(*, json: Json = False, here: Here = HERE) -> None:
+    """List the rule files of the project.
+
+    Each with what it holds for and about how many tokens it takes: AGENTS.md, CLAUDE.md, GEMINI.md, and the files that
+    they import. A file that is reached by several ways is listed once.
+
+        clew rules ls
+        clew rules ls --json
+    """
+    files = _open(here.config())
+    with progress("Reading the rules"):
+        found = await asyncio.to_thread(files.everywhere)
+    if json:
+        listed = [_as_json(each, files) for each in found.rules]
+        print_json({"root": files.root.path, "rules": listed, "repeats": found.repeats, "problems": found.problems})
+        return
+    rows = [(each.path, each.folder or ".", str(each.tokens), _state(each, files)) for each in found.rules]
+    print_rows(("rules", "holds below", "tokens", "state"), rows, main=0, spare=(1,))
+    _tell(found)
+    if not found.rules:
+        note("There are no rules here. An AGENTS.md tells agents how to work in its folder.")
+
+
+async def search(
+    *intent: Annotated[str, Parameter(help="What is to be done, in your own words.")],
+    limit: Annotated[int, Parameter(help="At most this many documents.")] = 5,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Find documents that the rules link to, by what is to be done.
+
+    They are found by the text of the link and by what they say. Nothing is shown where nothing is close.
+
+        clew rules search "add a database migration"
+        clew rules search deploy --limit 1 --json
+    """
+    # the trail's engines and the readers of markdown: help does without
+    from clew.skills.rules.tree import open_rules
+
+    async with open_here(here, create=True) as app:
+        with progress("Reading the rules"):
+            rules = await open_rules(_root(app.config), trail=app.trail, by=app.me)
+        found = await rules.search_references(" ".join(intent), limit)
+        references = (await rules.stats()).references
+    if json:
+        print_json(found)
+        return
+    root = rules.files.root
+    rows = [
+        (
+            root.relative(each.reference.absolute_path) or each.reference.absolute_path,
+            f"{each.reference.source}:{each.reference.line_number}",
+            each.reference.display_text,
+        )
+        for each in found
+    ]
+    print_rows(("document", "linked by", "as"), rows, main=2)
+    if not found:
+        note(f"Nothing is close to that among {count(references, 'document')} that the rules link to.")
+
+
+def _tell_outside(path: str, files: RuleFiles, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"root": files.root.path, "path": path, "rules": [], "repeats": [], "problems": []})
+    else:
+        note(f"{path} is outside of {files.root.path}: none of these rules holds there.")
+
+
+def _root(config: Config) -> Path:
+    """The folder whose rules they are: the one that holds `.clew`; a folder of another name stands alone."""
+    folder = config.folder.absolute()
+    return folder.parent if folder.name == FOLDER else folder
+
+
+def _open(config: Config) -> RuleFiles:
+    from clew.skills.rules.files import RuleFiles  # as above
+
+    return RuleFiles(str(_root(config)), str(Path.cwd()))
+
+
+def _why_always(rule: Rule) -> str:
+    return f"imported by {rule.imported_by}" if rule.imported_by else "of the project: always"
+
+
+def _why_here(rule: Rule) -> str:
+    return f"imported by {rule.imported_by}" if rule.imported_by else f"holds below {rule.folder}"
+
+
+def _is_trusted(rule: Rule, files: RuleFiles) -> bool:
+    """A file of grants that cannot be read is no consent."""
+    try:
+        return Trust.open().holds(rule.wish(files.root.path))
+    except ConfigError:
+        return False
+
+
+def _state(rule: Rule, files: RuleFiles) -> str:
+    return TRUSTED if _is_trusted(rule, files) else NOT_TRUSTED
+
+
+def _as_json(rule: Rule, files: RuleFiles) -> dict[str, Any]:
+    return {
+        "path": rule.path,
+        "real": rule.real,
+        "folder": rule.folder,
+        "tokens": rule.tokens,
+        "digest": rule.digest,
+        "imported_by": rule.imported_by,
+        "trusted": _is_trusted(rule, files),
+    }
+
+
+def _tell(found: Found) -> None:
+    """What counts once although it is there twice, and what was left out."""
+    for each in found.repeats[:SHOWN_PROBLEMS]:
+        note(f"{each.path} is {each.target}, which counts once.", dim=True)
+    _tell_problems(found.problems)
+
+
+def _tell_problems(problems: Sequence[Problem]) -> None:
+    for each in problems[:SHOWN_PROBLEMS]:
+        place = f"{each.path}:{each.line}" if each.line else each.path
+        note(f"{place}: {each.message}")
+    if len(problems) > SHOWN_PROBLEMS:
+        note(f"{len(problems) - SHOWN_PROBLEMS:,} more problems: see --json")

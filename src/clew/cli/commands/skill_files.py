@@ -1,0 +1,294 @@
+"""Commands over the files of skills: build, lint, new, import."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.arguments.definition_places import Part, find_parts
+from clew.cli.checks.agent_names import check_agent_names
+from clew.cli.checks.route_checks import check_routes
+from clew.cli.options import HERE, Here, Json
+from clew.cli.project import check_place, prepare_folder
+from clew.cli.terminal.output import GREEN, RED, YELLOW, count, note, print_json, say
+from clew.cli.terminal.progress import progress
+from clew.errors import InvalidInput, ReadOnly
+from clew.files import replace_file
+
+if TYPE_CHECKING:
+    from clew.skills.checks.problems import Problem
+    from clew.skills.definitions.manifest_builder import Built
+    from clew.skills.definitions.skill_import import Import
+
+Place = Annotated[
+    Path | None,
+    Parameter(help="The folder or file whose definitions are meant. [default: the project of the nearest .clew]"),
+]
+
+
+async def build(
+    place: Place = None,
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="Write the manifest to this file instead of standard output.")] = None,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Build the manifest of agents, skills, toolsets and tools.
+
+    The same definitions always give the same bytes. What is wrong is told, and with errors nothing is written: ends
+    with 1. A program loads the manifest with Skills.from_manifest. With --json the problems come along.
+
+        clew skills build --out manifest.json
+        clew skills build team > manifest.json
+    """
+    part, built = await _read_whole(place, here)
+    manifest, errors = built.manifest, sum(each.severity == "error" for each in built.problems)
+    if json:
+        print_json({"manifest": manifest, "problems": built.problems})
+    else:
+        _tell(built.problems, part.definers.root, is_seen=sys.stderr.isatty())
+    if not part.has_definitions(built):
+        return _tell_nothing(place, part)
+    if errors:
+        note(f"Nothing was built: {count(errors, 'error')}.")
+        return 1
+    if out is None and not json:
+        sys.stdout.buffer.write(manifest.encode())
+    elif out is not None:
+        _write(out, manifest.encode())
+    number = f"{count(len(manifest.agents), 'agent')}, {count(len(manifest.skills), 'skill')}"
+    note(f"{number}, {count(len(manifest.toolsets), 'toolset')}, {count(len(manifest.tools), 'tool')}.", dim=True)
+    return 0
+
+
+async def lint(
+    place: Place = None,
+    /,
+    *,
+    fix: Annotated[bool, Parameter(help="Mend what can be mended without asking.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Check the definitions of agents, skills, toolsets and tools.
+
+    Each problem has its file, line and column, what was probably meant, and what is allowed. Ends with 1 when there is
+    an error, or nothing is defined there; a warning keeps nothing out. Routes of toolsets, and tools and models of
+    agents, are compared with those that the folder and its trail know.
+
+        clew skills lint
+        clew skills lint --fix
+        clew skills lint .clew/skills/release-notes
+        clew skills lint team --json
+    """
+    part, built = await _read(place, here)
+    mended: Sequence[Problem] = ()
+    if fix:
+        mended = await asyncio.to_thread(_mend, part, built)
+        built = part.read()
+    problems = await _with_names(part, built, here)
+    errors = sum(each.severity == "error" for each in problems)
+    is_empty = not part.has_definitions(built)
+    if json:
+        print_json({"problems": problems, "mended": mended})
+    if is_empty:
+        return _tell_nothing(place, part)
+    if json:
+        return 1 if errors else 0
+    for each in mended:
+        say(f"mended {each.path}:{each.line}: {each.fix.says if each.fix is not None else each.message}", GREEN)
+    _show(problems, part.definers.root)
+    number = len(problems) - errors
+    note(f"{count(errors, 'error')}, {count(number, 'warning')}.{_fixable(problems)}")
+    return 1 if errors else 0
+
+
+def new(
+    name: Annotated[str, Parameter(help="Lower-case letters, digits and single hyphens, at most 64.")],
+    /,
+    *,
+    description: Annotated[str, Parameter(help="What it does, and when it is of use.")] = "",
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Write a new skill to begin with.
+
+    Makes .clew/skills/NAME/SKILL.md with front matter and the parts that a good skill has. Agents get it when you have
+    written it and agreed to it with `clew trust`.
+
+        clew skills new release-notes
+        clew skills new release-notes --description "Draft release notes from merged changes"
+    """
+    from clew.skills.definitions.skill_import import new_skill  # reads front matter, which help does not
+
+    config = here.config()
+    prepare_folder(config.folder)
+    check_place(config.folder, config.folder / "skills")
+    file = new_skill(config.folder / "skills", name, description)
+    if json:
+        print_json({"name": name, "path": str(file)})
+        return
+    say(f"+ {file}", GREEN)
+    note("Write it, then run `clew skills lint` and `clew trust`.")
+
+
+def import_(
+    *paths: Annotated[Path, Parameter(help="Folders of skills, or folders that hold some.")],
+    dry_run: Annotated[bool, Parameter(help="Show what would be written; write nothing.")] = False,
+    force: Annotated[bool, Parameter(help="Replace skills of the same name.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Copy skills into this folder.
+
+    A skill is a folder with SKILL.md; all its files are copied to .clew/skills/NAME, a link within it as what it leads
+    to, and no link out of it. Front matter that is not allowed here is written anew; keys without a meaning here go
+    below `metadata`. You have chosen it, so it counts as trusted as it is now. Ends with 1 when one cannot be copied.
+
+        clew skills import ~/skills/release-notes
+        clew skills import ~/skills --dry-run
+    """
+    from clew.catalog.consent.consent import trust_skills
+    from clew.catalog.skills.review import Review
+    from clew.catalog.skills.wishes import definers_of
+    from clew.skills.definitions.skill_import import find_imports, write_imports
+    from clew.trust import Trust
+
+    if not paths:
+        raise InvalidInput("PATHS", "are missing", hint="For example clew skills import ~/skills/release-notes")
+    config = here.config()
+    target = config.folder / "skills"
+    with progress("Reading the skills"):
+        definers = definers_of(config)
+        known = {name: definers.root / each.path for name, each in definers.read().manifest.skills.items()}
+        found = find_imports(paths, target, force=force, taken=known)
+    taken = [each for each in found if not each.problem]
+    if taken and not dry_run:
+        prepare_folder(config.folder)
+        check_place(config.folder, target)
+        agreed = trust_skills(config, write_imports(taken, target))
+        Review(config, Trust.open(), agreed).keep()
+        if len(agreed) < len(taken):
+            note("Not all of it counts as trusted yet: run `clew trust`.")
+    if json:
+        print_json({"found": found, "written": not dry_run})
+    else:
+        _tell_import(found, target)
+        if taken and dry_run:
+            note("Nothing was written.")
+    return 1 if len(taken) < len(found) or not found else 0
+
+
+def _tell_import(found: Sequence[Import], target: Path) -> None:
+    for each in found:
+        if each.problem:
+            note(f"! {each.name}: {each.problem}")
+            continue
+        say(f"+ {each.name}  from {each.origin}", GREEN)
+        for line in each.notes:
+            say(f"    {line}")
+        for file in each.files:
+            say(f"    {target / each.name / file.path}  {file.size:,} bytes")
+    if not found:
+        note("No skills were found there: a skill is a folder with SKILL.md.")
+
+
+async def _read(place: Path | None, here: Here) -> tuple[Part, Built]:
+    """What a path means, and what it defines. Raises InvalidInput where there is nothing, or a file defines nothing."""
+    parts = find_parts(place, here.config()) if place is not None else [_whole(here)]
+    with progress("Reading the definitions"):
+        for part in parts:
+            built = await asyncio.to_thread(part.read)
+            if part.has_definitions(built):
+                return part, built
+    if place is not None and not place.is_dir():
+        hint = "Name its folder, or a file such as .clew/skills/NAME/SKILL.md"
+        raise InvalidInput("PLACE", f"{str(place)[:200]} is no definition", hint=hint)
+    return part, built
+
+
+async def _read_whole(place: Path | None, here: Here) -> tuple[Part, Built]:
+    """All that a folder defines. Raises InvalidInput for what is no folder."""
+    if place is None:
+        part = _whole(here)
+    else:
+        from clew.catalog.skills.wishes import definers_at  # the catalog takes long to load
+
+        if not place.is_dir():
+            reason = "is not a folder" if place.exists() else "is not there"
+            raise InvalidInput("PLACE", f"{str(place)[:200]} {reason}", hint="Name a folder with definitions")
+        part = Part(definers=definers_at(place))
+    with progress("Reading the definitions"):
+        return part, await asyncio.to_thread(part.read)
+
+
+def _whole(here: Here) -> Part:
+    from clew.catalog.skills.wishes import definers_of  # as above
+
+    return Part(definers=definers_of(here.config()))
+
+
+async def _with_names(part: Part, built: Built, here: Here) -> Sequence[Problem]:
+    """The problems, with those of routes that lead nowhere, and of tools and models of agents that there are not."""
+    from clew.skills.checks.problems import in_order
+
+    routes = await check_routes(built.manifest, part.definers.root, here)
+    names = await check_agent_names(built.manifest, part.definers.root, here)
+    return in_order([*built.problems, *part.narrow([*routes, *names])]) if routes or names else built.problems
+
+
+def _mend(part: Part, built: Built) -> list[Problem]:
+    """Mend what can be, again and again: one mend may bring up the next."""
+    from clew.skills.checks.fixes import MAX_ROUNDS, apply_fixes  # who only looks does without
+
+    mended: list[Problem] = []
+    for _ in range(MAX_ROUNDS):
+        further = apply_fixes(part.definers.root, built.problems)
+        if not further:
+            break
+        mended += further
+        built = part.read()
+    return mended
+
+
+def _tell_nothing(place: Path | None, part: Part) -> int:
+    where = str(place) if place is not None else str(part.definers.root)
+    note(f"{where} has no definitions of agents, skills, toolsets or tools. Begin with `clew skills new NAME`.")
+    return 1
+
+
+def _show(problems: Sequence[Problem], root: Path) -> None:
+    from clew.skills.checks.linting import render_problem
+
+    for each in problems:
+        first, *more = render_problem(each, root).split("\n")
+        say(first, RED if each.severity == "error" else YELLOW)
+        for line in more:
+            say(line)
+        say()
+
+
+def _tell(problems: Sequence[Problem], root: Path, *, is_seen: bool) -> None:
+    """The errors beside the result, and to a person the warnings too."""
+    from clew.skills.checks.linting import render_problem
+
+    for each in problems:
+        if each.severity == "error" or is_seen:
+            note(render_problem(each, root))
+
+
+def _fixable(problems: Sequence[Problem]) -> str:
+    number = sum(each.fix is not None for each in problems)
+    return f" `clew skills lint --fix` mends {number:,} of them." if number else ""
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        replace_file(file, content)
+    except OSError as error:
+        raise ReadOnly(f"{file} cannot be written: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""Commands for MCP: serve, connect clients, add and list foreign servers."""

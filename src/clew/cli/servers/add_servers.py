@@ -1,0 +1,263 @@
+"""Commands that bring foreign MCP servers in: import, add. Who names a server, or the file it is in, agrees to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from clew.cli.arguments.argument_separator import words_before_dashes
+from clew.cli.commands.catalog import open_workspace_here
+from clew.cli.commands.trust import agrees, can_ask
+from clew.cli.options import HERE, Here, Json
+from clew.cli.project import prepare_folder
+from clew.cli.terminal.output import GREEN, count, note, print_json, say
+from clew.cli.terminal.progress import progress
+from clew.config import Config
+from clew.errors import AlreadyExists, ClewError, InvalidInput, ServerError
+
+if TYPE_CHECKING:
+    from clew.catalog.servers.config import ServerConfig
+    from clew.catalog.servers.config_import import Imported, ImportReport
+    from clew.catalog.workspace.workspace import Workspace
+
+NOT_NAMED = "is brought by a file of this folder. Name the file, or say --yes"
+NOT_AGREED = "you did not agree to it"
+
+NoLook = Annotated[bool, Parameter(help="Start none now; they are looked at by `clew up` and `clew mcp`.")]
+
+
+async def import_(
+    *files: Annotated[Path, Parameter(help="Settings of other clients. Without any, the usual places are looked at.")],
+    keep_secrets: Annotated[
+        bool, Parameter(help="Copy tokens and passwords too, instead of naming variables.")
+    ] = False,
+    yes: Annotated[bool, Parameter(help="Take what the files of this folder bring without being asked.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Show what would be taken over; write nothing.")] = False,
+    no_look: NoLook = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Take over the MCP servers of other clients.
+
+    Reads the settings that Claude, Cursor, VS Code, Zed, Gemini, Codex and goose keep for you, and those in this folder
+    (.mcp.json and its like). Somebody else may have written the latter, so what they would run is shown and you are
+    asked, unless you name the file or say --yes. What is found is written to mcp.json in the folder of the trail; what
+    looks like a secret stays where it is, and is named by a variable. Ends with 1 when a file that you name cannot be
+    read, though others were, or a server cannot be looked at.
+
+        clew mcp import --dry-run
+        clew mcp import .mcp.json
+    """
+    # reading the settings of eight clients is for this command only
+    from clew.catalog.consent.consent import project_of
+    from clew.catalog.servers.config import read_servers
+    from clew.catalog.servers.config_import import import_servers, project_files, user_files
+    from clew.catalog.workspace.workspace import own_names
+
+    config = here.config()
+    present = read_servers(config.folder)
+    mine = user_files(Path.home())
+    brought = [path for path in project_files(project_of(config)) if path not in mine]
+    paths = list(files) or [path for path in (*mine, *brought) if path.exists()]
+    report = _without_names(import_servers(paths, keep_secrets=keep_secrets, present=present), own_names(config))
+    if not files and not yes and not dry_run:
+        report = _agreed(report, {str(path) for path in brought}, project_of(config), can_be_asked=not json)
+    problems: dict[str, str] = {}
+    if report.found and not dry_run:
+        problems = await _take(report.servers, config, here, look=not no_look)
+    if json:
+        found = [_described(one) for one in report.found]
+        print_json({"found": found, "skipped": report.skipped, "written": not dry_run, "problems": problems})
+    else:
+        _tell_import(report, problems)
+        if report.found and dry_run:
+            note(f"Nothing was written. Without --dry-run these go to {config.folder / 'mcp.json'}")
+    # a file of the usual places that cannot be read is somebody else's; one that was named should have been
+    is_short = bool(files) and any(left.is_unreadable for left in report.skipped)
+    return 1 if problems or is_short else 0
+
+
+async def add(
+    name: Annotated[str, Parameter(help="What it is called here: lower-case letters, digits and hyphens.")],
+    /,
+    *command: Annotated[str, Parameter(help="A program and its arguments, behind --.")],
+    url: Annotated[str, Parameter(help="The address of a server over streamable HTTP, instead of a program.")] = "",
+    env: Annotated[tuple[str, ...], Parameter(help="NAME=VALUE for the program; may be repeated.")] = (),
+    header: Annotated[tuple[str, ...], Parameter(help="'NAME: VALUE' for the address; may be repeated.")] = (),
+    oauth: Annotated[bool, Parameter(help="The address wants a login: `clew mcp login` follows.")] = False,
+    no_look: NoLook = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Add a foreign MCP server: a program, or an address.
+
+    Writes it to mcp.json in the folder of the trail, agrees to it for you, and looks at what it offers. In values,
+    '${NAME}' stands for a variable, so that no secret need be written down. Ends with 1 when it cannot be looked at.
+
+        clew mcp add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+        clew mcp add search --env 'API_KEY=${SEARCH_KEY}' -- python3 search.py
+        clew mcp add linear --url https://mcp.linear.app/mcp --oauth
+    """
+    from clew.catalog.servers.config import parse_server  # as above
+
+    entry: dict[str, Any] = {"command": list(command)} if command else {}
+    entry |= {"env": _pairs("--env", env, "="), "headers": _pairs("--header", header, ":")}
+    entry |= {"url": url} if url else {}
+    entry |= {"auth": {"type": "oauth"}} if oauth else {}
+    _check_new(name, entry, is_program=bool(command))
+    if stray := words_before_dashes(command):
+        hint = f"A name is one word. For example clew mcp add {name} -- {' '.join(command[len(stray) :][:1])}"
+        raise InvalidInput("NAME", f"{' '.join(stray)!r} stands between the name and --", hint=hint)
+    config = here.config()
+    _check_free(name, config)
+    server = parse_server(name, entry, f"server {name}")
+    problems = await _take([server], config, here, look=not (no_look or oauth))
+    if json:
+        print_json({"id": name, "transport": server.transport, "target": server.target, "problem": problems.get(name)})
+    else:
+        say(f"+ {name}  {server.transport}  {server.target}", GREEN)
+        _tell_added(server, problems)
+    return 1 if name in problems else 0
+
+
+def _pairs(option: str, given: Sequence[str], mark: str) -> dict[str, str]:
+    """Raises InvalidInput, which repeats nothing that may be secret."""
+    found = {}
+    for each in given:
+        key, is_pair, value = each.partition(mark)
+        if not is_pair or not key.strip():
+            raise InvalidInput(option, f"must be a name and a value with {mark!r} between them")
+        found[key.strip()] = value.strip() if mark == ":" else value
+    return found
+
+
+def _check_new(name: str, entry: Mapping[str, Any], *, is_program: bool) -> None:
+    """Raises InvalidInput for what does not go together."""
+    from clew.catalog.route import check_domain_name
+
+    check_domain_name(name)
+    if is_program == bool(entry.get("url")):
+        hint = f"For example clew mcp add {name} -- npx -y some-server, or clew mcp add {name} --url https://…"
+        raise InvalidInput("SERVER", "is either a program behind -- or a --url", hint=hint)
+    if is_program and (entry["headers"] or "auth" in entry):
+        raise InvalidInput("--header" if entry["headers"] else "--oauth", "is for an address, not for a program")
+    if entry["env"] and not is_program:
+        raise InvalidInput("--env", "is for a program, not for an address")
+
+
+def _check_free(name: str, config: Config) -> None:
+    """Raises AlreadyExists."""
+    from clew.catalog.servers.config import read_servers
+    from clew.catalog.workspace.workspace import own_names
+
+    taken = "server" if name in {each.id for each in read_servers(config.folder)} else ""
+    taken = taken or ("domain" if name in own_names(config) else "")
+    if taken:
+        error = AlreadyExists(taken, name)
+        error.hint = f"Take another name, or first forget it: clew mcp rm {name}" if taken == "server" else ""
+        raise error
+
+
+async def _take(servers: Sequence[ServerConfig], config: Config, here: Here, *, look: bool) -> dict[str, str]:
+    """Write new servers down, agree to them, and look at them; why some could not be looked at."""
+    from clew.catalog.consent.consent import trust_servers
+    from clew.cli.servers.mcp_file import add_servers
+
+    prepare_folder(config.folder)
+    add_servers(config.folder, servers)
+    trust_servers(config, {one.id for one in servers})
+    if not look:
+        return {}
+    async with open_workspace_here(here) as (_, workspace):
+        with progress("Looking at the new servers"):
+            told = await asyncio.gather(*(_look(workspace, one.id) for one in servers if one.enabled))
+    return {id: problem for id, problem in told if problem}
+
+
+async def _look(workspace: Workspace, id: str) -> tuple[str, str]:
+    """Look at a server; why that failed, without its name, or nothing."""
+    try:
+        await workspace.servers.refresh(id)
+    except ServerError as error:
+        return id, f"{error.reason}. {error.hint}" if error.hint else error.reason
+    except ClewError as error:
+        return id, str(error).removeprefix(f"{id}: ").removeprefix(f"server {id}: ")
+    return id, ""
+
+
+def _tell_added(server: ServerConfig, problems: Mapping[str, str]) -> None:
+    from clew.catalog.servers.secret_references import is_secret
+
+    plain = [key for key, value in (server.env | server.extra_headers).items() if is_secret(key, str(value))]
+    for key in plain:
+        note(
+            f"  {key} looks like a secret, and is now in mcp.json; '${{NAME}}' would name a variable instead", dim=True
+        )
+    if server.auth.type == "oauth":
+        note(f"Log in to it: clew mcp login {server.id}")
+    _tell_problems(problems)
+
+
+def _tell_problems(problems: Mapping[str, str]) -> None:
+    for id, problem in problems.items():
+        note(f"! {id}: {problem}")
+    if problems:
+        names = " ".join(problems)
+        kept = "It was kept all the same" if len(problems) == 1 else "They were kept all the same"
+        note(f"  {kept}: mend mcp.json, or forget it with `clew mcp rm {names}`", dim=True)
+
+
+def _agreed(report: ImportReport, brought: Collection[str], project: Path, *, can_be_asked: bool) -> ImportReport:
+    """What is left of a report without what the files of a folder bring, unless a person agrees to that."""
+    from clew.catalog.consent.consent import server_wish
+    from clew.catalog.servers.config_import import ImportReport, LeftOut
+
+    asked = [one for one in report.found if one.path in brought]
+    if not asked:
+        return report
+    reason = NOT_NAMED
+    if can_be_asked and can_ask():
+        say(f"Files of {project} bring {count(len(asked), 'server')}:")
+        for one in asked:
+            say(f"  {one.server.id}: {server_wish(one.server, project).summary}  from {one.path}")
+        if agrees("Do you trust this?"):
+            return report
+        reason = NOT_AGREED
+    left_out = [LeftOut(path=one.path, name=one.name, reason=reason) for one in asked]
+    return ImportReport(found=[one for one in report.found if one not in asked], skipped=[*report.skipped, *left_out])
+
+
+def _tell_import(report: ImportReport, problems: Mapping[str, str]) -> None:
+    for one in report.found:
+        say(f"+ {one.server.id}  {one.server.transport}  {one.server.target}  from {one.path}", GREEN)
+        for name in one.to_set:
+            note(f"  set {name} before you use it", dim=True)
+    for left in report.skipped:
+        if left.is_unreadable:
+            note(f"clew: {left.path} {left.reason}. Nothing of it was taken")
+        else:
+            note(f"  left out {left.name or left.path}: {left.reason}", dim=True)
+    _tell_problems(problems)
+    if not report.found and not any(left.is_unreadable for left in report.skipped):
+        note("No new servers were found.")
+
+
+def _described(one: Imported) -> dict[str, Any]:
+    """What may be shown: arguments, environment and headers may hold secrets."""
+    server = one.server
+    about = {"id": server.id, "transport": server.transport, "target": server.target}
+    return {**about, "path": one.path, "name": one.name, "to_set": one.to_set}
+
+
+def _without_names(report: ImportReport, taken: Collection[str]) -> ImportReport:
+    """What can be taken over: two domains cannot have one name."""
+    from clew.catalog.servers.config_import import ImportReport, LeftOut
+
+    refused = [one for one in report.found if one.server.id in taken]
+    left_out = [LeftOut(path=one.path, name=one.name, reason="has the name of a domain; rename it") for one in refused]
+    found = [one for one in report.found if one not in refused]
+    return ImportReport(found=found, skipped=[*report.skipped, *left_out])

@@ -1,0 +1,166 @@
+"""Commands for the foreign MCP servers that are there: ls, approve, rm."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from clew.cli.commands.catalog import open_workspace_here
+from clew.cli.options import HERE, Here, Json
+from clew.cli.terminal.output import count, is_terminal, note, print_json, print_rows, say
+from clew.decode_errors import suggest
+from clew.errors import ConfigError, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from clew.catalog.servers.config import ServerConfig
+    from clew.catalog.servers.registry import ServerRegistry
+
+
+class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A server as a list shows it. `changed` are tools that wait for approval; `error` is why it could not be used or
+    looked at last; `logged_in` is None where nobody has to log in."""
+
+    id: str
+    transport: str
+    target: str
+    enabled: bool
+    trusted: bool
+    known: bool
+    tools: int
+    resources: int
+    prompts: int
+    changed: list[str]
+    error: str
+    logged_in: bool | None
+
+
+async def ls(*, json: Json = False, here: Here = HERE) -> None:
+    """List the foreign MCP servers and what they offer.
+
+    No server is started: what is shown is what was seen last, with why the last look failed, whether somebody has to
+    log in, and which changed tools wait for approval.
+
+        clew mcp ls
+        clew mcp ls --json
+    """
+    async with open_workspace_here(here) as (_, workspace):
+        registry = workspace.servers
+        found = [await _describe(each, registry) for each in registry.servers.list()]
+    if json:
+        print_json(found)
+        return
+    rows = [(one.id, one.transport, one.target, str(one.tools), _state(one)) for one in found]
+    print_rows(("server", "transport", "target", "tools", "state"), rows, main=4)
+    if not found and is_terminal():
+        note("No servers. Take over those of your editor, or add one: clew mcp import, clew mcp add")
+
+
+async def _describe(server: ServerConfig, registry: ServerRegistry) -> ServerInfo:
+    """What is known of a server, without asking it."""
+    from clew.catalog.servers.server_status import is_logged_in
+
+    tools = registry.entries(server.id, "tool")
+    error, logged_in = await registry.looks.problem(server.id), None
+    try:
+        logged_in = await is_logged_in(server, registry.vault, os.environ)
+    except ConfigError as missing:
+        error = str(missing)
+    return ServerInfo(
+        id=server.id,
+        transport=server.transport,
+        target=server.target,
+        enabled=server.enabled,
+        trusted=registry.allows(server),
+        known=registry.about(server.id) is not None,
+        tools=len(tools),
+        resources=len(registry.entries(server.id, "resource")),
+        prompts=len(registry.entries(server.id, "prompt")),
+        changed=[one.name for one in tools if one.state == "changed"],
+        error=error,
+        logged_in=logged_in,
+    )
+
+
+async def approve(
+    server: Annotated[str, Parameter(help="The server.")],
+    /,
+    *tools: Annotated[str, Parameter(help="Tools of it; all that changed when none is named.")],
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Accept tools of a foreign server as it describes them now.
+
+    A tool whose description or parameters changed is refused until you have looked at it: `clew mcp ls --json` names
+    them, `clew get SERVER://tools/guide` shows them.
+
+        clew mcp approve github
+    """
+    async with open_workspace_here(here) as (_, workspace):
+        registry = workspace.servers
+        waiting = [one.name for one in registry.entries(server, "tool") if one.state == "changed"]
+        approved = [(await registry.approve(server, tool)).name for tool in tools or waiting]
+    if json:
+        print_json({"server": server, "approved": approved})
+        return
+    for name in approved:
+        say(f"approved {name}")
+    note(f"{count(len(approved), 'tool')} of {server} approved." if approved else f"No tool of {server} has changed.")
+
+
+async def rm(
+    *servers: Annotated[str, Parameter(help="The servers.")],
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Forget foreign servers and what they offered.
+
+    Takes them out of mcp.json, which otherwise stays as it is, and off the trail; the settings of other clients stay as
+    they are.
+
+        clew mcp rm github
+    """
+    from clew.catalog.consent.consent import project_of
+    from clew.cli.servers.mcp_file import remove_servers
+    from clew.trust import Trust
+
+    if not servers:
+        raise InvalidInput("SERVERS", "are missing", hint="`clew mcp ls` lists them")
+    named = dict.fromkeys(servers)
+    async with open_workspace_here(here) as (app, workspace):
+        known = [each.id for each in workspace.servers.servers.list()]
+        for server in named:
+            _check_known(server, known)
+        remove_servers(app.config.folder, named)
+        for server in named:
+            await workspace.servers.servers.remove(server)
+            Trust.open().revoke(project_of(app.config), "server", server)
+    if json:
+        print_json({"removed": list(named)})
+    else:
+        note(f"Removed {', '.join(named)}.")
+
+
+def _check_known(server: str, known: Sequence[str]) -> None:
+    """Raises NotFound, with the name that was probably meant."""
+    if server not in known:
+        error = NotFound("server", server)
+        error.hint = suggest(server, known, "Servers are") or "There are none"
+        raise error
+
+
+def _state(server: ServerInfo) -> str:
+    if not server.enabled:
+        return "off"
+    if not server.trusted:
+        return "not trusted yet: run `clew trust`"
+    if server.logged_in is False:
+        return f"not logged in: clew mcp login {server.id}"
+    if server.error:
+        return f"failed: {server.error}"
+    if server.changed:
+        return f"{count(len(server.changed), 'tool')} changed: clew mcp approve {server.id}"
+    return "ready" if server.known else "not looked at yet"

@@ -1,0 +1,57 @@
+"""Markdown for people: styled on a terminal, as it is elsewhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from clew.cli.terminal.output import BLUE, BOLD, CYAN, DIM, clean, paint, wants_styles
+
+_MARKED = re.compile(
+    r"\\(?P<plain>[*`<(\[\]#>+~=_-])|\*\*`(?P<route>[^`]+)`\*\*|(?P<bar>`+)(?P<code>.+?)(?<!`)(?P=bar)(?!`)"
+    r"|\*\*(?P<bold>(?:[^*\\]|\\.)+)\*\*"
+)
+_FENCE = re.compile(r"`{3,}|~{3,}")
+
+
+def print_markdown(text: str) -> None:
+    """Write an answer. Nothing in it has power over the terminal."""
+    safe = clean(text)
+    if wants_styles(sys.stdout):
+        safe = "\n".join(_styled(safe.split("\n")))
+    sys.stdout.write(safe + "\n")
+
+
+def _styled(lines: list[str]) -> list[str]:
+    fence, shown = "", []
+    for line in lines:
+        bar = _FENCE.match(line)
+        if bar is not None and (not fence or line.strip() == fence):
+            fence = "" if fence else bar.group()
+            shown.append(paint(line, DIM))
+        else:
+            shown.append(line if fence else _styled_line(line))
+    return shown
+
+
+def _styled_line(line: str) -> str:
+    if line.startswith("#"):
+        return paint(line.lstrip("# "), BLUE)
+    stripped = line.strip()
+    if stripped.startswith("*") and stripped.endswith("*") and not stripped.startswith("**"):
+        return line.replace(stripped, paint(stripped.strip("*"), DIM))
+    return _MARKED.sub(_paint, line)
+
+
+def _paint(found: re.Match[str]) -> str:
+    """A mark of markdown as a person sees it; what is escaped as it is meant."""
+    if found["plain"]:
+        return found["plain"]
+    if found["bold"]:
+        return paint(_MARKED.sub(_paint, found["bold"]), BOLD)
+    return paint(found["route"] or _bared(found["code"]), CYAN)
+
+
+def _bared(code: str) -> str:
+    """Code without the spaces that keep its backticks from those around it."""
+    return code[1:-1] if code.startswith(" `") or code.endswith("` ") else code

@@ -1,0 +1,155 @@
+"""Printing: tables and colours on a terminal, plain lines otherwise, and never a control character from a record."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+SHORT = 8
+"""How many characters of an id a person sees, unless it takes more to tell two apart."""
+
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What moves the cursor, changes colours or reverses the text of a terminal; tab and line feed are not among it."""
+
+
+_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(:?)|(-?\d[\d.eE+-]*|true|false|null)')
+"""A text of JSON, with a colon where it is a name, or another plain value."""
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a wait for the person at the terminal at once. Otherwise it would only mark the command as
+    cancelled, which nobody looks at before the wait is over."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def clean(text: str) -> str:
+    """A text without power over the terminal: each control character is spelled out."""
+    return _UNSAFE.sub(lambda found: _spelled(found.group(), "\\x"), text)
+
+
+def clean_json(text: str) -> str:
+    """The same for JSON, which stays the same value: the characters become escapes."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def one_line(text: str) -> str:
+    """A text for a cell of a table."""
+    return clean(" ".join(text.split()))
+
+
+def _spelled(character: str, prefix: str) -> str:
+    code = ord(character)
+    return f"{prefix}{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def is_terminal() -> bool:
+    """Whether a person looks at the output."""
+    return sys.stdout.isatty()
+
+
+def say(text: str = "", style: str = "") -> None:
+    """One line of the result."""
+    shown = clean(text)
+    sys.stdout.write(f"{paint(shown, style) if style else shown}\n")
+
+
+def note(text: str, *, dim: bool = False) -> None:
+    """One line beside the result."""
+    shown = clean(text)
+    sys.stderr.write(f"{paint(shown, DIM, sys.stderr) if dim else shown}\n")
+
+
+BOLD, DIM, RED, GREEN, YELLOW, CYAN, BLUE = "1", "2", "31", "32", "33", "36", "1;34"
+
+
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
+    """A text in a style, where the stream is a terminal that wants styles; a clean text otherwise."""
+    return f"\x1b[{style}m{text}\x1b[0m" if wants_styles(stream or sys.stdout) else text
+
+
+def wants_styles(stream: TextIO) -> bool:
+    """Whether it is a terminal, and neither NO_COLOR nor TERM=dumb speaks against it."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def print_json(value: Any) -> None:
+    """A value as JSON on one line, indented on a terminal."""
+    # msgspec is not needed for help
+    import msgspec
+
+    encoded = msgspec.json.encode(value)
+    if is_terminal():
+        encoded = msgspec.json.format(encoded, indent=2)
+    sys.stdout.write(clean_json(encoded.decode()) + "\n")
+
+
+def print_content(value: Any) -> None:
+    """A JSON value for reading: indented, coloured on a terminal."""
+    import msgspec
+
+    text = clean_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    sys.stdout.write((_TOKEN.sub(_paint_token, text) if wants_styles(sys.stdout) else text) + "\n")
+
+
+def _paint_token(token: re.Match[str]) -> str:
+    text, colon, value = token.groups()
+    return paint(value, CYAN) if value else paint(text, BLUE if colon else GREEN) + colon
+
+
+def print_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, main: int | None = None, spare: Sequence[int] = ()
+) -> None:
+    """A table on a terminal, otherwise lines with tabs and without a head. See `fit` for `main` and `spare`."""
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    if not is_terminal():
+        for row in cells:
+            sys.stdout.write("\t".join(row) + "\n")
+        return
+    from clew.cli.terminal.table import lay_out  # measures with rich, which is of use on a terminal only
+
+    head, *lines = lay_out([list(columns), *cells], main=main, spare=spare)
+    if lines:
+        sys.stdout.write("\n".join((paint(head, BOLD), *lines)) + "\n")
+
+
+def show_time(moment: datetime) -> str:
+    """Local time for a person, RFC 3339 in UTC for a program."""
+    if is_terminal():
+        return moment.astimezone().strftime("%Y-%m-%d %H:%M")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def show_day(moment: datetime, now: datetime) -> str:
+    """The same for a column of a table: to the minute for a person where it is of this year, otherwise the day."""
+    local = moment.astimezone()
+    if not is_terminal():
+        return show_time(moment)
+    return f"{local:%b %d %H:%M}" if local.year == now.astimezone().year else f"{local:%Y-%m-%d}"
+
+
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """The ends of ids, as long as it takes to tell these apart, for a person; all of each for a program.
+
+    Commands accept them. It is the end because ids begin with the time, which neighbours share.
+    """
+    if not is_terminal():
+        return list(ids)
+    lengths = range(SHORT, max(map(len, ids), default=SHORT) + 1)
+    length = next((length for length in lengths if len({id[-length:] for id in ids}) == len(set(ids))), SHORT)
+    return [id[-length:] for id in ids]
+
+
+def count(number: int, noun: str) -> str:
+    """`1 breadcrumb`, `1,204 breadcrumbs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,158 @@
+"""From scored parts to one text: what fits goes in, in sections; what does not is told with the reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from clew.context.receipts import MAX_DROPPED, DroppedItem, Item
+from clew.context.rendering import REPEATED, Rendered
+from clew.context.sections import HISTORY, NUMBER_TOKENS, compose, ordered
+from clew.context.selection import Candidate, Fit, Room, fit
+from clew.llm.tokens import count_tokens
+from clew.trail.model.breadcrumb import Breadcrumb
+
+_RANK = {"trigger": 0, "always": 1, "session": 2}
+"""Of two that say the same the one of the lower rank stays; of others the better one."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A breadcrumb that wants to be in a context, as it would be shown. `repeats` is the id of one that is known to say
+    the same."""
+
+    breadcrumb: Breadcrumb
+    origin: str
+    reason: str
+    score: float
+    section: str
+    rendered: Rendered
+    repeats: str = ""
+    hops: int = 0
+    path: tuple[str, ...] = ()
+
+
+class Assembled(msgspec.Struct, frozen=True, kw_only=True):
+    """A text within its budget, what is in it, and what is not. `tokens` is what a tokenizer counts; `read` are the
+    breadcrumbs that are shown."""
+
+    text: str
+    tokens: int
+    items: tuple[Item, ...]
+    dropped: tuple[DroppedItem, ...]
+    more_dropped: int
+    sections: dict[str, int]
+    read: tuple[Breadcrumb, ...]
+
+
+def assemble(parts: Sequence[Part], room: Room) -> Assembled:
+    """The best parts that fit. What says the same as a better part, or nothing, is left out."""
+    by_id = {part.breadcrumb.id: part for part in parts}
+    candidates, dropped = _candidates(parts)
+    while True:
+        found = fit(candidates, room)
+        shown = _in_sections([by_id[key] for key in found.chosen])
+        text = compose({name: [part.rendered.text for part in each] for name, each in shown.items()})
+        tokens = count_tokens(text)
+        if tokens <= room.total or not found.chosen:
+            return _assembled(text, tokens, shown, found, {**dropped, **found.dropped}, by_id)
+        # tokens of the parts and of the whole differ by little; the least goes, and it is tried again
+        last = found.chosen[-1]
+        dropped[last] = "the whole was counted as more than its parts"
+        candidates = [each for each in candidates if each.key != last]
+
+
+def _candidates(parts: Sequence[Part]) -> tuple[list[Candidate], dict[str, str]]:
+    """What may be in, and why the rest may not."""
+    best = sorted(parts, key=lambda part: (_RANK.get(part.origin, len(_RANK)), -part.score))
+    candidates: list[Candidate] = []
+    dropped: dict[str, str] = {}
+    said: dict[str, str] = {}
+    for part in best:
+        id, gist = part.breadcrumb.id, part.rendered.gist
+        same = part.repeats or said.get(gist, "")
+        if not part.rendered.text:
+            dropped[id] = "not even its heading fits into what one item may take"
+        elif same and _may_go(part):
+            dropped[id] = f"says the same as {same}"
+        else:
+            said.update({gist: id} if gist and gist not in said else {})
+            candidates.append(_candidate(part))
+    return candidates, dropped
+
+
+def _may_go(part: Part) -> bool:
+    """Whether a part that says nothing new can be missed. In a conversation a short line has its place, often as it is
+    said."""
+    if part.origin == "session":
+        return len(part.rendered.gist) >= REPEATED
+    return part.origin not in ("trigger", "always")
+
+
+def _candidate(part: Part) -> Candidate:
+    return Candidate(
+        key=part.breadcrumb.id,
+        section=part.section,
+        score=part.score,
+        tokens=part.rendered.tokens + NUMBER_TOKENS,
+        is_pinned=part.origin == "trigger",
+    )
+
+
+def _in_sections(parts: Sequence[Part]) -> dict[str, list[Part]]:
+    """The parts by section: a history as it came about, what is always there in its order, the rest best first."""
+    shown: dict[str, list[Part]] = {}
+    for part in parts:
+        shown.setdefault(part.section, []).append(part)
+    for name, each in shown.items():
+        if name == HISTORY:
+            each.sort(key=lambda part: (part.breadcrumb.created_at, part.breadcrumb.id))
+    return {name: shown[name] for name in ordered(shown)}
+
+
+def _assembled(
+    text: str,
+    tokens: int,
+    shown: dict[str, list[Part]],
+    found: Fit,
+    dropped: dict[str, str],
+    by_id: dict[str, Part],
+) -> Assembled:
+    listed = [_dropped(by_id[id], why) for id, why in dropped.items()]
+    best = sorted(listed, key=lambda each: (-each.score, each.id))
+    return Assembled(
+        text=text,
+        tokens=tokens,
+        items=tuple(_item(part) for each in shown.values() for part in each),
+        dropped=tuple(best[:MAX_DROPPED]),
+        more_dropped=max(0, len(best) - MAX_DROPPED),
+        sections={name: found.sections[name] for name in shown},
+        read=tuple(part.breadcrumb for each in shown.values() for part in each),
+    )
+
+
+def _item(part: Part) -> Item:
+    return Item(
+        id=part.breadcrumb.id,
+        version=part.breadcrumb.version,
+        schema_name=part.breadcrumb.schema_name,
+        origin=part.origin,
+        reason=part.reason,
+        score=round(part.score, 4),
+        tokens=part.rendered.tokens,
+        section=part.section,
+        hops=part.hops,
+        path=part.path,
+        excerpt=part.rendered.is_excerpt,
+    )
+
+
+def _dropped(part: Part, why: str) -> DroppedItem:
+    return DroppedItem(
+        id=part.breadcrumb.id,
+        version=part.breadcrumb.version,
+        origin=part.origin,
+        score=round(part.score, 4),
+        tokens=part.rendered.tokens,
+        why=why,
+    )

@@ -1,0 +1,34 @@
+"""Which ways from the seeds of a context count, and how one is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from clew.context.edges import FOUND_ANEW, SEMANTIC
+from clew.context.graph_walk import Expand, Links, Walked
+from clew.context.relevance import LEAST_SAID
+from clew.context.sources import Seed
+
+
+def without_own(id: str, expand: Expand) -> Expand:
+    """The same, but for the edges of one message that its sources look for themselves: it has the same context before
+    and after it was linked, and before it was written."""
+
+    async def without(ids: Sequence[str]) -> Links:
+        links = await expand(ids)
+        own = [hop for hop in links.get(id, ()) if hop.kind not in FOUND_ANEW]
+        return {**links, id: own} if id in links else links
+
+    return without
+
+
+def is_beside_close(walked: Walked, starts: Mapping[str, Seed]) -> bool:
+    """Whether it belongs to something that is really close: its answer, or what came before. What is only like it is no
+    reason, or one chat leads to all others."""
+    near = starts[walked.path[0]].similarity
+    return walked.hops == 1 and SEMANTIC not in walked.kinds and near is not None and near >= LEAST_SAID
+
+
+def tell_way(walked: Walked) -> str:
+    """In one line how something was reached."""
+    return f"{walked.hops} {'hop' if walked.hops == 1 else 'hops'} from a seed by {', '.join(walked.kinds)}"

@@ -1,0 +1,1 @@
+"""Nodes of knowledge: their record, their numbers and their store on the trail."""

@@ -1,0 +1,211 @@
+"""A piece of knowledge as a record: code, history or literature, one form for all three, and how it is written as a
+breadcrumb of schema node.v1. What failed a check bears a mark wherever it is read; its vector is of the bare text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypedDict
+
+import msgspec
+
+from clew.errors import InvalidInput, NotFound
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Verification, check_node_type
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+
+SCHEMA = "node.v1"
+DEFAULT_TRUST = 50
+UNVERIFIED = "[UNVERIFIED]"
+"""Stands before the text of a node that did not stand up to a check."""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of knowledge. `trust` is from 0 to 100, `confidence` from 0 to 1; `content` begins with UNVERIFIED where
+    a check failed. Code has a place, history a time and a category, literature a url, a source and authors."""
+
+    id: str
+    name: str
+    domain: NodeDomain
+    node_type: NodeType
+    content: str
+    path: str | None = None
+    package: str | None = None
+    line_start: int | None = None
+    line_end: int | None = None
+    signature: str | None = None
+    session_id: str | None = None
+    timestamp: datetime | None = None
+    category: str | None = None
+    url: str | None = None
+    source: str | None = None
+    authors: tuple[str, ...] = ()
+    published_at: datetime | None = None
+    content_hash: str | None = None
+    metadata: dict[str, Any] = {}
+    verified: bool = False
+    verification: Verification = msgspec.field(default=Verification.NONE, name="verification_type")
+    confidence: float = 1.0
+    trust: int = msgspec.field(default=DEFAULT_TRUST, name="trust_level")
+    created_at: datetime
+    updated_at: datetime | None = None
+    expires_at: datetime | None = None
+    superseded_by: str | None = None
+
+    @property
+    def at(self) -> datetime:
+        """When it happened or, where nobody said, when it was written."""
+        return self.timestamp or self.created_at
+
+
+class NodeFields(TypedDict, total=False):
+    """What a node may be given beside its name, kind and content. `verified` follows from `verification` where it is
+    not given; `tags` are put beside those that every node has."""
+
+    id: str | None
+    path: str | None
+    package: str | None
+    line_start: int | None
+    line_end: int | None
+    signature: str | None
+    session_id: str | None
+    timestamp: datetime | None
+    category: str | None
+    url: str | None
+    source: str | None
+    authors: Sequence[str]
+    published_at: datetime | None
+    content_hash: str | None
+    metadata: Mapping[str, Any] | None
+    verified: bool
+    verification: Verification
+    confidence: float
+    trust: int
+    expires_at: datetime | None
+    tags: Sequence[str]
+    scopes: Sequence[str]
+
+
+TEXTS = ("path", "package", "signature", "category", "url", "source", "content_hash")
+TIMES = ("timestamp", "published_at", "expires_at")
+NUMBERS = ("line_start", "line_end")
+
+
+def build_node(name: str, domain: NodeDomain, node_type: NodeType, content: str, fields: NodeFields) -> Draft:
+    """What is written for a node. Raises InvalidInput when the type is not one of the domain, or trust, confidence,
+    a line or a time is out of range."""
+    domain, node_type = check_node_type(domain, node_type)
+    context = _context(domain, node_type, content, fields)
+    session = fields.get("session_id")
+    return Draft(
+        id=fields.get("id"),
+        title=name,
+        context=context,
+        tags=(
+            domain_tag(domain),
+            type_tag(node_type),
+            *((f"session:{session}",) if session is not None else ()),
+            *fields.get("tags", ()),
+        ),
+        schema_name=SCHEMA,
+        scopes=fields.get("scopes", ()),
+        llm_hints=_SHOWN_DOUBTED if is_doubted(context) else _SHOWN,
+    )
+
+
+def _context(domain: NodeDomain, node_type: NodeType, content: str, fields: NodeFields) -> dict[str, Any]:
+    given: Mapping[str, Any] = fields
+    verification = Verification(given.get("verification", Verification.NONE))
+    context: dict[str, Any] = {
+        "content": content,
+        "domain": int(domain),
+        "node_type": int(node_type),
+        "verified": bool(given.get("verified", verification is not Verification.NONE)),
+        "verification_type": int(verification),
+        "trust_level": _in_range("trust", given.get("trust", DEFAULT_TRUST), 100),
+        "confidence": _in_range("confidence", given.get("confidence", 1.0), 1),
+        "metadata": dict(given.get("metadata") or {}),
+    }
+    context |= {key: given[key] for key in (*TEXTS, *NUMBERS) if given.get(key) is not None}
+    context |= {key: as_text(given[key], key) for key in TIMES if given.get(key) is not None}
+    if authors := given.get("authors"):
+        context["authors"] = list(authors)
+    _check_lines(context)
+    return context
+
+
+_SHOWN = {"include": ["content"]}
+"""What a model reads of a node beside its name, and what its vector is made of."""
+_SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value": True}}}
+"""The same with a mark. It is the name of a field: only texts make up the vector."""
+
+
+def to_node(breadcrumb: Breadcrumb) -> Node:
+    """The breadcrumb as a node, also where its keys are those of earlier releases. Raises NotFound when it is none."""
+    if breadcrumb.schema_name != SCHEMA:
+        raise NotFound("node", breadcrumb.id)
+    context = breadcrumb.context
+    verification = Verification(context.get("verification_type", context.get("verification", 0)))
+    content = str(context.get("content", ""))
+    more: dict[str, Any] = {key: context.get(key) for key in (*TEXTS, *NUMBERS)}
+    more |= {key: _as_time(context.get(key)) for key in TIMES}
+    return Node(
+        id=breadcrumb.id,
+        name=breadcrumb.title,
+        domain=NodeDomain(context["domain"]),
+        node_type=NodeType(context["node_type"]),
+        content=marked(content) if is_doubted(context) else content,
+        session_id=breadcrumb.session,
+        authors=tuple(context.get("authors", ())),
+        metadata=context.get("metadata", {}),
+        verified=bool(context.get("verified", verification is not Verification.NONE)),
+        verification=verification,
+        confidence=context.get("confidence", 1.0),
+        trust=context.get("trust_level", context.get("trust", DEFAULT_TRUST)),
+        created_at=breadcrumb.created_at,
+        updated_at=breadcrumb.updated_at,
+        superseded_by=context.get("superseded_by"),
+        **more,
+    )
+
+
+def is_doubted(context: Mapping[str, Any]) -> bool:
+    """Whether a check of the node failed and nobody has looked at it since."""
+    return not context.get("verified") and bool(context.get("metadata", {}).get("needs_review"))
+
+
+def marked(content: str) -> str:
+    """A text behind the mark, which stands there once."""
+    return content if content.startswith(UNVERIFIED) else f"{UNVERIFIED} {content}"
+
+
+def domain_tag(domain: NodeDomain) -> str:
+    return f"domain:{NodeDomain(domain).label}"
+
+
+def type_tag(node_type: NodeType) -> str:
+    return f"node:{NodeType(node_type).label}"
+
+
+def as_text(moment: datetime, field: str) -> str:
+    """A moment as it is stored: in UTC and always equally long, so that texts stand in the order of time."""
+    if moment.tzinfo is None:
+        raise InvalidInput(field, "must carry a time zone", hint="For example 2026-01-01T00:00:00Z")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _as_time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _in_range(field: str, value: float, most: float) -> float:
+    if not 0 <= value <= most:
+        raise InvalidInput(field, f"must be between 0 and {most}")
+    return value
+
+
+def _check_lines(context: Mapping[str, Any]) -> None:
+    first, last = context.get("line_start"), context.get("line_end")
+    if first is not None and first < 1:
+        raise InvalidInput("line_start", "must be 1 or more")
+    if last is not None and (first is None or last < first):
+        raise InvalidInput("line_end", "must not be before line_start")

@@ -1,0 +1,236 @@
+"""Knowledge on a trail: nodes of code, history and literature as breadcrumbs of schema node.v1, found by
+meaning and followed along edges. A thin layer: storing, vectors, filters and walks are the trail's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Unpack
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import Conflict, NotFound
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node import (
+    DEFAULT_TRUST,
+    SCHEMA,
+    UNVERIFIED,
+    Node,
+    NodeFields,
+    as_text,
+    build_node,
+    domain_tag,
+    to_node,
+    type_tag,
+)
+from clew.trail.bulk import drop_selected
+from clew.trail.model.breadcrumb import Breadcrumb, Change
+from clew.trail.model.edge import Direction, Edge, EdgeType
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+
+__all__ = [
+    "DEFAULT_TRUST",
+    "EVERY_NODE",
+    "KEPT_EXPIRED",
+    "SCHEMA",
+    "UNVERIFIED",
+    "Node",
+    "NodeFields",
+    "NodeFilter",
+    "NodeGraph",
+    "ScoredNode",
+    "build_node",
+    "rewrite",
+    "to_node",
+    "to_selector",
+]
+
+KEPT_EXPIRED = timedelta(days=30)
+"""So long history is kept after it has expired."""
+MOST_REMOVED = 10_000
+"""So many are removed at a time."""
+_TRIES = 5
+
+
+class ScoredNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node and how near it is to what was asked: the cosine of their vectors, or what else a search measures."""
+
+    node: Node
+    similarity: float
+
+
+class NodeFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which nodes to look at; all given parts must hold. `path` is a glob. `metadata` gives values that must
+    be equal; a dot in a key leads into a nested object."""
+
+    domain: NodeDomain | None = None
+    node_types: Sequence[NodeType] = ()
+    session_id: str | None = None
+    created_after: datetime | None = None
+    path: str | None = None
+    metadata: Mapping[str, Any] = {}
+
+
+EVERY_NODE = NodeFilter()
+
+
+class NodeGraph:
+    """The nodes that one principal sees on a trail. Calls raise what the trail raises."""
+
+    def __init__(self, trail: Trail, by: Principal) -> None:
+        self._trail = trail
+        self._by = by
+
+    async def add_node(
+        self, name: str, domain: NodeDomain, node_type: NodeType, content: str, **fields: Unpack[NodeFields]
+    ) -> Node:
+        """Write a node with its vector, made from name and content, in one transaction.
+
+        Raises InvalidInput when the type is not one of the domain, or a field is out of range.
+        """
+        draft = build_node(name, domain, node_type, content, fields)
+        return to_node(await self._trail.records.create(draft, by=self._by))
+
+    async def get_node(self, id: str) -> Node:
+        """Raises NotFound when there is no such breadcrumb or it is no node."""
+        [node] = await self.as_nodes([await self._trail.records.get(id, by=self._by)])
+        return node
+
+    async def current(self, id: str) -> Node:
+        """The node that stands in the place of this one today: itself, or the last that superseded it."""
+        node = await self.get_node(id)
+        while node.superseded_by is not None:
+            node = await self.get_node(node.superseded_by)
+        return node
+
+    async def supersede(self, old: str, new: str) -> Node:
+        """Let one node stand in the place of another, and return the old one as it is now. Doing it twice is harmless.
+
+        Raises NotFound for either, CycleRefused when the old one stands, however indirectly, in the place of the new.
+        """
+        await self.get_node(new)
+        await self.get_node(old)
+        edge = Edge(source=new, target=old, type=EdgeType.SUPERSEDES.label)
+        await self._trail.edges.add([edge], by=self._by, replace=True)
+        return to_node(await rewrite(self._trail, old, lambda context: {**context, "superseded_by": new}, by=self._by))
+
+    async def remove_expired(self, now: datetime, most: int = MOST_REMOVED) -> int:
+        """Delete the nodes of history that expired more than KEPT_EXPIRED ago, the oldest first, `most` at a time, and
+        tell how many. Nodes of code and of literature stay."""
+        expired = ContextMatch(path="expires_at", op="lt", value=as_text(now - KEPT_EXPIRED, "now"))
+        selector = Selector(schema_name=SCHEMA, all_tags=(domain_tag(NodeDomain.HISTORY),), context_match=(expired,))
+        return await drop_selected(self._trail, selector, most, by=self._by)
+
+    async def add_edge(
+        self,
+        source: str,
+        target: str,
+        edge_type: EdgeType | str,
+        *,
+        weight: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Edge:
+        """Raises NotFound for an end, AlreadyExists for an edge that is there, CycleRefused for a cycle."""
+        edge = Edge(
+            source=source,
+            target=target,
+            type=_edge_name(edge_type),
+            weight=weight,
+            metadata=dict(metadata or {}),
+        )
+        return (await self._trail.edges.add([edge], by=self._by))[0]
+
+    async def similar_nodes(self, query: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
+        """The k nodes nearest in meaning to a text, nearest first."""
+        return await self._search(SearchRequest(text=query, limit=k, ranking="vector", selector=to_selector(filter)))
+
+    async def similar_to_node(self, id: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
+        """The k nodes nearest to a node, without itself. Empty for a node that has no vector."""
+        found = await self._trail.records.get(id, by=self._by, vector=True)
+        to_node(found)
+        if found.embedding is None:
+            return []
+        return await self._search(
+            SearchRequest(
+                vector=found.embedding, limit=k, ranking="vector", selector=to_selector(filter), exclude=(id,)
+            )
+        )
+
+    async def traverse(
+        self, id: str, edge_type: EdgeType | str, direction: Direction = "outgoing", depth: int = 1
+    ) -> list[Node]:
+        """The nodes along edges of one type, breadth first, each once. What is no node is passed over."""
+        reached = await self._trail.edges.walk(
+            [id], by=self._by, types=[_edge_name(edge_type)], direction=direction, depth=depth
+        )
+        found = [await self._trail.records.get(one.id, by=self._by) for one in reached]
+        return await self.as_nodes([one for one in found if one.schema_name == SCHEMA])
+
+    async def as_nodes(self, found: Sequence[Breadcrumb]) -> list[Node]:
+        """Breadcrumbs as nodes, in order. One whose successor is gone, or out of sight, is superseded no longer."""
+        nodes = [to_node(each) for each in found]
+        later = {node.superseded_by for node in nodes if node.superseded_by is not None}
+        lost = {id for id in later if not await self._is_there(id)}
+        return [
+            msgspec.structs.replace(node, superseded_by=None) if node.superseded_by in lost else node for node in nodes
+        ]
+
+    async def close(self) -> None:
+        """Close the trail, vectors and all."""
+        await self._trail.close()
+
+    async def _search(self, request: SearchRequest) -> list[ScoredNode]:
+        hits = (await self._trail.index.search(request, by=self._by)).hits
+        nodes = await self.as_nodes([hit.breadcrumb for hit in hits])
+        return [ScoredNode(node=node, similarity=hit.score) for node, hit in zip(nodes, hits, strict=True)]
+
+    async def _is_there(self, id: str) -> bool:
+        try:
+            await self._trail.records.get(id, by=self._by)
+        except NotFound:
+            return False
+        return True
+
+
+async def rewrite(
+    trail: Trail, id: str, edit: Callable[[dict[str, Any]], dict[str, Any]], *, by: Principal
+) -> Breadcrumb:
+    """Replace the context of a breadcrumb by what `edit` makes of it, whoever else writes to it meanwhile.
+
+    Raises NotFound, and Conflict when others are quicker each time.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return await _rewrite_once(trail, id, edit, by)
+        except Conflict:
+            continue
+    return await _rewrite_once(trail, id, edit, by)
+
+
+async def _rewrite_once(
+    trail: Trail, id: str, edit: Callable[[dict[str, Any]], dict[str, Any]], by: Principal
+) -> Breadcrumb:
+    found = await trail.records.get(id, by=by)
+    return await trail.records.update(id, Change(context=edit(found.context)), expect=found.version, by=by)
+
+
+def to_selector(filter: NodeFilter) -> Selector:
+    """The filter in the trail's own language."""
+    return Selector(
+        schema_name=SCHEMA,
+        all_tags=(domain_tag(filter.domain),) if filter.domain is not None else (),
+        any_tags=tuple(type_tag(node_type) for node_type in filter.node_types),
+        session=filter.session_id,
+        created_after=filter.created_after,
+        path=filter.path,
+        context_match=tuple(
+            ContextMatch(path=f"metadata.{key}", value=value) for key, value in filter.metadata.items()
+        ),
+    )
+
+
+def _edge_name(edge_type: EdgeType | str) -> str:
+    return edge_type.label if isinstance(edge_type, EdgeType) else edge_type

@@ -1,0 +1,1 @@
+"""Providers of models: settings, keys, and calls over the network."""

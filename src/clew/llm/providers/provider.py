@@ -1,0 +1,120 @@
+"""A provider: where models answer, by which protocol, and where the key for it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from clew.config import EXAMPLE, Config, ProviderConfig
+from clew.decode_errors import suggest
+from clew.errors import ModelError
+from clew.llm.model_catalogue import ProviderKind, shipped
+from clew.secrecy import MASK, mask_secrets
+from clew.trust import Trust, Wish, digest_parts, printable, real_folder
+
+WISH = "provider"
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider as it is used. `preset` is the known one that it stands for, empty for none; an empty `key` sends
+    none."""
+
+    name: str
+    kind: ProviderKind
+    base_url: str
+    key: str = ""
+    preset: str = ""
+    timeout_seconds: float = 120.0
+
+
+def find_provider(name: str, config: Config, environ: Mapping[str, str]) -> Provider:
+    """A provider by the name of its table or preset. Raises ModelError for a name that there is not, a kind that there
+    is not, or a table without an address."""
+    table = config.providers.get(name)
+    if table is None and name not in shipped().providers:
+        known = [*config.providers, *shipped().providers]
+        raise ModelError("config", f"there is no provider {name!r}", hint=suggest(name, known, "Providers are"))
+    preset_name = _preset_name(name, table)
+    if table is not None and not preset_name and table.kind != "openai-compatible":
+        hint = suggest(table.kind, ["openai-compatible", *shipped().providers], "Kinds are")
+        raise ModelError("config", f"[providers.{name}] has the kind {table.kind!r}, which there is not", hint=hint)
+    preset, given = shipped().providers.get(preset_name), table or ProviderConfig()
+    usual = (environ.get(preset.address_variable, "") or preset.base_url) if preset is not None else ""
+    if not given.base_url and not usual:
+        raise ModelError("config", f"[providers.{name}] has no base_url", hint=f"Say where it answers, as {EXAMPLE}")
+    return Provider(
+        name=name,
+        kind=preset.kind if preset is not None else "openai-compatible",
+        base_url=given.base_url or usual,
+        key=given.key or (preset.key if preset is not None else ""),
+        preset=preset_name,
+        timeout_seconds=given.timeout_seconds,
+    )
+
+
+def _preset_name(name: str, table: ProviderConfig | None) -> str:
+    """What a table builds on: the preset of its kind, or of its own name where it says no kind."""
+    kind = name if table is None or table.kind == "openai-compatible" else table.kind
+    return kind if kind in shipped().providers else ""
+
+
+def provider_wish(name: str, table: ProviderConfig, project: Path) -> Wish | None:
+    """The wish of a table `[providers.NAME]`; None for one that sends nothing but what its preset would send, or
+    nothing but the conversation to this machine. It covers where it answers, and which key is sent there."""
+    preset = shipped().providers.get(_preset_name(name, table))
+    key = table.key or (preset.key if preset is not None else "")
+    is_moved = bool(table.base_url) and (preset is None or not _is_same_host(table.base_url, preset.base_url))
+    is_other_key = bool(table.key) and (preset is None or table.key != preset.key)
+    if not is_other_key and (not is_moved or (not key and is_loopback(table.base_url))):
+        return None
+    address = table.base_url or (preset.base_url if preset is not None else "")
+    sent = f"sends conversations, with the key in {_shown(key)}," if key else "sends conversations"
+    return Wish(
+        folder=real_folder(project),
+        kind=WISH,
+        name=printable(name).strip() or "''",
+        digest=digest_parts([json.dumps([name, table.kind, address, key]).encode()]),
+        summary=printable(f"{sent} to {_shown(address) or 'nowhere'}"),
+    )
+
+
+def provider_wishes(config: Config, project: Path) -> list[Wish]:
+    """The wishes of all tables `[providers.NAME]`."""
+    found = (provider_wish(name, table, project) for name, table in config.providers.items())
+    return [each for each in found if each is not None]
+
+
+def check_consent(name: str, config: Config, trust: Trust | None = None) -> None:
+    """Raises ModelError for a provider of the folder that the user has not agreed to."""
+    table = config.providers.get(name)
+    wish = provider_wish(name, table, config.folder.absolute().parent) if table is not None else None
+    if wish is not None and not (trust or Trust.open()).holds(wish):
+        reason = f"you have not agreed that the provider {wish.name} of this folder {wish.summary}"
+        raise ModelError("config", reason, hint="Agree with `clew trust`, or use another model")
+
+
+def _shown(text: str) -> str:
+    return text if mask_secrets(text) == text else MASK
+
+
+def _is_same_host(one: str, other: str) -> bool:
+    return _host(one) == _host(other)
+
+
+def _host(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is of this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,263 @@
+"""From markdown definitions to one manifest: read, checked, put together; the same tree always gives the same bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from clew.errors import FormatError
+from clew.skills.checks.front_matter_fixes import replace_value, without_item, written
+from clew.skills.checks.problems import Fix, Problem, in_order
+from clew.skills.definitions.fields import Sort, problem_at
+from clew.skills.definitions.own_format import REFERRING, BuildMemory, Definition, read_own
+from clew.skills.definitions.references import Misfit, Names, find_misfits, find_unknown
+from clew.skills.definitions.tool_entries import join_entry, read_tools
+from clew.skills.files.document import Document
+from clew.skills.files.tree_walk import is_left_out, show
+from clew.skills.formats.collection import Collected
+from clew.skills.formats.rules import resolve_beside
+from clew.skills.formats.safe_open import Root
+from clew.skills.manifest import Agent, Manifest, Skill, ToolEntry, Toolset, is_route
+from clew.tools.tool import Tool
+
+HOME = ".clew"
+"""Where a workspace keeps its definitions."""
+_REFERRED = {"initial_skills": "skills", "skills": "skills", "toolsets": "toolsets", "tools": "tools"}
+_R = TypeVar("_R", Agent, Skill, Toolset)
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be used of a tree, and all that is wrong with it, in the order of places."""
+
+    manifest: Manifest
+    problems: tuple[Problem, ...] = ()
+
+
+def build(
+    root: Path, tools: Iterable[Tool] = (), found: Collected | None = None, *, memory: BuildMemory | None = None
+) -> Built:
+    """Put together what `root` defines, the executable `tools`, and what was `found` in other formats.
+
+    Definitions are read from `.clew` below the root; where there is none, and nothing is `found`, from the root itself.
+    What has errors is left out, and what refers to it loses that name. Own definitions go before found ones of the same
+    name. Never raises for what is there; with the `memory` of an earlier call, only what changed since is read again.
+    """
+    if not os.path.isdir(root):
+        problem = Problem(kind="config", path="", message=f"there is no folder {show(os.fspath(root))}")
+        return Built(manifest=Manifest(), problems=(problem,))
+    return _Build(Root(os.fspath(root)), tools, found, memory or BuildMemory()).run()
+
+
+def build_or_raise(
+    root: Path, tools: Iterable[Tool] = (), found: Collected | None = None, *, memory: BuildMemory | None = None
+) -> Manifest:
+    """As `build`. Raises the first error by place, a ParseError, ValidationError, BuildError or ConfigError."""
+    built = build(root, tools, found, memory=memory)
+    for problem in built.problems:
+        if problem.severity == "error":
+            raise problem.as_error()
+    return built.manifest
+
+
+class _Build:
+    """One build on its way."""
+
+    def __init__(self, root: Root, tools: Iterable[Tool], found: Collected | None, memory: BuildMemory) -> None:
+        is_workspace = found is not None or os.path.isdir(root.absolute(HOME))
+        self._root = root
+        self._found = found or Collected()
+        self._definitions, self._problems = read_own(root, HOME if is_workspace else "", memory)
+        self._entries, problems = read_tools(tools)
+        self._problems += problems
+        self._places: dict[tuple[str, str], Definition] = {}
+        self._alike: dict[tuple[str, str], Definition] = {}
+        """The first definition of each name, whatever its capital letters."""
+        self._broken: set[tuple[str, str]] = set()
+
+    def run(self) -> Built:
+        for definition in self._definitions:
+            self._declare(definition)
+        manifest = Manifest(
+            agents=self._records("agent", self._found.agents),
+            skills={name: self._linked(each) for name, each in self._records("skill", self._found.skills).items()},
+            toolsets=self._records("toolset", ()),
+            tools=self._tools(),
+        )
+        names = self._names(manifest)
+        for misfit in (*find_misfits(manifest, names), *self._misfits_of_broken(names)):
+            self._tell(misfit)
+        self._problems += self._of_found()
+        return Built(manifest=self._whole(manifest), problems=tuple(in_order(self._problems)))
+
+    def _declare(self, definition: Definition) -> None:
+        key = (definition.sort, definition.name)
+        first = self._places.setdefault(key, definition)
+        self._problems += definition.problems
+        alike = self._alike.setdefault((definition.sort, definition.name.casefold()), definition)
+        if alike.name != definition.name:
+            message = f"the {definition.sort} {definition.name} differs from {alike.name} in capital letters only"
+            hint = (
+                f"Rename one: where files are not told apart by them, only one can be there. The other is {alike.path}"
+            )
+            path = definition.keys.get("name", "")
+            told = problem_at(definition.document, path, message, kind="build", severity="warning", hint=hint)
+            self._problems.append(told)
+        if first is not definition:
+            message = f"there are two {definition.sort}s called {definition.name}: the other is {first.path}"
+            path = definition.keys.get("name", "")
+            context = {f"{definition.sort}Name": definition.name, "paths": (first.path, definition.path)}
+            told = problem_at(definition.document, path, message, kind="build", context=context, hint="Rename one")
+            self._problems.append(told)
+
+    def _records(self, sort: Sort, found: Iterable[_R]) -> dict[str, _R]:
+        """Those without errors, in the order of names; own ones go before found ones."""
+        own: dict[str, Any] = {name: each.record for (of, name), each in self._places.items() if of == sort}
+        read = {each.path for each in self._definitions}
+        records = {name: record for name, record in own.items() if record is not None}
+        for each in found:
+            if each.path in read:
+                continue
+            if each.name in own:
+                message = (
+                    f"there is another {sort} called {each.name}: that of {self._places[sort, each.name].path} counts"
+                )
+                self._problems.append(Problem(kind="build", severity="warning", path=each.path, message=message))
+            else:
+                records[each.name] = each
+        return dict(sorted(records.items()))
+
+    def _linked(self, skill: Skill) -> Skill:
+        """An own skill with those of its references that there are."""
+        if skill.origin != "clew" or not skill.references:
+            return skill
+        kept = []
+        for each in skill.references:
+            reason = self._lost(skill.path, each.path)
+            if not reason:
+                kept.append(each)
+                continue
+            message = f"the link to {show(each.path)[:200]} {reason}"
+            told = Problem(kind="build", severity="warning", path=skill.path, line=each.line, message=message)
+            self._problems.append(told)
+        return msgspec.structs.replace(skill, references=tuple(kept)) if len(kept) < len(skill.references) else skill
+
+    def _lost(self, path: str, written: str) -> str:
+        target = resolve_beside(path, written)
+        if target is None:
+            return "leads out of the root"
+        try:
+            real = self._root.resolve(target)
+        except FormatError as error:
+            return error.reason
+        if is_left_out(real):
+            return "is in a folder that is no part of the skill"
+        return "" if os.path.isfile(self._root.absolute(real)) else "is not a file"
+
+    def _tools(self) -> dict[str, ToolEntry]:
+        entries: dict[str, ToolEntry] = dict(self._entries)
+        for (sort, name), definition in self._places.items():
+            if sort != "tool":
+                continue
+            entry, problems = join_entry(definition, self._entries.get(name))
+            self._problems += problems
+            if entry is not None:
+                entries[name] = entry
+        return dict(sorted(entries.items()))
+
+    def _names(self, manifest: Manifest) -> Names:
+        """All that is declared, also what has errors: who refers to that is not wrong."""
+        own: dict[str, set[str]] = {"agent": set(), "skill": set(), "toolset": set(), "tool": set()}
+        for sort, name in self._places:
+            own[sort].add(name)
+        return Names(
+            skills=own["skill"] | manifest.skills.keys(),
+            toolsets=own["toolset"] | manifest.toolsets.keys(),
+            tools=own["tool"] | manifest.tools.keys(),
+        )
+
+    def _misfits_of_broken(self, names: Names) -> Iterator[Misfit]:
+        """What definitions with errors refer to and there is not: one fault hides no other."""
+        for (sort, name), definition in self._places.items():
+            if definition.record is None:
+                yield from find_unknown(sort, name, definition.given, names)
+
+    def _tell(self, misfit: Misfit) -> None:
+        definition = self._places.get((misfit.sort, misfit.name))
+        if misfit.severity == "error":
+            self._broken.add((misfit.sort, misfit.name))
+        more: dict[str, Any] = {
+            "kind": misfit.kind,
+            "severity": misfit.severity,
+            "allowed": misfit.allowed,
+            "nearest": misfit.nearest,
+            "context": misfit.context,
+        }
+        if definition is None:
+            found = self._found.agents if misfit.sort == "agent" else self._found.skills
+            path = next((each.path for each in found if each.name == misfit.name), "")
+            self._problems.append(Problem(path=path, message=misfit.message, **more))
+            return
+        item = _item(definition, misfit.field, misfit.target)
+        fix = _mend(definition, item, misfit)
+        self._problems.append(problem_at(definition.document, item, misfit.message, fix=fix, **more))
+
+    def _of_found(self) -> Iterator[Problem]:
+        """What was told of found files, but for those that were read in the own format."""
+        read = {each.path for each in self._definitions}
+        return (each for each in self._found.problems if each.path not in read)
+
+    def _whole(self, manifest: Manifest) -> Manifest:
+        """Without what is broken, and without the names of it."""
+        kept: dict[str, Mapping[str, Any]] = {
+            "agents": {n: each for n, each in manifest.agents.items() if ("agent", n) not in self._broken},
+            "skills": {n: each for n, each in manifest.skills.items() if ("skill", n) not in self._broken},
+            "toolsets": {n: each for n, each in manifest.toolsets.items() if ("toolset", n) not in self._broken},
+            "tools": manifest.tools,
+        }
+        for sort, fields in REFERRING.items():
+            records = kept[f"{sort}s"]
+            kept[f"{sort}s"] = {name: self._pruned(sort, record, fields, kept) for name, record in records.items()}
+        return Manifest(**kept)  # type: ignore[arg-type]  # each by its field
+
+    def _pruned(self, sort: str, record: Any, fields: Iterable[str], kept: Mapping[str, Mapping[str, Any]]) -> Any:
+        changed: dict[str, tuple[str, ...]] = {}
+        for field in fields:
+            names: tuple[str, ...] = getattr(record, field)
+            there = kept[_REFERRED[field]]
+            left = tuple(each for each in names if each in there or (field == "tools" and is_route(each)))
+            if len(left) < len(names):
+                changed[field] = left
+                lost = [each for each in names if each not in left]
+                self._problems += [told for each in lost for told in self._without(sort, record, field, each)]
+        return msgspec.structs.replace(record, **changed) if changed else record
+
+    def _without(self, sort: str, record: Any, field: str, name: str) -> Iterator[Problem]:
+        """Tell that a name was left out, where that is not told already."""
+        what = _REFERRED[field][:-1]
+        cause = self._places.get((what, name))
+        if cause is None:
+            return
+        definition = self._places.get((sort, record.name))
+        document = definition.document if definition is not None else Document(path=record.path)
+        item = _item(definition, field, name) if definition is not None else field
+        message = f"the {what} {name[:80]} is left out here: it has errors in {cause.path}"
+        yield problem_at(document, item, message, kind="build", severity="warning")
+
+
+def _item(definition: Definition, field: str, name: str) -> str:
+    """Where a definition gives a name."""
+    key = definition.keys[field]
+    return f"{key}[{definition.document.meta[key].index(name)}]"
+
+
+def _mend(definition: Definition, item: str, misfit: Misfit) -> Fix | None:
+    if misfit.nearest:
+        return replace_value(definition.document, item, written(misfit.nearest), f"take {misfit.nearest}")
+    if isinstance(definition.record, Skill) and misfit.field == "skills" and misfit.target == misfit.name:
+        kept = [each for each in definition.record.skills if each != misfit.target]
+        return without_item(definition.document, item, kept)
+    return None

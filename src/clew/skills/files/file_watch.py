@@ -1,0 +1,159 @@
+"""Definitions while a program runs: a change of a file is noticed by the operating system, and acted on soon after.
+
+Only folders that hold definitions are watched as a whole; of what is above them, only that such folders come and go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import posixpath
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from clew.errors import ClewError
+from clew.skills.files.tree_walk import RULE_FILES
+from clew.skills.manifest import Agent, Skill
+
+HOMES = (".agents", ".claude", ".clew", ".codex", ".opencode")
+PARTS = ("agents", "commands", "skill", "skills", "toolsets", "tools")
+"""Folders of definitions, in the root and in each of HOMES."""
+DEBOUNCE_MS, STEP_MS = 400, 100
+"""Changes that follow each other are acted on together: after a step without any, and after so long anyway."""
+
+_NAMES = frozenset((*HOMES, *PARTS, *RULE_FILES, "SKILL.md"))
+_log = logging.getLogger(__name__)
+
+
+class Watch:
+    """Calls `changed` after each change of the definitions below `root`, one call at a time.
+
+    `folders` says where there are definitions besides the usual places, and `rules` which folders hold rules, both
+    relative to the root; they are asked again after each change. An error that `changed` raises is logged, and the next
+    change is acted on all the same.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        changed: Callable[[], Awaitable[Any]],
+        folders: Callable[[], Iterable[str]] = tuple,
+        rules: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self._root = os.path.realpath(root)
+        self._changed = changed
+        self._folders = folders
+        self._rules = rules
+        self._task: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+        self._dirty = asyncio.Event()
+
+    async def __aenter__(self) -> Watch:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Begin to watch. What changes from now on is not missed, and `changed` has been called. Raises what it raises,
+        where that is no ClewError."""
+        if self._task is None:
+            self._stop, self._dirty = asyncio.Event(), asyncio.Event()
+            is_watching = asyncio.Event()
+            self._task = asyncio.create_task(self._run(is_watching), name="clew-watch")
+            try:
+                await is_watching.wait()
+            except asyncio.CancelledError:
+                await self.close()
+                raise
+            if self._task is not None and self._task.done():
+                self._task.result()
+
+    async def close(self) -> None:
+        """Stop, and wait until nothing runs any more. Calling it twice is harmless."""
+        task, self._task = self._task, None
+        if task is not None:
+            self._stop.set()
+            self._dirty.set()
+            await task
+
+    async def _run(self, is_watching: asyncio.Event) -> None:
+        """Each change begins a new round: folders that came are watched before what is in them is read."""
+        try:
+            while not self._stop.is_set():
+                inside, above = self._places()
+                async with _notified(self._dirty, inside, above):
+                    if self._stop.is_set():
+                        return
+                    self._dirty.clear()
+                    await self._act()
+                    if (inside, above) == self._places():
+                        is_watching.set()
+                        await self._dirty.wait()
+        finally:
+            is_watching.set()
+
+    async def _act(self) -> None:
+        try:
+            await self._changed()
+        except ClewError as error:
+            _log.warning("what changed below %s is not known yet: %s", self._root, error)
+
+    def _places(self) -> tuple[list[str], list[str]]:
+        """The folders that are watched as a whole, and those of which only the names in them are."""
+        homes = ["", *(home for home in HOMES if os.path.isdir(os.path.join(self._root, home)))]
+        usual = [posixpath.join(home, part) for home in homes for part in PARTS]
+        inside = self._present({*usual, *filter(None, self._folders())})
+        outer = [each for each in inside if not any(each.startswith(f"{other}/") for other in inside)]
+        above = self._present({*homes, *self._rules()})
+        return [os.path.join(self._root, each) for each in outer], [os.path.join(self._root, each) for each in above]
+
+    def _present(self, folders: Iterable[str]) -> list[str]:
+        return [each for each in sorted(folders) if os.path.isdir(os.path.join(self._root, each))]
+
+
+def homes_of(definitions: Iterable[Skill | Agent]) -> set[str]:
+    """The folders in which definitions lie side by side, relative to the root; for one in the root itself, its own."""
+    found = set()
+    for each in definitions:
+        own = posixpath.dirname(each.path)
+        is_folder = posixpath.basename(each.path).upper() == "SKILL.MD"
+        found.add((posixpath.dirname(own) if is_folder else own) or own)
+    return found
+
+
+def is_home(path: str) -> bool:
+    """Whether what comes or goes beside the folders of definitions is one of them, not a trail or a log."""
+    return os.path.basename(path) in _NAMES
+
+
+@contextlib.asynccontextmanager
+async def _notified(dirty: asyncio.Event, inside: Sequence[str], above: Sequence[str]) -> AsyncIterator[None]:
+    """Sets `dirty` whenever something changes, for as long as the block runs. When it begins, all is watched."""
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(_notify(dirty, stop, above, False))]
+    if inside:
+        tasks.append(asyncio.create_task(_notify(dirty, stop, inside, True)))
+    try:
+        await asyncio.sleep(0)  # each task runs up to where it waits for the operating system
+        yield
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks)
+
+
+async def _notify(dirty: asyncio.Event, stop: asyncio.Event, folders: Collection[str], is_whole: bool) -> None:
+    # watchfiles is loaded by a program that watches, not by every command
+    from watchfiles import DefaultFilter, awatch
+
+    wanted = DefaultFilter() if is_whole else lambda _, path: is_home(path)
+    options: dict[str, Any] = {"debounce": DEBOUNCE_MS, "step": STEP_MS, "recursive": is_whole}
+    try:
+        async for _ in awatch(*folders, watch_filter=wanted, stop_event=stop, ignore_permission_denied=True, **options):
+            dirty.set()
+    except (OSError, RuntimeError) as error:  # a folder went, or the system has no more watches to give
+        _log.warning("changes of definitions in %s are not noticed: %s", ", ".join(folders), error)

@@ -1,0 +1,274 @@
+"""A bounded walk over a tree: its folders and files as they are reached, and as they really are.
+
+Links are followed only where definitions are kept, and never out of the root. What was left out is told.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from clew.errors import FormatError
+from clew.skills.checks.problems import Problem, Severity
+from clew.skills.formats.safe_open import Root
+from clew.trust import printable
+
+MAX_ENTRIES = 200_000
+MAX_DEPTH = 40
+MAX_HOPS = 3
+"""So many links may follow each other on one way."""
+SKILL_FILES = ("SKILL.md", "skill.md")
+RULE_FILES = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md")
+
+_HOMES = frozenset({".agents", ".claude", ".clew", ".codex", ".opencode", "skill", "skills"})
+"""Where definitions are kept: links in such folders are followed."""
+_BOOKS = frozenset({".git", ".hg", ".svn"})
+"""What version control writes at any time, and no program runs as a part of a skill."""
+_NEVER = _BOOKS | {"__pycache__"}
+_IGNORED = _NEVER | frozenset(
+    {
+        *(".cache", ".direnv", ".gradle", ".mypy_cache", ".next", ".nox", ".nuxt", ".pnpm-store", ".pytest_cache"),
+        *(".ruff_cache", ".terraform", ".tox", ".venv", ".worktrees", ".yarn", "bower_components", "node_modules"),
+        *("site-packages", "venv"),
+    }
+)
+_MARKS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
+"""A folder with one of these is a virtual environment or a cache, whatever its name."""
+_MISLEADING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class Folder(msgspec.Struct):
+    """One folder: how it was reached, where it really is, and what is in it, in the order of names.
+
+    `files` are regular files with their real paths, `odd` are pipes, devices and the like, and `refused` are links
+    that were not followed, with what they say. Names may hold stray bytes: `show` makes them fit to be told.
+    """
+
+    path: str
+    real: str
+    files: dict[str, str] = {}
+    folders: list[str] = []
+    odd: list[str] = []
+    refused: dict[str, str] = {}
+
+    def at(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A link that was followed: where it is, and the real path that it leads to."""
+
+    path: str
+    target: str
+
+
+class Walk(msgspec.Struct):
+    """All folders by the paths on which they were reached, the upper ones first. `left_out` are those not read."""
+
+    folders: dict[str, Folder] = {}
+    links: list[Link] = []
+    left_out: list[str] = []
+    problems: list[Problem] = []
+
+    def below(self, path: str) -> Iterator[Folder]:
+        """A folder and all that are in it."""
+        waiting = [path]
+        while waiting:
+            folder = self.folders.get(waiting.pop())
+            if folder is not None:
+                yield folder
+                waiting += [folder.at(name) for name in reversed(folder.folders)]
+
+    def find(self, path: str) -> str | None:
+        """The real path of a file that was reached as `path`."""
+        above, _, name = path.rpartition("/")
+        folder = self.folders.get(above)
+        return folder.files.get(name) if folder is not None else None
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """A folder to be read. `came` are the real folders from which links were followed on the way."""
+
+    path: str
+    real: str
+    depth: int
+    is_kept: bool = False
+    came: tuple[str, ...] = ()
+
+
+def walk(root: Root, places: Sequence[str] = (), *, is_kept: bool = False) -> Walk:
+    """Read the tree below `root`, or only the folders `places` of it. Never raises for what is there.
+
+    `is_kept` says that the places hold definitions, whatever they are called: links in them are followed.
+    """
+    return _Walker(root, is_kept).run(places)
+
+
+def show(path: str) -> str:
+    """A path that can be printed and stored, whatever bytes its names have."""
+    return path if is_plain(path) else printable(path.encode("utf-8", "backslashreplace").decode())
+
+
+def is_left_out(path: str) -> bool:
+    """Whether a path leads through a folder in which nobody keeps texts, not even where definitions are kept."""
+    above = ""
+    for name in path.split("/")[:-1]:
+        if name in _NEVER or _is_worktrees(above, name):
+            return True
+        above = name
+    return False
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name is text that looks like what it is: no control characters, no turned direction, no stray bytes."""
+    if name.isprintable():
+        return True
+    return all(unicodedata.category(each) not in {"Cc", "Cs", "Zl", "Zp"} and each not in _MISLEADING for each in name)
+
+
+class _Walker:
+    def __init__(self, root: Root, is_kept: bool = False) -> None:
+        self._root = root
+        self._is_kept = is_kept
+        self._walk = Walk(folders={}, links=[], left_out=[], problems=[])
+        self._room = MAX_ENTRIES
+        self._waiting: deque[_Step] = deque()
+
+    def run(self, places: Sequence[str]) -> Walk:
+        for place in places or ("",):
+            self._begin(os.path.normpath(place).replace(os.sep, "/") if place else "")
+        while self._waiting and self._room > 0:
+            self._read(self._waiting.popleft())
+        self._walk.left_out += [step.path for step in self._waiting]
+        if self._room < 0 or self._waiting:
+            first, count = self._walk.left_out[0], len(self._walk.left_out)
+            message = f"the tree has more than {MAX_ENTRIES:,} entries: {count:,} folders were left out, this one first"
+            self._tell(first or ".", message, hint="Name the folders that are to be read")
+        return self._walk
+
+    def _begin(self, place: str) -> None:
+        if place in ("", "."):
+            self._waiting.append(_Step("", "", 0, self._is_kept))
+        elif os.path.isdir(self._root.absolute(place)):
+            try:
+                self._waiting.append(_Step(place, self._root.resolve(place), 0, self._is_kept))
+            except FormatError as error:
+                self._tell(place, error.reason, severity="error")
+
+    def _read(self, step: _Step) -> None:
+        try:
+            with self._root.listing(step.real) as entries:
+                found = self._sort(entries)
+        except FormatError as error:
+            self._walk.left_out.append(step.path)
+            self._tell(step.path or ".", f"the folder {error.reason}")
+            return
+        if self._room < 0:
+            self._walk.left_out.insert(0, step.path)
+        names = {each[0] for each in found}
+        if step.path and not _MARKS.isdisjoint(names) and not step.is_kept:
+            return
+        is_kept = step.is_kept or bool(step.path and not names.isdisjoint(SKILL_FILES))
+        folder = Folder(path=step.path, real=step.real, files={}, folders=[], odd=[], refused={})
+        self._walk.folders[step.path] = folder
+        for name, kind in found:
+            self._enter(name, kind, folder, step, is_kept)
+
+    def _sort(self, entries: Iterator[os.DirEntry[str]]) -> list[tuple[str, str]]:
+        """The names of a folder in order, each with its kind; no more of them than there is room for."""
+        found = []
+        for entry in entries:
+            self._room -= 1
+            if self._room < 0:
+                break
+            found.append((entry.name, _kind_of(entry)))
+        return sorted(found)
+
+    def _enter(self, name: str, kind: str, folder: Folder, step: _Step, is_kept: bool) -> None:
+        real = f"{folder.real}/{name}" if folder.real else name
+        if kind == "file":
+            folder.files[name] = real
+        elif kind == "folder":
+            # Python runs what somebody compiled in the place of a script's own modules: it is part of a skill
+            if name not in (_BOOKS if is_kept else _IGNORED) and not _is_worktrees(folder.path, name):
+                self._descend(name, real, folder, step, is_kept)
+        elif kind == "link":
+            self._follow(name, real, folder, step, is_kept)
+        else:
+            folder.odd.append(name)
+
+    def _descend(self, name: str, real: str, folder: Folder, step: _Step, is_kept: bool) -> None:
+        if step.depth >= MAX_DEPTH:
+            self._walk.left_out.append(folder.at(name))
+            self._tell(folder.at(name), f"is more than {MAX_DEPTH} folders deep: it was left out")
+            return
+        folder.folders.append(name)
+        self._waiting.append(_Step(folder.at(name), real, step.depth + 1, is_kept, step.came))
+
+    def _follow(self, name: str, real: str, folder: Folder, step: _Step, is_kept: bool) -> None:
+        path = folder.at(name)
+        matters = is_kept or name in SKILL_FILES or name in RULE_FILES or not _HOMES.isdisjoint(path.split("/"))
+        if not matters and not os.path.isdir(self._root.absolute(real)):
+            return
+        try:
+            target = self._root.resolve(real)
+            kind = _kind_at(self._root.absolute(target))
+            if matters and kind == "folder":
+                self._check_way(path, target, folder, step)
+        except FormatError as error:
+            self._refuse(folder, name, error.reason, severity="error" if matters else "warning")
+            return
+        if not matters:
+            return
+        if kind == "odd":
+            self._refuse(folder, name, "leads to what is not a regular file", severity="error")
+            return
+        self._walk.links.append(Link(path, target))
+        if kind == "file":
+            folder.files[name] = target
+        else:
+            onward = _Step(path, target, step.depth + 1, is_kept, (*step.came, folder.real))
+            folder.folders.append(name)
+            self._waiting.append(onward)
+
+    def _check_way(self, path: str, target: str, folder: Folder, step: _Step) -> None:
+        """Raise FormatError where a way would lead in a circle, or over too many links."""
+        if any(not target or f"{each}/".startswith(f"{target}/") for each in (*step.came, folder.real)):
+            raise FormatError(path, "leads in a circle, to a folder that holds it")
+        if len(step.came) >= MAX_HOPS or step.depth >= MAX_DEPTH:
+            raise FormatError(path, f"is the last of more than {MAX_HOPS} links that follow each other")
+
+    def _refuse(self, folder: Folder, name: str, reason: str, *, severity: Severity) -> None:
+        folder.refused[name] = self._root.says(f"{folder.real}/{name}" if folder.real else name)
+        hint = "Put the files themselves there, or link to a place below the root"
+        self._tell(folder.at(name), f"the link {reason}: it was not followed", severity=severity, hint=hint)
+
+    def _tell(self, path: str, message: str, *, severity: Severity = "warning", hint: str = "") -> None:
+        problem = Problem(kind="parse", severity=severity, path=show(path), message=message, hint=hint)
+        self._walk.problems.append(problem)
+
+
+def _is_worktrees(above: str, name: str) -> bool:
+    """Whole copies of the tree that an agent works in are no part of it."""
+    return name == "worktrees" and above.rpartition("/")[2].startswith(".")
+
+
+def _kind_of(entry: os.DirEntry[str]) -> str:
+    try:
+        if entry.is_symlink():
+            return "link"
+        if entry.is_dir(follow_symlinks=False):
+            return "folder"
+        return "file" if entry.is_file(follow_symlinks=False) else "odd"
+    except OSError:
+        return "odd"
+
+
+def _kind_at(absolute: str) -> str:
+    if os.path.isdir(absolute):
+        return "folder"
+    return "file" if os.path.isfile(absolute) else "odd"

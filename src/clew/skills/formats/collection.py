@@ -1,0 +1,185 @@
+"""What a folder already holds for agents: skills, agents, commands and rules in the formats that people have.
+
+Each real file is read once, whatever links lead to it. What is wrong in the tree is a problem, never an exception.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from clew.decode_errors import unmixed
+from clew.skills.agent_tools import ALWAYS, permissions_of, tools_of
+from clew.skills.checks.problems import Problem, in_order
+from clew.skills.files.tree_walk import Walk, walk
+from clew.skills.formats.definition_files import Found, find_definitions
+from clew.skills.formats.definition_reader import Memory, Reader, Reading
+from clew.skills.formats.rules import resolve_beside
+from clew.skills.formats.safe_open import Root
+from clew.skills.formats.unique_names import name_all
+from clew.skills.manifest import Agent, Reference, Skill
+from clew.trust import Wish, printable, real_folder
+
+MAX_PROBLEMS = 1_000
+_MAX_SUMMARY, _MAX_POWERS = 300, 1_500
+_POWERS = ("permissionMode", "permission", "disallowedTools", "sandbox_mode", "web_search")
+"""Keys of other programs that say what an agent may do there, and that count here."""
+_WITHOUT_EFFECT = ("hooks", "isolation", "maxTurns", "steps", "maxSteps", "mcpServers", "mcp_servers", "background")
+"""Those for which there is nothing here."""
+
+
+class RuleFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One AGENTS.md, CLAUDE.md … of the tree, which holds for the folder that it is in.
+
+    `path` is relative to the root and `kind` is its name. `target` is the real file, relative to the root, where it is
+    a link, and empty otherwise. `references` are the files that a CLAUDE.md imports with `@path`, relative to the root.
+    """
+
+    path: str
+    kind: str
+    target: str = ""
+    references: tuple[Reference, ...] = ()
+    digest: str = ""
+
+
+class Alias(msgspec.Struct, frozen=True, kw_only=True):
+    """A second way to a thing, a link or an exact copy; and the real place. Both are relative to the root."""
+
+    path: str
+    target: str
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found. Agents and skills are in the order of their names, the rest in that of their paths."""
+
+    agents: tuple[Agent, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    rules: tuple[RuleFile, ...] = ()
+    aliases: tuple[Alias, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def collect(root: Path, *, places: Sequence[str] = (), memory: Memory | None = None) -> Collected:
+    """Read what is below `root`, or only what is in the folders `places` of it. Never raises for what is there.
+
+    With a `memory` of an earlier call, only what changed since is read again.
+    """
+    if not os.path.isdir(root):
+        problem = Problem(kind="config", path=".", message="there is no such folder to read definitions from")
+        return Collected(problems=(problem,))
+    base = Root(os.fspath(root))
+    tree = walk(base, places)
+    problems = list(tree.problems)
+    found, rules = find_definitions(tree, problems)
+    reader = Reader(base, tree, memory if memory is not None else Memory())
+    readings = [(each, reader.read(each)) for each in found]
+    skills = [
+        (_with_references(reading.skill, each, tree, problems), each.above)
+        for each, reading in readings
+        if reading.skill is not None
+    ]
+    agents = [(reading.agent, each.above) for each, reading in readings if reading.agent is not None]
+    named_skills, skill_copies, skill_problems = name_all(skills, "skill")
+    named_agents, agent_copies, agent_problems = name_all(agents, "agent")
+    read_rules = [_rule(each, reader.read(each), problems) for each in rules]
+    problems += [*skill_problems, *agent_problems, *(told for _, reading in readings for told in reading.problems)]
+    links = [(each.path, each.target) for each in tree.links]
+    return Collected(
+        agents=tuple(named_agents),
+        skills=tuple(named_skills),
+        rules=tuple(sorted((each for each in read_rules if each is not None), key=lambda each: each.path)),
+        aliases=tuple(Alias(path=path, target=at) for path, at in sorted({*links, *skill_copies, *agent_copies})),
+        problems=tuple(_bounded(problems)),
+    )
+
+
+def wishes(collected: Collected, root: Path) -> list[Wish]:
+    """What the user is to agree to before any of it is loaded, in the order of kinds and names.
+
+    What has no digest cannot be agreed to, and is left out.
+    """
+    place = real_folder(root)
+    agents = [("agent", each.name, each.digest, _agent_summary(each)) for each in collected.agents]
+    skills = [("skill", each.name, each.digest, _skill_summary(each)) for each in collected.skills]
+    return [
+        Wish(folder=place, kind=kind, name=name, digest=digest, summary=summary)
+        for kind, name, digest, summary in (*agents, *skills)
+        if digest
+    ]
+
+
+def _agent_summary(agent: Agent) -> str:
+    """What an agent is for, then what it may do: a long description hides nothing of that."""
+    about = printable(_warned(agent.name, agent.description), _MAX_SUMMARY).rstrip(".; ")
+    skills = [f"skills: {', '.join(agent.loadable)}"] if agent.loadable else []
+    model = [f"model: {agent.model}"] if agent.model else []
+    also = [f"{key}: {agent.metadata[key]}" for key in _POWERS if agent.metadata.get(key)]
+    lost = ", ".join(key for key in _WITHOUT_EFFECT if agent.metadata.get(key))
+    idle = [f"without effect here: {lost}"] if lost else []
+    powers = printable("; ".join((*_powers(agent), *skills, *model, *idle, *also)), _MAX_POWERS)
+    return f"{about}; {powers}" if about else powers
+
+
+def _powers(agent: Agent) -> list[str]:
+    """The tools that an agent has in the end, and the rules that narrow them."""
+    rules = permissions_of(agent)
+    said = {"asked about": rules.ask, "but not": rules.allow if rules.ask else (), "denied": rules.deny}
+    narrowed = [f"{how}: {', '.join(each)}" for how, each in said.items() if each]
+    if agent.tools is None and not rules.deny:
+        return ["names no tools: it has those for files and commands", *narrowed]
+    tools = [each for each in tools_of(agent) if each not in ALWAYS]
+    return [f"tools: {', '.join(tools)}" if tools else "has no tools", *narrowed]
+
+
+def _warned(name: str, summary: str) -> str:
+    """A summary that says where a name only looks like another."""
+    shown = unmixed(name)
+    return summary if shown == name else f"(a name with letters of several scripts: {shown}) {summary}"
+
+
+def _skill_summary(skill: Skill) -> str:
+    count = len(skill.scripts)
+    scripts = f" ({count} script{'s' if count != 1 else ''})" if count else ""
+    about = f"{printable(skill.description, _MAX_SUMMARY - 40)}{scripts}"
+    return printable(_warned(skill.name, about), _MAX_SUMMARY)
+
+
+def _with_references(skill: Skill, found: Found, tree: Walk, problems: list[Problem]) -> Skill:
+    """The skill with those of its references that there are, below the root."""
+    if not skill.references:
+        return skill
+    beside = skill.path if skill.folder in tree.folders else found.path
+    kept = []
+    for each in skill.references:
+        target = resolve_beside(beside, each.path)
+        if target is not None and tree.find(target) is not None:
+            kept.append(each)
+            continue
+        reason = "leads out of the root" if target is None else "leads to no file"
+        message = f"the reference {printable(each.path, 200)} {reason}: it was left out"
+        problems.append(Problem(kind="build", severity="warning", path=skill.path, line=each.line, message=message))
+    return msgspec.structs.replace(skill, references=tuple(kept))
+
+
+def _rule(found: Found, reading: Reading, problems: list[Problem]) -> RuleFile | None:
+    """The rule file; None where it cannot be read. A link imports from where the real file is."""
+    problems.extend(reading.problems)
+    if not reading.digest:
+        return None
+    target = found.real if found.real != found.path else ""
+    references = [each for each in reading.references if each.path != found.real]
+    return RuleFile(
+        path=found.path, kind=found.name, target=target, references=tuple(references), digest=reading.digest
+    )
+
+
+def _bounded(problems: list[Problem]) -> list[Problem]:
+    ordered = in_order({(each.path, each.line, each.message): each for each in problems}.values())
+    if len(ordered) <= MAX_PROBLEMS:
+        return ordered
+    rest = len(ordered) - MAX_PROBLEMS
+    more = Problem(kind="build", severity="warning", path=".", message=f"{rest:,} more problems are not listed")
+    return [*ordered[:MAX_PROBLEMS], more]

@@ -1,0 +1,91 @@
+"""Which files of a tree are definitions, each real file once, in the order in which they get their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from clew.skills.checks.problems import Problem
+from clew.skills.files.tree_walk import SKILL_FILES, Walk, is_plain, show
+from clew.skills.formats.digests import PARTS
+from clew.skills.formats.file_kinds import PLUGIN_MARK, Kind, place_of
+
+_ORDER = (".clew", ".agents", ".claude", ".opencode", ".codex", ".github", "skills", "plugins")
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One definition file: how it was reached, and where it really is."""
+
+    kind: Kind
+    origin: str
+    folder: str
+    name: str
+    real: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/{self.name}" if self.folder else self.name
+
+    @property
+    def above(self) -> str:
+        """The folders that can tell it apart from another of its name: not the one that a skill is named after."""
+        return self.folder.rpartition("/")[0] if self.kind == "skill" else self.folder
+
+    def rank(self) -> tuple[object, ...]:
+        """Real files before links, the known homes before other places, skills before commands, the upper first."""
+        home = self.folder.split("/", 1)[0]
+        known = _ORDER.index(home) if home in _ORDER else len(_ORDER)
+        return self.path != self.real, known, self.kind == "command", self.folder.count("/"), self.path
+
+
+def find_definitions(walk: Walk, problems: list[Problem]) -> tuple[list[Found], list[Found]]:
+    """The skills, agents and commands of a tree; and its rules, to which links are added by their own places."""
+    everything = sorted(_candidates(walk, problems), key=Found.rank)
+    links = {each.path for each in walk.links}
+    definitions: dict[tuple[Kind, str], Found] = {}
+    rules: list[Found] = []
+    seen: set[str] = set()
+    for each in everything:
+        if each.kind != "rule":
+            definitions.setdefault((each.kind, each.real), each)
+        elif each.path in links or each.real not in seen:
+            rules.append(each)
+            seen.add(each.real)
+    return list(definitions.values()), rules
+
+
+def _candidates(walk: Walk, problems: list[Problem]) -> Iterator[Found]:
+    plugins = {folder.path for folder in walk.folders.values() if PLUGIN_MARK in folder.folders}
+    skills = {folder.path for folder in walk.folders.values() if not folder.files.keys().isdisjoint(SKILL_FILES)}
+    for folder in walk.folders.values():
+        for name in (*folder.files, *folder.odd):
+            place = place_of(folder.path, name, plugins)
+            if place is None or (name == "skill.md" and "SKILL.md" in folder.files):
+                continue
+            if place.kind != "rule" and _belongs_to_skill(folder.path, place.kind, skills):
+                continue
+            found = Found(place.kind, place.origin, folder.path, name, folder.files.get(name, ""))
+            if (problem := _wrong(found)) is None:
+                yield found
+            else:
+                problems.append(problem)
+
+
+def _wrong(found: Found) -> Problem | None:
+    if not found.real:
+        return Problem(kind="parse", path=show(found.path), message="is not a regular file: it was not read")
+    if not is_plain(found.path):
+        message = "has a name that cannot be shown as it is: it was not read"
+        return Problem(kind="parse", path=show(found.path), message=message, hint="Rename it")
+    return None
+
+
+def _belongs_to_skill(path: str, kind: Kind, skills: set[str]) -> bool:
+    """Whether a file is a template or an example that a skill carries."""
+    parts = path.split("/") if path else []
+    for at in range(len(parts)):
+        is_part = parts[at] in PARTS or (kind != "skill" and at > 0)
+        if is_part and "/".join(parts[:at]) in skills:
+            return True
+    return False

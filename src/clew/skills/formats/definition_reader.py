@@ -1,0 +1,149 @@
+"""From a definition file to what it defines. What is unchanged since it was last read is not read again."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import time
+
+import msgspec
+
+from clew.errors import FormatError
+from clew.skills.checks.problems import Problem
+from clew.skills.files.document import MAX_BYTES, Document, read_document
+from clew.skills.files.tree_walk import Walk, is_plain
+from clew.skills.formats.agents import read_agent, read_toml
+from clew.skills.formats.commands import read_command
+from clew.skills.formats.definition_files import Found
+from clew.skills.formats.digests import Bundle, bundle_of, digest_bundle
+from clew.skills.formats.rules import read_imports
+from clew.skills.formats.safe_open import Root, Stamp
+from clew.skills.formats.skill_folders import read_skill
+from clew.skills.formats.source import Source
+from clew.skills.manifest import Agent, Reference, Skill
+
+MAX_TOTAL = 100_000_000
+"""So many bytes of definitions are read of one tree."""
+_TICK = 50_000_000
+"""File systems tell times by ticks: what changed within one of them may change again, and keep its time."""
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file defines, and what is wrong with it. `references` and `digest` are those of a rule."""
+
+    skill: Skill | None = None
+    agent: Agent | None = None
+    references: tuple[Reference, ...] = ()
+    digest: str = ""
+    problems: tuple[Problem, ...] = ()
+
+
+class State(msgspec.Struct, frozen=True):
+    """The files of a definition as they were: what is another after each change of any of them."""
+
+    bundle: Bundle
+    stamps: tuple[Stamp | None, ...]
+
+    @property
+    def newest(self) -> int:
+        """When the last of them changed, in nanoseconds."""
+        return max((stamp[-1] for stamp in self.stamps if stamp is not None), default=0)
+
+
+class Memory:
+    """What was read, and how the files were then. It holds for one root, and may be kept between calls.
+
+    `reused` counts the definitions that were not read again.
+    """
+
+    def __init__(self) -> None:
+        self.reused = 0
+        self._kept: dict[tuple[str, str, str], tuple[State, Reading]] = {}
+
+    def find(self, found: Found, state: State) -> Reading | None:
+        kept = self._kept.get((found.kind, found.path, found.real))
+        if kept is None or kept[0] != state:
+            return None
+        self.reused += 1
+        return kept[1]
+
+    def keep(self, found: Found, state: State, reading: Reading) -> None:
+        self._kept[found.kind, found.path, found.real] = (state, reading)
+
+
+class Reader:
+    """Reads the definitions of one walk."""
+
+    def __init__(self, root: Root, tree: Walk, memory: Memory) -> None:
+        self._root = root
+        self._tree = tree
+        self._memory = memory
+        self._room = MAX_TOTAL
+
+    def read(self, found: Found) -> Reading:
+        """What a file defines. Never raises."""
+        bundle = bundle_of(self._tree, found.folder) if found.kind == "skill" else None
+        now = time.time_ns()  # of the clock by which files have their times
+        state = _state(self._root, bundle if bundle is not None else Bundle(((found.name, found.real),)))
+        if found.kind != "rule" and (kept := self._memory.find(found, state)) is not None:
+            return kept
+        try:
+            raw = self._root.read(found.real, MAX_BYTES)
+            self._room -= len(raw)
+            if self._room < 0:
+                raise FormatError(found.real, f"was not read: the definitions have more than {MAX_TOTAL:,} bytes")
+        except FormatError as error:
+            return Reading(problems=(Problem(kind="parse", path=found.path, message=error.reason),))
+        reading = self._rule(found, raw) if found.kind == "rule" else self._definition(found, raw, bundle)
+        if state.newest < now - _TICK:
+            self._memory.keep(found, state, reading)
+        return reading
+
+    def _rule(self, found: Found, raw: bytes) -> Reading:
+        document = read_document(raw, found.real)
+        if document.problems and not document.body:
+            return Reading(problems=document.problems)
+        references: tuple[Reference, ...] = ()
+        problems: tuple[Problem, ...] = ()
+        if found.origin.startswith("CLAUDE"):
+            text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+            references, problems = read_imports(text, found.real, self._tree.find)
+        return Reading(references=references, digest=hashlib.sha256(raw).hexdigest(), problems=problems)
+
+    def _definition(self, found: Found, raw: bytes, bundle: Bundle | None) -> Reading:
+        is_toml = found.name.endswith(".toml")
+        document = read_toml(raw, found.real) if is_toml else read_document(raw, found.real)
+        if document.problems and not document.meta and not document.body.strip():
+            return Reading(problems=document.problems)
+        source = self._source(found, raw, document, bundle)
+        skill: Skill | None = None
+        agent: Agent | None = None
+        if bundle is not None:
+            files = [name for name, _ in bundle.files if is_plain(name)]
+            skill = read_skill(source, posixpath.dirname(found.real), files)
+        elif found.kind == "command":
+            skill = read_command(source, found.origin)
+        else:
+            agent = read_agent(source, found.origin)
+        told = document.problems
+        if skill is not None or agent is not None:  # what is wrong did not keep it out
+            told = tuple(msgspec.structs.replace(each, severity="warning") for each in told)
+        return Reading(skill=skill, agent=agent, problems=(*told, *source.problems))
+
+    def _source(self, found: Found, raw: bytes, document: Document, bundle: Bundle | None) -> Source:
+        named = posixpath.splitext(found.name)[0]
+        if bundle is not None:
+            named = posixpath.basename(found.folder or self._root.path.replace("\\", "/"))
+        source = Source(path=found.real, named=named, raw=raw.decode("utf-8-sig"), document=document)
+        try:
+            whole = hashlib.sha256(raw).hexdigest()
+            source.digest = whole if bundle is None else digest_bundle(self._root, bundle, {found.real: raw})
+        except FormatError as error:
+            hint = "It can be listed, but not be trusted, and is not loaded before"
+            what = f"{error.document} " if error.document else "its folder "
+            source.warn(f"not all of it can be vouched for: {what}{error.reason}", hint=hint)
+        return source
+
+
+def _state(root: Root, bundle: Bundle) -> State:
+    return State(bundle, tuple(root.stamp(real) for _, real in bundle.files))

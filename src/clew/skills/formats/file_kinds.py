@@ -1,0 +1,73 @@
+"""What a file is by its place and name, as agents look for their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+import msgspec
+
+from clew.skills.files.tree_walk import RULE_FILES, SKILL_FILES
+
+Kind = Literal["skill", "agent", "command", "rule"]
+
+PLUGIN_MARK = ".claude-plugin"
+"""A folder that holds this one is a plugin of Claude Code: its `agents` and `commands` are definitions."""
+
+_PLACES: dict[tuple[str, str], tuple[Kind, str]] = {
+    (".claude", "agents"): ("agent", "claude"),
+    (".claude", "commands"): ("command", "claude"),
+    (".codex", "agents"): ("agent", "codex"),
+    (".codex", "prompts"): ("command", "codex"),
+    (".opencode", "agent"): ("agent", "opencode"),
+    (".opencode", "agents"): ("agent", "opencode"),
+    (".opencode", "mode"): ("agent", "opencode"),
+    (".opencode", "modes"): ("agent", "opencode"),
+    (".opencode", "command"): ("command", "opencode"),
+    (".opencode", "commands"): ("command", "opencode"),
+}
+_PLUGIN_PLACES: dict[str, tuple[Kind, str]] = {"agents": ("agent", "claude"), "commands": ("command", "claude")}
+_GENERIC = frozenset(
+    {"skill", "skills", "agent", "agents", "command", "commands", "prompts", "mode", "modes", "plugins"}
+)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What is kept at a place: the kind of definition, and whose format it is."""
+
+    kind: Kind
+    origin: str
+
+
+_SKILL = Place("skill", "agentskills")
+_CODEX_AGENT = Place("agent", "codex")
+
+
+def place_of(folder: str, name: str, plugins: Collection[str] = ()) -> Place | None:
+    """What the file `name` of a folder is; None where it is nothing of ours. `plugins` are the folders of plugins."""
+    if name in SKILL_FILES:
+        return _SKILL
+    if name in RULE_FILES:
+        return Place("rule", name)
+    if not name.endswith((".md", ".toml")) or name.lower() == "readme.md":
+        return None
+    found = _definition_place(folder, plugins)
+    is_toml = name.endswith(".toml")
+    return None if is_toml and found != _CODEX_AGENT else found
+
+
+def qualifiers(folder: str) -> list[str]:
+    """Words that tell things of one name apart, the nearest first: the folders above them that say something."""
+    parts = [part.strip(".") for part in reversed(folder.split("/"))]
+    return [part for part in parts if part and part not in _GENERIC]
+
+
+def _definition_place(folder: str, plugins: Collection[str]) -> Place | None:
+    parts = folder.split("/")
+    for at in range(len(parts) - 1, 0, -1):
+        if (found := _PLACES.get((parts[at - 1], parts[at]))) is not None:
+            return Place(*found)
+    for at, part in enumerate(parts):
+        if part in _PLUGIN_PLACES and "/".join(parts[:at]) in plugins:
+            return Place(*_PLUGIN_PLACES[part])
+    return None

@@ -1,0 +1,58 @@
+"""Names of what was found: each once. What has the name of another is told apart by the folders above it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from clew.skills.checks.problems import Problem
+from clew.skills.formats.file_kinds import qualifiers
+from clew.skills.formats.source import MAX_NAME, to_name
+from clew.skills.manifest import Agent, Skill
+
+Named = TypeVar("Named", Skill, Agent)
+
+
+def name_all(found: list[tuple[Named, str]], what: str) -> tuple[list[Named], list[tuple[str, str]], list[Problem]]:
+    """Things in the order in which they take their names, each with the folder that can tell it apart.
+
+    Gives them with their names, the exact copies that were left out (path, path of the first), and what is to be told.
+    """
+    kept: dict[str, Named] = {}
+    copies: list[tuple[str, str]] = []
+    problems: list[Problem] = []
+    numbers: dict[str, int] = {}
+    for thing, folder in found:
+        first = kept.get(thing.name)
+        if first is not None and thing.digest and first.digest == thing.digest:
+            copies.append((thing.path, first.path))
+            continue
+        name = next((each for each in _candidates(thing.name, folder) if each not in kept), "")
+        name = name or _numbered(thing.name, kept, numbers)
+        if first is not None:
+            problems.append(_told_apart(what, thing.name, name, thing.path, first.path))
+        kept[name] = msgspec.structs.replace(thing, name=name)
+    return [kept[name] for name in sorted(kept)], copies, problems
+
+
+def _told_apart(what: str, wanted: str, name: str, path: str, first: str) -> Problem:
+    message = f"the {what} {wanted} of {first} has that name already: this one is called {name}"
+    return Problem(kind="build", severity="warning", path=path, message=message, hint="Rename one of them")
+
+
+def _candidates(name: str, folder: str) -> Iterator[str]:
+    """The wanted name, then those with a folder before it."""
+    yield name
+    before = (to_name(each) for each in qualifiers(folder))
+    yield from (f"{each}-{name}" for each in before if each and len(each) + len(name) < MAX_NAME)
+
+
+def _numbered(name: str, taken: Container[str], numbers: dict[str, int]) -> str:
+    """The name with the first number that is free. `numbers` are those to go on with, so that none is tried twice."""
+    base = name[: MAX_NAME - 7]
+    number = next(each for each in itertools.count(numbers.get(base, 2)) if f"{base}-{each}" not in taken)
+    numbers[base] = number + 1
+    return f"{base}-{number}"

@@ -1,0 +1,179 @@
+"""The tool that reads pages of the web: of hosts that the policy allows or the user agreed to, and of public addresses.
+
+Every redirect is checked as the first address was. Nothing is sent that tells who asks: no key, no cookie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urljoin
+
+import msgspec
+
+from clew.errors import DeliveryRefused, InvalidInput, ToolFailure
+from clew.fences import clean, fenced
+from clew.secrecy import mask_document, mask_secrets
+from clew.tools.html_text import html_to_text
+from clew.tools.permissions.policy import Policy, decide
+from clew.tools.tool import Effects, Limits, Tool, ToolContext, tool
+from clew.trail.work.webhook_addresses import Network, Resolve, Target, check_address, parse_target, resolve_host
+from clew.trust import printable
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_BYTES = 5_000_000
+MAX_REDIRECTS = 5
+SECONDS = 30.0
+NAME = "fetch"
+
+_TEXTS = ("text/", "application/json", "application/xml", "application/javascript", "application/yaml")
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+def fetch_tools(
+    policy: Policy,
+    *,
+    allow: Sequence[Network] = (),
+    resolve: Resolve = resolve_host,
+    max_bytes: int = MAX_BYTES,
+    seconds: float = SECONDS,
+) -> tuple[Tool, ...]:
+    """fetch. `allow` names networks that may be reached although they are not public. Without a rule that allows a
+    host, only the one that the user agreed to is read, and none that it redirects to."""
+    getter = _Getter(allow, resolve, max_bytes)
+
+    @tool(
+        name=NAME,
+        effects=Effects(reads_only=True, repeats_safely=True),
+        limits=Limits(seconds=seconds + 5),
+        category="web",
+    )
+    async def fetch(
+        url: str,
+        ctx: ToolContext,
+        start: Annotated[int, msgspec.Meta(ge=0)] = 0,
+        limit: Annotated[int, msgspec.Meta(ge=1, le=90_000)] = 20_000,
+    ) -> str:
+        """Read a page of the web as text. Only hosts that the user allows are reached.
+
+        Args:
+            url: whole address, http or https
+            start: character to begin at, to go on with a long page
+            limit: how many characters to return
+        """
+
+        def check(target: Target) -> None:
+            decision = decide(policy, NAME, {"url": f"{target.scheme}://{target.authority}/"})
+            is_agreed = ctx.permitted and target.host == _parse(url).host
+            if decision.verdict == "deny" or (decision.verdict == "ask" and not is_agreed):
+                hint = f"Ask the user to allow fetch({target.host}) in [permissions]"
+                raise ToolFailure("permission", f"{target.host} is not a host that may be fetched", hint=hint)
+
+        try:
+            async with asyncio.timeout(seconds):
+                page = await getter.get(url, check)
+        except TimeoutError:
+            raise ToolFailure("timeout", f"no whole answer within {seconds:g} seconds", retryable=True) from None
+        return _render(page, start, limit)
+
+    return (fetch,)
+
+
+class _Page(msgspec.Struct, frozen=True):
+    url: str
+    status: int
+    kind: str
+    body: bytes
+    charset: str
+
+
+class _Getter:
+    def __init__(self, allow: Sequence[Network], resolve: Resolve, max_bytes: int) -> None:
+        self._allow = allow
+        self._resolve = resolve
+        self._max_bytes = max_bytes
+
+    async def get(self, url: str, check: Callable[[Target], None]) -> _Page:
+        """The page at the end of redirects. Raises InvalidInput, ToolFailure."""
+        import httpx  # takes a tenth of a second, and few conversations fetch anything
+
+        # No proxy, so that the address that was checked is the one reached; a new client, so that no cookie stays.
+        async with httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client:
+            for _ in range(MAX_REDIRECTS + 1):
+                target = _parse(url)
+                check(target)
+                try:
+                    found = await self._send(client, url, target)
+                except (httpx.HTTPError, OSError) as error:
+                    reason = printable(str(error), 200) or type(error).__name__
+                    raise ToolFailure("runtime", f"{target.host} cannot be read ({reason})", retryable=True) from None
+                if isinstance(found, _Page):
+                    return found
+                url = urljoin(url, found)
+        raise ToolFailure("runtime", f"{target.host} redirects more than {MAX_REDIRECTS} times")
+
+    async def _send(self, client: httpx.AsyncClient, url: str, target: Target) -> _Page | str:
+        """The page, or where it is instead; from the first checked address that takes a connection."""
+        import httpx  # see above
+
+        headers = {"Host": target.authority, "User-Agent": "clew-fetch", "Accept-Encoding": "identity", "Accept": "*/*"}
+        failure: Exception = OSError("it has no address")
+        try:
+            addresses = await check_address(url, self._allow, resolve=self._resolve)
+        except DeliveryRefused as error:
+            raise ToolFailure(
+                "permission", error.message.replace("no delivery to", "nothing is fetched from")
+            ) from None
+        for address in addresses:
+            try:
+                async with client.stream(
+                    "GET", target.at(address), headers=headers, extensions={"sni_hostname": target.host}
+                ) as response:
+                    return await self._read(url, target, response)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def _read(self, url: str, target: Target, response: httpx.Response) -> _Page | str:
+        location = str(response.headers.get("location", ""))
+        if response.status_code in _REDIRECTS and location:
+            return location
+        kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
+        if not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml")):
+            raise InvalidInput("url", f"is {printable(kind, 100)}, and only text is read")
+        # A packed body could unpack to any size; a plain one was asked for.
+        if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
+            raise ToolFailure("runtime", f"{target.host} sent a packed answer although a plain one was asked for")
+        body = bytearray()
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > self._max_bytes:
+                raise InvalidInput("url", f"answers more than {self._max_bytes:,} bytes")
+        return _Page(url, response.status_code, kind, bytes(body), response.charset_encoding or "utf-8")
+
+
+def _parse(url: str) -> Target:
+    try:
+        return parse_target(url)
+    except DeliveryRefused as error:
+        reason = error.message.rpartition(": ")[2]
+        raise InvalidInput("url", f"{mask_secrets(printable(error.url, 200))}: {reason}") from None
+
+
+def _render(page: _Page, start: int, limit: int) -> str:
+    """The text behind a fence, below where it is from."""
+    try:
+        text = page.body.decode(page.charset, errors="replace")
+    except LookupError:
+        text = page.body.decode(errors="replace")
+    if page.kind in ("text/html", "application/xhtml+xml"):
+        text = html_to_text(text)
+    text = mask_document(clean(text))
+    end = min(len(text), start + limit)
+    rest = f" Go on with start {end}." if end < len(text) else ""
+    place = mask_secrets(printable(page.url, 500))
+    head = f"{place} answered {page.status}, characters {start:,} to {end:,} of {len(text):,}.{rest}"
+    return f"{head}\n{fenced(text[start:end], 'text')}"

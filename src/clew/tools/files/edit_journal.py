@@ -1,0 +1,69 @@
+"""Edits that were begun, so that one that is repeated after a crash is not made twice.
+
+An entry is written before the file is: with the hash of the file before and after, either state tells how far it came.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from clew.errors import ReadOnly
+from clew.files import read_file, replace_file
+from clew.tools.files.edit_preview import Preview
+
+MAX_ENTRIES = 1_000
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An edit of one file, from one hash to another, and what its caller is told."""
+
+    path: str
+    before: str
+    after: str
+    preview: Preview
+
+
+class EditJournal:
+    """Entries as files of a folder, the latest thousand. Blocks."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+
+    def begin(self, key: str, entry: Entry) -> None:
+        """Note an edit durably. Raises ReadOnly where that cannot be done: then it must not be made."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            replace_file(self._place(key), msgspec.json.encode(entry), 0o600)
+            self._prune()
+        except OSError as error:
+            raise ReadOnly(f"the edit cannot be noted ({error.strerror})") from None
+
+    def find(self, key: str) -> Entry | None:
+        """What was begun under a key; None where nothing was, or it cannot be read."""
+        try:
+            return msgspec.json.decode(read_file(self._place(key)), type=Entry)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _place(self, key: str) -> Path:
+        return self._folder / f"{hashlib.sha256(key.encode(errors='replace')).hexdigest()[:32]}.json"
+
+    def _prune(self) -> None:
+        entries = list(self._folder.glob("*.json"))
+        if len(entries) <= MAX_ENTRIES + MAX_ENTRIES // 10:
+            return
+        for old in sorted(entries, key=_time_of)[:-MAX_ENTRIES]:
+            with contextlib.suppress(OSError):
+                old.unlink()
+
+
+def _time_of(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,315 @@
+"""The folder that an agent works in. Paths lead nowhere else, and not to what is made to hold secrets.
+
+A path is checked as it is written and as it really is, then opened folder by folder without following links: what
+becomes a link in between is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+import threading
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import BinaryIO
+
+from clew.config import FOLDER, MACHINE_ONLY
+from clew.errors import ClewError, InvalidInput, NotFound, StorageFull, ToolFailure
+from clew.fences import clean
+from clew.files import OPEN_FILE, OPEN_FOLDER, STEPWISE, open_inside, replace_file
+from clew.secrecy import is_secret_file
+from clew.tools.sandbox.folders.protected_names import GIT_NAME, GUARDED_NAMES
+from clew.trust import printable
+
+DENIED = (
+    "~/.ssh",
+    "~/.aws",
+    "~/.gnupg",
+    "~/.config/gcloud",
+    "~/.kube",
+    "~/.docker/config.json",
+    ".ssh",
+    ".aws",
+    ".gnupg",
+    ".env",
+    *(f"{FOLDER}/{name}" for name in MACHINE_ONLY),
+)
+"""What no tool reads or writes, and all below it: names at any depth, or paths from the home folder. Besides these,
+files whose names are made for secrets (`is_secret_file`)."""
+GUARDED = (GIT_NAME, *sorted(GUARDED_NAMES))
+"""What may be read but not written: there settings and hooks decide what is run."""
+
+MAX_PATH = 4_096
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+
+Stamp = tuple[int, int, int, int, int]
+"""Device, number, size and times of a file: where all of them are the same, so is the file."""
+
+
+def stamp_of(about: os.stat_result) -> Stamp:
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+class WorkingFolder:
+    """A real folder. Its methods block; paths given to them use `/` and start at the folder, or are whole and within
+    it. A real path is what `locate` gave. Safe to use from several threads."""
+
+    def __init__(
+        self, root: str | os.PathLike[str], *, deny_read: Sequence[str] = DENIED, deny_write: Sequence[str] = GUARDED
+    ) -> None:
+        self._given = os.path.abspath(root)
+        self.root = os.path.realpath(root)
+        self._denied = _Patterns(deny_read)
+        self._guarded = _Patterns(deny_write)
+        self.changing = threading.RLock()
+        """Held by who reads a file, changes it and writes it back."""
+
+    def locate(self, path: str, *, to_write: bool = False) -> str:
+        """The real path that a path leads to, from the root on; empty is the root. Nothing need be there.
+
+        Raises InvalidInput where it leads out of the folder, ToolFailure of the kind permission where it is denied.
+        """
+        plain = self._plain(path)
+        try:
+            real = os.path.realpath(os.path.join(self.root, plain))
+        except (OSError, ValueError):
+            raise InvalidInput("path", f"{_shown(path)} is not a path") from None
+        found = self._relative(real)
+        if found is None:
+            raise _outside(path, "a link leads out of the folder")
+        if self.is_denied(plain) or self.is_denied(found):
+            hint = "Ask the user for what you need of it"
+            raise ToolFailure("permission", f"{_shown(path)} is kept from tools: it is made to hold secrets", hint=hint)
+        if to_write and (self._guarded.match(plain, self.root) or self._guarded.match(found, self.root)):
+            hint = "Ask the user to change it"
+            raise ToolFailure("permission", f"{_shown(path)} is not written by tools", hint=hint)
+        return found
+
+    def resolve(self, path: str) -> Path:
+        """The whole real path. Raises as `locate` does."""
+        return Path(self.root, self.locate(path))
+
+    def is_denied(self, plain: str) -> bool:
+        """Whether a path from the root on is kept from tools."""
+        return self._denied.match(plain, self.root) or any(map(is_secret_file, _folded(plain).split("/")))
+
+    @contextlib.contextmanager
+    def opened(self, real: str) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+        """A regular file to read, and what the system says about it. Raises NotFound, InvalidInput, ToolFailure."""
+        try:
+            descriptor = open_inside(self.root, real, OPEN_FILE)
+        except (OSError, ValueError) as error:
+            raise self._failure(real, error) from None
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            os.close(descriptor)
+            kind = _KINDS.get(stat.S_IFMT(about.st_mode), "no regular file")
+            hint = "Name a file in it; glob lists them" if kind == "a folder" else "Only regular files are read"
+            raise InvalidInput("path", f"{_shown(real)} is {kind}", hint=hint)
+        with os.fdopen(descriptor, "rb") as file:
+            try:
+                yield file, about
+            except OSError as error:
+                raise self._failure(real, error) from None
+
+    def read(self, real: str, limit: int) -> tuple[bytes, os.stat_result]:
+        """The content of a file of at most `limit` bytes, with what the system said before it was read. Raises as
+        `opened` does, and InvalidInput for a larger one."""
+        with self.opened(real) as (file, about):
+            content = file.read(limit + 1)
+            if len(content) > limit:
+                raise InvalidInput("path", f"{_shown(real)} has over {limit:,} bytes, which is too much at once")
+            return content, about
+
+    def exists(self, real: str) -> bool:
+        return os.path.lexists(os.path.join(self.root, real))
+
+    def is_folder(self, real: str) -> bool:
+        """Whether a real path is a folder, and no link to one."""
+        try:
+            os.close(open_inside(self.root, real, OPEN_FOLDER))
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def write(self, real: str, content: bytes, *, expected: Stamp | None = None) -> None:
+        """Put content in the place of a file, durably: who reads sees the old or the new. Folders above it are made,
+        and the rights of the file stay. With `expected`, nothing is written where the file is another by now.
+
+        Raises InvalidInput, ToolFailure, StorageFull.
+        """
+        above, _, name = real.rpartition("/")
+        try:
+            if not STEPWISE:
+                place = Path(self.root, real)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(place, content)
+                return
+            folder = self._open_folders(above)
+            try:
+                _replace(folder, name, content, expected, real)
+            finally:
+                os.close(folder)
+        except (OSError, ValueError) as error:
+            raise self._failure(real, error) from None
+
+    def _open_folders(self, path: str) -> int:
+        """A descriptor of a folder, which is made where it is missing."""
+        place = os.open(self.root, OPEN_FOLDER)
+        try:
+            for name in filter(None, path.split("/")):
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=place)
+                inner = os.open(name, OPEN_FOLDER, dir_fd=place)
+                os.close(place)
+                place = inner
+        except BaseException:
+            os.close(place)
+            raise
+        return place
+
+    def _plain(self, path: str) -> str:
+        """The path from the root on, as it is written. Raises InvalidInput."""
+        if "\0" in path or len(os.fsencode(_encodable(path))) > MAX_PATH:
+            raise InvalidInput("path", f"{_shown(path)} is not a path")
+        if path == "~" or path.startswith("~/"):
+            raise _outside(path, "it starts at the home folder")
+        if os.path.isabs(path):
+            path = self._within(path)
+        parts = [part for part in path.split("/") if part not in ("", ".")]
+        if ".." in parts:
+            raise _outside(path, "it goes up with `..`")
+        return "/".join(parts)
+
+    def _within(self, path: str) -> str:
+        for root in (self.root, self._given):
+            if path == root or path.startswith(root.rstrip("/") + "/"):
+                return path[len(root) :]
+        raise _outside(path, "it is a whole path outside of the folder")
+
+    def _relative(self, real: str) -> str | None:
+        if real == self.root:
+            return ""
+        above = self.root.rstrip(os.sep) + os.sep
+        return real[len(above) :].replace(os.sep, "/") if real.startswith(above) else None
+
+    def _failure(self, real: str, error: OSError | ValueError) -> ClewError:
+        code = error.errno if isinstance(error, OSError) else None
+        if code == errno.ENOENT:
+            return self._missing(real)
+        if code == errno.ENOSPC:
+            return StorageFull(f"no space is left for {_shown(real)}")
+        if code in (errno.EACCES, errno.EPERM, errno.EROFS):
+            hint = "Ask the user to change its permissions"
+            return ToolFailure("permission", f"the system does not allow it for {_shown(real)}", hint=hint)
+        reasons = {
+            errno.ELOOP: "became a link while it was used, or goes in a circle",
+            errno.ENOTDIR: "leads through something that is no folder",
+            errno.EISDIR: "is a folder",
+            errno.ENXIO: "is not a regular file",
+            errno.ENAMETOOLONG: "has a name that is too long",
+        }
+        return InvalidInput("path", f"{_shown(real)} {reasons.get(code or 0, 'cannot be used')}")
+
+    def _missing(self, real: str) -> NotFound:
+        """With what the caller may have meant."""
+        above, _, name = real.rpartition("/")
+        error = NotFound("file", printable(real, 300))
+        try:
+            names = [each for each in os.listdir(os.path.join(self.root, above)) if not self.is_denied(each)]
+        except OSError:
+            names = []
+        close = get_close_matches(name, names[:2_000], 1)
+        where = f"{above}/{close[0]}" if above and close else "".join(close)
+        error.hint = f"Did you mean {_shown(where)}?" if close else "Find files with glob"
+        return error
+
+
+def _replace(folder: int, name: str, content: bytes, expected: Stamp | None, real: str) -> None:
+    """Write beside a file in an open folder, then put it in its place."""
+    before = _look(folder, name)
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        raise InvalidInput("path", f"{_shown(real)} is not a regular file")
+    draft = f".{secrets.token_hex(8)}.draft"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    file = os.open(draft, flags, 0o666, dir_fd=folder)
+    try:
+        with os.fdopen(file, "wb") as out:
+            out.write(content)
+            out.flush()
+            if before is not None:
+                os.fchmod(out.fileno(), stat.S_IMODE(before.st_mode))
+            os.fsync(out.fileno())
+        now = _look(folder, name)
+        if expected is not None and (now is None or stamp_of(now) != expected):
+            raise changed_meanwhile(real)
+        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(draft, dir_fd=folder)
+        raise
+
+
+def _look(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def changed_meanwhile(path: str) -> InvalidInput:
+    return InvalidInput(
+        "path", f"{_shown(path)} has changed since you read it", hint="Read it again, then make the change"
+    )
+
+
+class _Patterns:
+    """Names at any depth, paths at any depth, and paths from the home folder; with all that is below them."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        homes = [os.path.realpath(os.path.expanduser(each)) for each in patterns if each.startswith(("~", "/"))]
+        self._absolute = tuple(_folded(each) for each in homes)
+        inner = [_as_expression(_folded(each)) for each in patterns if not each.startswith(("~", "/"))]
+        self._relative = re.compile(rf"(?:.*/)?(?:{'|'.join(inner)})(?:/.*)?", re.S) if inner else None
+
+    def match(self, plain: str, root: str) -> bool:
+        folded = _folded(plain)
+        if self._relative is not None and self._relative.fullmatch(folded):
+            return True
+        whole = f"{_folded(root)}/{folded}"
+        return any(whole == each or whole.startswith(each + "/") for each in self._absolute)
+
+
+def _as_expression(pattern: str) -> str:
+    return re.escape(pattern.strip("/")).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
+
+
+def _folded(path: str) -> str:
+    """As file systems compare names that tell no capitals, or no unseen characters, apart."""
+    return clean(path).casefold()
+
+
+def _encodable(path: str) -> str:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise InvalidInput("path", f"{_shown(path)} is not a path") from None
+    return path
+
+
+def _outside(path: str, why: str) -> InvalidInput:
+    return InvalidInput("path", f"{_shown(path)}: {why}", hint="Write paths from the working folder on, as glob does")
+
+
+def _shown(path: str) -> str:
+    return printable(path, 300).encode(errors="backslashreplace").decode() or "the working folder"

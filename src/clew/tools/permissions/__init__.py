@@ -1,0 +1,1 @@
+"""The permission policy: rules, settings, shell commands and lasting patterns."""

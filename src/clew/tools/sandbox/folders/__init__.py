@@ -1,0 +1,1 @@
+"""The folders that a sandboxed program can reach."""

@@ -1,0 +1,177 @@
+"""Which files a program may reach: paths as they really are, without what nobody should be given.
+
+Names such as `.env` are looked for below every folder that is allowed, and masked there; what makes programs run on the
+machine (`.git/hooks`, `.vscode`) is kept as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from clew.errors import ToolFailure
+from clew.tools.sandbox.folders.protected_names import GIT_NAME, is_denied_in_library, is_denied_name, is_guarded_name
+from clew.tools.sandbox.folders.survey import Place, Survey, look_through
+from clew.tools.sandbox.program import Confinement
+
+_MACHINE = ("/proc", "/sys", "/dev", "/run", "/etc", "/boot", "/var/run", "/var/lib")
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt")
+
+
+class Grants(msgspec.Struct, frozen=True, kw_only=True):
+    """Resolved paths. `masked` lies below the others; `links` lie there too, and lead to what is not allowed.
+
+    `kept` lies below what may be written, and may only be read; `pinned` are folders that stay where they are, since
+    what they hold of both would not be looked for elsewhere. `guarded` is where something that makes programs run was
+    already, `resolved_at` when it was looked for.
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    guarded: frozenset[Place] = frozenset()
+    resolved_at: int = 0
+    cwd: str = "/tmp"
+
+
+def resolve_grants(confinement: Confinement, *, is_thorough: bool = False) -> Grants:
+    """Where it is not thorough, folders that programs fill are not looked through deeply, and links not looked at.
+
+    Raises ToolFailure of the kind permission for a path that does not exist, is a part of the system, or leads to
+    what is denied."""
+    resolved_at = time.time_ns()
+    base = os.path.realpath(confinement.cwd) if confinement.cwd else os.getcwd()
+    denied = tuple(os.path.realpath(_absolute(path, base)) for path in confinement.deny)
+    read = tuple(dict.fromkeys(_resolve(path, base, denied) for path in confinement.read))
+    write = tuple(dict.fromkeys(_resolve(path, base, denied, writes=True) for path in confinement.write))
+    roots = tuple(dict.fromkeys((*read, *write)))
+    surveys = {root: look_through(root, is_thorough=is_thorough) for root in roots}
+    masked = tuple(_find_masked(surveys, denied))
+    is_reachable = confinement.cwd and any(is_below(base, root) for root in roots)
+    writable = [surveys[root] for root in write]
+    kept = tuple(_find_kept(writable, write, masked))
+    repositories = [path for each in writable for path in each.repositories]
+    return Grants(
+        read=read,
+        write=write,
+        masked=masked,
+        links=_find_links(surveys, masked) if is_thorough else (),
+        kept=kept,
+        pinned=tuple(_find_pinned(repositories, masked, write, kept)),
+        guarded=frozenset(place for each in writable for place in each.guarded.values()),
+        resolved_at=resolved_at,
+        cwd=base if is_reachable else "/tmp",
+    )
+
+
+def is_below(path: str, root: str) -> bool:
+    """Whether the path is the root or lies below it."""
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def around(roots: tuple[str, ...], left_out: tuple[str, ...]) -> Iterator[str]:
+    """The roots, and where one holds what is left out, everything in it but that; no links."""
+    waiting = list(roots)
+    while waiting:
+        path = waiting.pop()
+        if path in left_out:
+            continue
+        if any(is_below(each, path) for each in left_out):
+            waiting += [os.path.join(path, name) for name in os.listdir(path)]
+        elif not os.path.islink(path):
+            yield path
+
+
+def _absolute(path: str, base: str) -> str:
+    return os.path.join(base, os.path.expanduser(path))
+
+
+def _resolve(path: str, base: str, denied: tuple[str, ...], *, writes: bool = False) -> str:
+    if "\0" in path or "," in path:
+        raise ToolFailure("permission", f"the path {path!r} cannot be allowed: it holds a comma or a zero byte")
+    found = os.path.realpath(_absolute(path, base))
+    if not os.path.exists(found):
+        raise ToolFailure("permission", f"the path {path!r} cannot be allowed: it does not exist")
+    if what := _refusal(found, denied, writes=writes):
+        raise ToolFailure("permission", f"the path {path!r} cannot be allowed: it {what}")
+    return found
+
+
+def _refusal(found: str, denied: tuple[str, ...], *, writes: bool) -> str:
+    """Why a real path cannot be allowed; empty where it can."""
+    parts = found.split("/")
+    if any(map(is_denied_in_library, parts)) or is_denied_name(parts[-1]) or any(_belongs(found, x) for x in denied):
+        return "holds secrets"
+    if found == "/" or any(is_below(found, root) for root in (*_MACHINE, *(_SYSTEM if writes else ()))):
+        return "is a part of the system"
+    if writes and (is_guarded_name(parts[-1]) or any(part.casefold() == GIT_NAME for part in parts)):
+        return "decides which programs run on this machine"
+    return ""
+
+
+def _belongs(path: str, denied: str) -> bool:
+    """Whether a path is the denied one, is below it, or lies beside it as its companions do (`trail.db-wal`)."""
+    return is_below(path, denied) or (path.startswith(denied) and path[len(denied)] in "-.")
+
+
+def _find_links(surveys: dict[str, Survey], masked: tuple[str, ...]) -> tuple[str, ...]:
+    """Links whose target is masked or not allowed: who follows them unseeing must not be given them."""
+    targets = {link: os.path.realpath(link) for survey in surveys.values() for link in survey.links}
+    return tuple(
+        link
+        for link, target in targets.items()
+        if not any(is_below(target, root) for root in surveys) or any(is_below(target, each) for each in masked)
+    )
+
+
+def _find_masked(surveys: dict[str, Survey], denied: tuple[str, ...]) -> Iterator[str]:
+    """What is denied and there, without what lies in some of it."""
+    found = {os.path.realpath(path) for survey in surveys.values() for path in survey.denied}
+    found.update(companion for path in denied for companion in _companions(path))
+    last = ""
+    for path in sorted(found, key=lambda path: path.split("/")):
+        is_hidden = last and is_below(path, last)
+        if not is_hidden and any(is_below(path, root) for root in surveys) and os.path.exists(path):
+            yield (last := path)
+
+
+def _companions(denied: str) -> Iterator[str]:
+    """A denied path, and what lies beside it and belongs to it."""
+    yield denied
+    folder, name = os.path.split(denied)
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    yield from (os.path.join(folder, each) for each in names if each.startswith((f"{name}-", f"{name}.")))
+
+
+def _find_kept(surveys: list[Survey], write: tuple[str, ...], masked: tuple[str, ...]) -> Iterator[str]:
+    """What is guarded, as it really is, where it could be written and is not out of sight already."""
+    found = {os.path.realpath(path) for survey in surveys for path in survey.guarded}
+    for path in sorted(found):
+        is_writable = any(is_below(path, root) for root in write) and os.path.exists(path)
+        if is_writable and not any(is_below(path, each) for each in masked):
+            yield path
+
+
+def _find_pinned(
+    repositories: Iterable[str], masked: tuple[str, ...], write: tuple[str, ...], kept: tuple[str, ...]
+) -> Iterator[str]:
+    """Repositories, and the folders above what is masked, where they could be written; outer ones first."""
+    found = {*repositories, *(holder for path in masked for holder in _holders(path, write))}.difference(write)
+    yield from sorted(path for path in found if not any(is_below(path, each) for each in (*kept, *masked)))
+
+
+def _holders(path: str, write: tuple[str, ...]) -> Iterator[str]:
+    """The folders above a path that are or lie below one of those that may be written."""
+    path = os.path.dirname(path)
+    while any(is_below(path, root) for root in write):
+        yield path
+        path = os.path.dirname(path)

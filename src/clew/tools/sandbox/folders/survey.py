@@ -1,0 +1,215 @@
+"""What lies below a folder that matters to a sandbox: secrets, settings that make programs run, and links."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import msgspec
+
+from clew.errors import ToolFailure
+from clew.tools.sandbox.folders.folder_listing import TICK, Identity, Listing, is_shut, read_listing
+from clew.tools.sandbox.folders.protected_names import (
+    GIT_DATA,
+    GIT_NAME,
+    LIBRARIES,
+    is_denied_in_library,
+    is_denied_name,
+)
+
+MAX_ENTRIES = 300_000
+_PACKAGES = "node_modules"
+"""Of it only the folders of its packages themselves are looked into: it may hold more than all the rest."""
+_PASSED_OVER = frozenset({"__pycache__"})
+"""In folders of libraries."""
+_OUTSIDE, _DEEP = -1, 2
+"""How deep in a folder of libraries something is: in none, or below its packages."""
+_KEPT_ROOTS = 8
+
+Place = tuple[Identity, str, int]
+"""The folder that something lies in, wherever that was moved, its name, and for a link when it changed last. What is
+kept by a wall cannot be replaced there by a program, and may be by the user; a link can be replaced by both."""
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """Paths, none of them by way of a link. `denied` are also folders that cannot be looked into."""
+
+    denied: tuple[str, ...]
+    guarded: dict[str, Place]
+    repositories: tuple[str, ...]
+    links: tuple[str, ...]
+
+
+_kept: OrderedDict[str, dict[str, Listing]] = OrderedDict()
+_keeping = threading.Lock()
+
+
+def look_through(root: str, *, is_thorough: bool = False, since: int | None = None) -> Survey:
+    """What matters below a folder. Blocks.
+
+    Unless it is thorough, folders that programs fill are looked into only so deep. After a run that began at `since`
+    (nanoseconds), so deep and wherever a folder changed; what the run shut to hide it is opened. Raises ToolFailure of
+    the kind permission for a folder that cannot be read or has too much in it; after a run, which may be the reason,
+    not.
+    """
+    walk = _Walk(root, is_thorough=is_thorough, since=since)
+    walk.go()
+    _keep(root, walk.seen if since is None else {**walk.known, **walk.seen})
+    return walk.as_survey()
+
+
+class _Walk:
+    def __init__(self, root: str, *, is_thorough: bool, since: int | None) -> None:
+        self._root = root
+        self._is_thorough = is_thorough
+        self._is_after = since is not None
+        self._since = (since or 0) - TICK
+        self._left = MAX_ENTRIES
+        self.known = _kept.get(root, {})
+        self.seen: dict[str, Listing] = {}
+        self._denied: list[str] = []
+        self._links: list[str] = []
+        self._leads: list[str] = []
+        self._library: set[str] = set()
+        self._guarded: dict[str, Place] = {}
+        self._repositories: list[str] = []
+
+    def go(self) -> None:
+        """From the root, outer folders first, and then from where links lead."""
+        waiting = [(self._root, _OUTSIDE)]
+        while waiting or (waiting := self._led_to()):
+            path, depth = waiting.pop()
+            listing = self._read(path)
+            if listing is None:
+                continue
+            self._left -= listing.count
+            if self._left < 0 and not self._is_after:
+                raise _refused(self._root, f"it has more than {MAX_ENTRIES:,} files to look through")
+            if depth > _OUTSIDE:
+                self._library.add(path)
+            if not listing.is_plain:
+                self._note(path, depth, listing)
+            if listing.folders:
+                waiting += self._below(path, depth, listing)
+
+    def _led_to(self) -> list[tuple[str, int]]:
+        """Folders that were passed over or are those of libraries, and that a link from elsewhere leads to."""
+        found = {os.path.realpath(link) for link in self._leads if os.path.isdir(link)}
+        self._leads = []
+        inner = self._root.rstrip("/") + "/"
+        new = [path for path in found if path.startswith(inner) and (path not in self.seen or path in self._library)]
+        self._library.difference_update(new)
+        return [(path, _OUTSIDE) for path in new if os.path.basename(path) not in LIBRARIES]
+
+    def _below(self, path: str, depth: int, listing: Listing) -> Iterator[tuple[str, int]]:
+        """The folders to look into next, with how deep in a folder of libraries each is."""
+        has_changed = self._is_after and listing.changed_at >= self._since
+        is_all = self._is_thorough or has_changed
+        if depth > 0 and not is_all and self._is_end(path):
+            return
+        is_git = listing.is_repository and f"/{GIT_NAME}/" in f"{path.casefold()}/"
+        for name in listing.folders:
+            inner = depth + 1 if depth > _OUTSIDE else 0 if name in LIBRARIES else _OUTSIDE
+            if is_git and name in GIT_DATA:
+                if not has_changed:
+                    continue
+                inner = _DEEP
+            if depth > _OUTSIDE and name in _PASSED_OVER and not is_all:
+                continue
+            if name not in listing.denied or not _is_denied(name, inner):
+                yield os.path.join(path, name), inner
+
+    def _is_end(self, path: str) -> bool:
+        """Whether what lies below a folder in one of libraries is passed over."""
+        return _is_package(path) or (self._is_after and not os.path.basename(path).startswith("@"))
+
+    def _read(self, path: str) -> Listing | None:
+        """What is in a folder; None for a file, what is gone, and what cannot be looked into."""
+        try:
+            about = os.lstat(path)
+            if is_shut(about):
+                if not self._has_opened(path, about):
+                    return None
+                about = os.lstat(path)
+            known = self.known.get(path)
+            if known is None or not known.is_current(about):
+                known = read_listing(path, about)
+        except PermissionError:
+            self._pass_by(path, can_be_opened=False)
+            return None
+        except OSError:
+            return None
+        self.seen[path] = known
+        return known
+
+    def _has_opened(self, path: str, about: os.stat_result) -> bool:
+        """Whether a folder that hides what it holds can be read now: where the run may have shut it."""
+        if not self._is_after or about.st_ctime_ns < self._since:
+            self._pass_by(path, can_be_opened=True)
+            return False
+        os.chmod(path, stat.S_IMODE(about.st_mode) | stat.S_IRWXU)
+        return True
+
+    def _pass_by(self, path: str, *, can_be_opened: bool) -> None:
+        """What cannot be looked into is not given to a program, where that could open or enter it."""
+        if self._is_after:
+            return
+        if path == self._root:
+            raise _refused(path, "it cannot be read")
+        if can_be_opened or os.access(path, os.X_OK):
+            self._denied.append(path)
+
+    def _note(self, path: str, depth: int, listing: Listing) -> None:
+        is_library = depth > _OUTSIDE
+        self._denied += [os.path.join(path, name) for name in listing.denied if _is_denied(name, depth)]
+        self._links += (links := [os.path.join(path, name) for name in listing.links])
+        if not is_library:
+            self._leads += links
+        elif self._is_after and listing.changed_at < self._since:
+            return
+        if listing.is_repository:
+            self._repositories.append(path)
+        for name in listing.of_git if is_library else listing.guarded:
+            inner = os.path.join(path, name)
+            self._guarded[inner] = (listing.identity, name, _link_changed_at(inner) if name in listing.links else 0)
+
+    def as_survey(self) -> Survey:
+        return Survey(
+            denied=tuple(self._denied),
+            guarded=self._guarded,
+            repositories=tuple(self._repositories),
+            links=tuple(self._links),
+        )
+
+
+def _keep(root: str, listings: dict[str, Listing]) -> None:
+    with _keeping:
+        _kept[root] = listings
+        _kept.move_to_end(root)
+        if len(_kept) > _KEPT_ROOTS:
+            _kept.popitem(last=False)
+
+
+def _is_denied(name: str, depth: int) -> bool:
+    return is_denied_in_library(name) if depth > _OUTSIDE else is_denied_name(name)
+
+
+def _link_changed_at(path: str) -> int:
+    try:
+        return os.lstat(path).st_ctime_ns
+    except OSError:
+        return 0  # gone meanwhile
+
+
+def _is_package(path: str) -> bool:
+    """Whether a folder is that of a package: `node_modules/name` or `node_modules/@scope/name`."""
+    *_, outer, above, name = ("", "", *path.split("/"))
+    return (above == _PACKAGES and not name.startswith("@")) or (outer == _PACKAGES and above.startswith("@"))
+
+
+def _refused(root: str, why: str) -> ToolFailure:
+    hint = "Name the folder within it that is needed"
+    return ToolFailure("permission", f"the path {root!r} cannot be allowed: {why}", hint=hint)

@@ -1,0 +1,1 @@
+"""Tools that find files and lines, and the rules of `.gitignore`."""

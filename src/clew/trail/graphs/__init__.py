@@ -1,0 +1,1 @@
+"""Graphs: walks over edges, and graphs of relations."""

@@ -1,0 +1,58 @@
+"""Relations as an indented tree for a model: one line a node, each node written out once, all of it bounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.trail.graphs.relations import RelationNode, RelationStore
+
+MAX_LINES = 200
+_MAX_TEXT = 300
+_MAX_INDENT = 20
+
+
+def format_relations(store: RelationStore, ids: Sequence[str], *, max_lines: int = MAX_LINES) -> str:
+    """The nodes and what is below them as a tree, one line a node: `- [done] id (type): description {more}`.
+
+    A node with several parents is written out once, and named after that. Texts are cut and kept on one line;
+    after `max_lines` a last line says so.
+    """
+    lines: list[str] = []
+    shown: set[str] = set()
+    stack = [(store.need(id), 0) for id in reversed(ids)]
+    while stack and len(lines) < max_lines:
+        node, depth = stack.pop()
+        indent = "  " * min(depth, _MAX_INDENT)
+        if node.id in shown:
+            lines.append(f"{indent}- {node.id} (shown above)")
+            continue
+        shown.add(node.id)
+        lines.append(f"{indent}- {_describe(node)}")
+        stack.extend((child, depth + 1) for child in reversed(store.children(node.id)))
+    return "\n".join([*lines, f"… cut after {max_lines} lines"] if stack else lines)
+
+
+def format_plan(store: RelationStore, id: str, *, max_lines: int = MAX_LINES) -> str:
+    """A plan as a headline that says how far it is, and its steps below in order."""
+    plan, steps = store.need(id), store.descendants(id)
+    done = sum(step.status == "done" for step in steps)
+    state = f" [{plan.status}]" if plan.status else ""
+    headline = f"Plan {plan.id}{state}: {one_line(plan.description)} ({done} of {len(steps)} done)"
+    below = format_relations(store, [step.id for step in store.children(id)], max_lines=max_lines)
+    return f"{headline}\n{below}" if below else headline
+
+
+def _describe(node: RelationNode) -> str:
+    state = f"[{node.status}] " if node.status else ""
+    more = {key: value for key, value in node.context.items() if key not in ("description", "status")}
+    extra = f" {one_line(json.dumps(more, ensure_ascii=False, default=str))}" if more else ""
+    return f"{state}{node.id} ({node.edge_type}): {one_line(node.description)}{extra}"
+
+
+def one_line(text: str) -> str:
+    """Text that cannot pass for a second line or flood the first."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _MAX_TEXT else f"{flat[: _MAX_TEXT - 1]}…"

@@ -1,0 +1,188 @@
+"""Graph algorithms without I/O: each is a generator that says which ids it wants expanded next, and is sent
+their edges. `run` drives one over a map in memory, `run_async` over a store that loads a batch at a time:
+
+    reached = run(walk(["a"], depth=3, limit=100), lambda ids: {id: edges.get(id, ()) for id in ids})
+    reached = await run_async(cheapest(["a"], max_cost=3.0, limit=100), load_edges)
+
+None recurses; those with costs give the same answer in whatever order the edges arrive.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from clew.errors import InvalidInput
+from clew.trail.model.edge import Reached
+
+Hops = Mapping[str, Iterable[tuple[str, float]]]
+"""For an id its neighbours, each with the cost of going there, 0 or more. An id without any may be absent."""
+
+Links = Mapping[str, Iterable[str]]
+"""For an id its neighbours. An id without any may be absent."""
+
+Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+Search = Generator[list[str], Answer, Result]
+"""Yields ids to expand, each at most once and never an empty list, and returns its result at the end."""
+
+
+def run(search: Search[Answer, Result], expand: Callable[[list[str]], Answer]) -> Result:
+    """Drive a search to its end with a function from a batch of ids to their edges."""
+    try:
+        wanted = next(search)
+        while True:
+            wanted = search.send(expand(wanted))
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+
+
+async def run_async(search: Search[Answer, Result], expand: Callable[[list[str]], Awaitable[Answer]]) -> Result:
+    """Drive a search to its end with a function that awaits the edges of a batch."""
+    try:
+        wanted = next(search)
+        while True:
+            wanted = search.send(await expand(wanted))
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+
+
+def walk(starts: Sequence[str], *, depth: int, limit: int) -> Search[Hops, list[Reached]]:
+    """Breadth first from the starts, one batch a level, each id once, without the starts.
+
+    The order is by hops, then cost, then id; `limit` keeps the first. A path is the cheapest of the ways with
+    the fewest hops. Paths are spelled out, so an answer's size is the sum of their lengths.
+    """
+    ways = dict.fromkeys(starts, _START)
+    frontier, reached = list(ways), 0
+    for level in range(1, depth + 1):
+        if not frontier or reached >= limit:
+            break
+        hops = yield frontier
+        found = _next_level(frontier, hops, ways)
+        frontier = sorted(found, key=lambda id: (found[id][0], id))[: limit - reached]
+        for id in frontier:
+            cost, at = found[id]
+            ways[id] = (cost, level, at)
+        reached += len(frontier)
+    return list(_spell_out(ways, list(ways)[len(ways) - reached :]))
+
+
+def _next_level(frontier: list[str], hops: Hops, ways: Mapping[str, _Way]) -> dict[str, tuple[float, str]]:
+    """The new ids one hop from the frontier, with the cheapest cost and the id it comes from."""
+    found: dict[str, tuple[float, str]] = {}
+    for id in frontier:
+        base = ways[id][0]
+        for neighbour, weight in hops.get(id, ()):
+            if neighbour not in ways:
+                way = (base + weight, id)
+                if neighbour not in found or way < found[neighbour]:
+                    found[neighbour] = way
+    return found
+
+
+def cheapest(starts: Sequence[str], *, max_cost: float, limit: int) -> Search[Hops, list[Reached]]:
+    """The cheapest way from any start to each id within `max_cost` (Dijkstra), starts included at cost 0.
+
+    The order is by cost, then hops, then id; `limit` keeps the first. Equal costs are decided by fewer hops,
+    then by the smaller id before the last. When an id is needed, all found since the last batch come with it.
+    """
+    ways = dict.fromkeys(starts, _START)
+    queue = sorted((0.0, 0, start) for start in ways)
+    fresh = list(queue)
+    edges: dict[str, Iterable[tuple[str, float]]] = {}
+    settled: dict[str, None] = {}
+    while queue and len(settled) < limit:
+        cost, hops, id = heapq.heappop(queue)
+        if id in settled:
+            continue
+        settled[id] = None
+        if id not in edges and len(settled) < limit:
+            near = (one for _, _, one in heapq.nsmallest(limit - len(settled), fresh))
+            wanted = list(dict.fromkeys((id, *(one for one in near if one not in settled and one not in edges))))
+            answer = yield wanted
+            edges.update((one, answer.get(one, ())) for one in wanted)
+            fresh.clear()
+        for neighbour, weight in edges.pop(id, ()):
+            way = (cost + weight, hops + 1, id)
+            if way[0] <= max_cost and neighbour not in settled and way < ways.get(neighbour, _FAR):
+                ways[neighbour] = way
+                fresh.append((way[0], way[1], neighbour))
+                heapq.heappush(queue, fresh[-1])
+    return list(_spell_out(ways, settled))
+
+
+_Way = tuple[float, int, str]
+"""How an id was reached: cost, hops, and the id before it, which is empty for a start."""
+
+_START: _Way = (0.0, 0, "")
+_FAR: _Way = (float("inf"), 0, "")
+
+
+def _spell_out(ways: Mapping[str, _Way], ids: Iterable[str]) -> Iterator[Reached]:
+    """The ids as reached, each with its path. An id comes after the one before it."""
+    paths: dict[str, tuple[str, ...]] = {}
+    for id in ids:
+        cost, hops, before = ways[id]
+        paths[id] = (*paths.get(before, (before,)), id) if hops else (id,)
+        yield Reached(id=id, depth=hops, cost=cost, path=paths[id])
+
+
+def reach(starts: Sequence[str]) -> Search[Links, list[str]]:
+    """Everything that can be reached, each id once, without the starts; nearest first, then as links arrive.
+
+    With links to parents these are the ancestors, with links to children the descendants.
+    """
+    seen = yield from _spread(starts, goal=None)
+    return list(seen)[len(dict.fromkeys(starts)) :]
+
+
+def closes_cycle(node: str, new_parents: Sequence[str]) -> Search[Links, bool]:
+    """Whether giving the node these parents would make it its own ancestor. It is sent links to parents, and
+    stops as soon as it knows."""
+    seen = yield from _spread(new_parents, goal=node)
+    return node in seen
+
+
+def _spread(starts: Sequence[str], goal: str | None) -> Search[Links, dict[str, None]]:
+    """The starts and all that is reached from them, until the goal is among it."""
+    seen = dict.fromkeys(starts)
+    frontier = list(seen)
+    while frontier and goal not in seen:
+        links = yield frontier
+        found = dict.fromkeys(one for id in frontier for one in links.get(id, ()) if one not in seen)
+        seen.update(found)
+        frontier = list(found)
+    return seen
+
+
+def layers(parents: Links) -> list[list[str]]:
+    """Ids in topological order, in layers: each stands after all its parents, as early as it can; within a
+    layer the order is the map's. Parents that are not in the map do not count.
+
+    Raises InvalidInput when there is a cycle.
+    """
+    children: dict[str, list[str]] = {id: [] for id in parents}
+    open_parents = dict.fromkeys(parents, 0)
+    for id, above in parents.items():
+        for one in {one for one in above if one in parents}:
+            children[one].append(id)
+            open_parents[id] += 1
+    position = {id: at for at, id in enumerate(parents)}
+    layer = [id for id, count in open_parents.items() if not count]
+    ordered: list[list[str]] = []
+    while layer:
+        ordered.append(layer)
+        below = []
+        for id in layer:
+            for child in children[id]:
+                open_parents[child] -= 1
+                if not open_parents[child]:
+                    below.append(child)
+        layer = sorted(below, key=position.__getitem__)
+    if stuck := [id for id, count in open_parents.items() if count]:
+        raise InvalidInput("graph", f"has a cycle at or above {stuck[0]!r}")
+    return ordered

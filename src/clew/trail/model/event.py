@@ -1,0 +1,120 @@
+"""Events: one ordered log of every change, and what a consumer makes of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.selector import EVERYTHING, Selector
+
+EventType = Literal["breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted"]
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One change. `seq` orders all changes of a trail and never repeats. `breadcrumb` is the version that the
+    change made, or None when that breadcrumb is gone. On a claimed event `key` is the same for every attempt: give
+    it to an outside system that can recognise a repeated effect; `attempt` counts from 1."""
+
+    seq: int
+    type: EventType
+    breadcrumb_id: str
+    owner_id: str
+    version: int
+    schema_name: str | None
+    tags: tuple[str, ...]
+    at: datetime
+    breadcrumb: Breadcrumb | None = None
+    key: str = ""
+    attempt: int = 0
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How often and how long a failing event is tried: `attempts` in all, waiting `backoff` seconds, doubled
+    each time up to `backoff_limit` and spread by jitter; never after `deadline` seconds from its first claim."""
+
+    attempts: int = 3
+    backoff: float = 2.0
+    backoff_limit: float = 300.0
+    deadline: float | None = None
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A durable reader of the log with a name of its own. A new one begins with what comes next, with the oldest
+    event, or `after` the event of that number. Events of a session come one after the other unless `ordered` is
+    false. With a `webhook` its events are posted there."""
+
+    name: str
+    selector: Selector = EVERYTHING
+    retry: RetryPolicy = RetryPolicy()
+    start: Literal["now", "beginning"] = "now"
+    after: int | None = None
+    ordered: bool = True
+    agent_id: str | None = None
+    webhook: Webhook | None = None
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to post, and the name of the secret that signs the body."""
+
+    url: str
+    secret: str
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """The right to handle one event until `lease_until`. `key` is the same for every attempt: give it to an
+    outside system that can recognise a repeated effect."""
+
+    consumer: str
+    event: Event
+    attempt: int
+    lease_until: datetime
+    token: str
+    key: str
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that a consumer gave up on, with the reason. It can be replayed."""
+
+    id: str
+    consumer: str
+    event: Event
+    attempts: int
+    reason: str
+    failed_at: datetime
+
+
+class ConsumerState(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer as stored, with where it stands."""
+
+    id: str
+    consumer: Consumer
+    cursor: int
+    pending: int
+    claimed: int
+    dead: int
+
+
+def sse_payload(event: Event) -> dict[str, Any]:
+    """The event as the stream and the webhooks show it. Title and context are those of the version that the change
+    made, or null when the reader cannot read that breadcrumb any more."""
+    shown = event.breadcrumb
+    return {
+        "type": event.type,
+        "breadcrumb_id": event.breadcrumb_id,
+        "owner_id": event.owner_id,
+        "version": event.version,
+        "schema_name": event.schema_name,
+        "tags": list(event.tags),
+        "updated_at": event.at,
+        "title": shown.title if shown else None,
+        "context": shown.context if shown else None,
+    }
+
+
+def retry_delay(policy: RetryPolicy, attempt: int, jitter: float) -> float:
+    """Seconds to wait after a failed attempt; `jitter` in [0, 1) spreads it by half."""
+    wait = min(policy.backoff * 2.0 ** (attempt - 1), policy.backoff_limit)
+    return wait * (0.75 + 0.5 * jitter)

@@ -1,0 +1,1 @@
+"""Search without I/O: text, ranking, vectors and columns."""

@@ -1,0 +1,222 @@
+"""What searching needs of every record, in memory as columns: read from SQLite, one slot a record.
+
+Everything here is derived. A slot keeps its number while the process lives; that of a deleted record stays empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.trail.search.ranking import Floats, Ints, Words, ranges
+from clew.trail.search.text import HEADER
+from clew.trail.search.vectors import sign_codes
+
+FOREVER = np.iinfo(np.int64).max
+NONE = -1
+RARITY_BITS = 22
+RARITY_BUCKETS = 1 << RARITY_BITS
+COLUMNS = (
+    ("rid", np.int64),
+    ("audience", np.int32),
+    ("expires", np.int64),
+    ("at", np.int64),
+    ("name", np.uint32),
+    ("has_vector", np.bool_),
+)
+
+Bools = npt.NDArray[np.bool_]
+
+
+class Columns:
+    """Row id, audience, expiry, packed terms and vector of every record, by slot."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.spent = 0
+        """How often `expire` was called: who remembers what had not expired must look again."""
+        self.rid: Ints = np.zeros(0, np.int64)
+        self.audience: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self.expires: Ints = np.zeros(0, np.int64)
+        self.at: Ints = np.zeros(0, np.int64)
+        self.name: Words = np.zeros(0, np.uint32)
+        self.has_vector: Bools = np.zeros(0, np.bool_)
+        self.heap: Words = np.zeros(HEADER, np.uint32)
+        self.heap_size = HEADER
+        self.vectors: Floats = np.zeros((0, 0), np.float32)
+        self.signs: npt.NDArray[np.uint64] = np.zeros((0, 0), np.uint64)
+        self._slot_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._document_frequency = np.zeros(RARITY_BUCKETS, np.int32)
+        self._totals: dict[int, tuple[int, float]] = {}
+
+    # -- filling ------------------------------------------------------------------------------------------
+
+    def reserve(self, records: int, words: int) -> None:
+        """Make room for so many records with so many words of terms at once, rather than step by step."""
+        self._reserve(records + records // 16 + 1_024)
+        self._reserve_heap(self.heap_size + words + words // 16)
+
+    def put(self, rows: Sequence[tuple[int, int, int | None, bytes, bytes | None]]) -> Ints:
+        """Add or replace records given as (rid, audience, expires_at, terms, vector); their slots."""
+        if not rows:
+            return np.zeros(0, np.int64)
+        rids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        self.drop(rids)
+        first, last = self.size, self.size + len(rows)
+        self._reserve(last)
+        slots = np.arange(first, last)
+        self.rid[first:last] = rids
+        self.audience[first:last] = [row[1] for row in rows]
+        self.expires[first:last] = [FOREVER if row[2] is None else row[2] for row in rows]
+        self._put_terms(slots, [row[3] for row in rows])
+        self._put_vectors(slots, [row[4] for row in rows])
+        self._place(rids, slots)
+        self.size = last
+        self._count(slots, 1)
+        return slots
+
+    def drop(self, rids: Any) -> None:
+        """Empty the slots of those records that have one."""
+        slots = self.slots(rids)
+        if not len(slots):
+            return
+        self._slot_of[self.rid[slots]] = NONE
+        self._count(slots, -1)
+        for column, nothing in ((self.rid, -1), (self.audience, -1), (self.expires, 0), (self.name, 0), (self.at, 0)):
+            column[slots] = nothing
+        self.has_vector[slots] = False
+        if len(self.vectors):
+            self.vectors[slots] = 0
+
+    def expire(self, rids: Any) -> None:
+        """Note that records cannot be read any more, though they are still there: their reads are used up."""
+        self.expires[self.slots(rids)] = 0
+        self.spent += 1
+
+    def _reserve(self, needed: int) -> None:
+        room = len(self.rid)
+        if needed > room:
+            room = max(needed, int(room * 1.25), 1_024)
+            for name, kind in COLUMNS:
+                setattr(self, name, _grown(getattr(self, name), room, kind))
+            self._reserve_vectors(room)
+
+    def _reserve_vectors(self, room: int) -> None:
+        dimension = self.vectors.shape[1]
+        if dimension:
+            vectors = np.zeros((room, dimension), np.float32)
+            vectors[: self.size] = self.vectors[: self.size]
+            signs = np.zeros((len(self.signs), room), np.uint64)
+            signs[:, : self.size] = self.signs[:, : self.size]
+            self.vectors, self.signs = vectors, signs
+
+    def _reserve_heap(self, needed: int) -> None:
+        if needed > len(self.heap):
+            self.heap = _grown(self.heap, max(needed, int(len(self.heap) * 1.25), 65_536), np.uint32)
+
+    def _place(self, rids: Ints, slots: Ints) -> None:
+        newest = int(rids.max())
+        if newest >= len(self._slot_of):
+            grown = np.full(max(newest + 1, int(len(self._slot_of) * 1.25), 1_024), NONE, np.int32)
+            grown[: len(self._slot_of)] = self._slot_of
+            self._slot_of = grown
+        self._slot_of[rids] = slots
+
+    def _put_terms(self, slots: Ints, blobs: Sequence[bytes]) -> None:
+        sizes = np.fromiter((len(blob) // 4 for blob in blobs), np.int64, len(blobs))
+        start, total = self.heap_size, int(sizes.sum())
+        self._reserve_heap(start + total)
+        self.heap[start : start + total] = np.frombuffer(b"".join(blobs), "<u4")
+        self.heap_size = start + total
+        self.at[slots] = start + np.cumsum(sizes) - sizes
+        self.name[slots] = self.heap[self.at[slots] + 4]
+
+    def _put_vectors(self, slots: Ints, blobs: Sequence[bytes | None]) -> None:
+        size = len(next((blob for blob in blobs if blob), b"")) // 4
+        if not size:
+            return
+        if not self.vectors.shape[1]:
+            self.vectors = np.zeros((len(self.rid), size), np.float32)
+            self.signs = np.zeros((-(-size // 64), len(self.rid)), np.uint64)
+        width = self.vectors.shape[1]
+        fits = [blob is not None and len(blob) == 4 * width for blob in blobs]
+        placed = slots[np.array(fits, np.bool_)]
+        packed = b"".join(blob for blob, is_fit in zip(blobs, fits, strict=True) if blob is not None and is_fit)
+        vectors = np.frombuffer(packed, "<f4").reshape(-1, width)
+        self.vectors[placed] = vectors
+        self.signs[:, placed] = sign_codes(vectors).T
+        self.has_vector[placed] = True
+
+    def _count(self, slots: Ints, sign: int) -> None:
+        """Keep document frequencies and the totals of each audience."""
+        start = self.at[slots]
+        lengths = self.heap[start + 3] / 10.0
+        for audience in np.unique(self.audience[slots]):
+            mine = self.audience[slots] == audience
+            number, words = self._totals.get(int(audience), (0, 0.0))
+            self._totals[int(audience)] = (
+                number + sign * int(np.count_nonzero(mine)),
+                words + sign * float(lengths[mine].sum()),
+            )
+        count = self.heap[start].astype(np.int64)
+        position, _ = ranges(start + HEADER, count)
+        buckets = bucket_of(self.heap[position], np.repeat(self.audience[slots], count))
+        np.add.at(self._document_frequency, buckets.astype(np.intp), np.int32(sign))
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def find(self, rid: int) -> int | None:
+        """The slot of a record, if it has one."""
+        slot = int(self._slot_of[rid]) if 0 <= rid < len(self._slot_of) else NONE
+        return None if slot == NONE else slot
+
+    def slots(self, rids: Any) -> Ints:
+        """The slots of those records that have one, in the order given."""
+        wanted = np.asarray(rids, np.int64)
+        found = self._slot_of[wanted[wanted < len(self._slot_of)]].astype(np.int64)
+        placed: Ints = found[found != NONE]
+        return placed
+
+    def totals(self, audiences: Sequence[int]) -> tuple[int, float]:
+        """How many records these audiences have, and their mean length in words."""
+        found = [self._totals.get(audience, (0, 0.0)) for audience in audiences]
+        number = sum(count for count, _ in found)
+        return number, sum(words for _, words in found) / number if number else 1.0
+
+    def rarity(self, ids: Words, audiences: Sequence[int], number: int) -> Floats:
+        """How much a term says among the records of these audiences, `number` of them: more when fewer have it,
+        nothing when none has."""
+        buckets = bucket_of(ids[:, None], np.asarray(audiences, np.int32)[None, :])
+        frequency = np.minimum(self._document_frequency[buckets].sum(axis=1), number)
+        rarity: Floats = np.log(1 + (number - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+        rarity[frequency <= 0] = 0
+        return rarity
+
+    def term_texts(self, slots: Ints) -> Iterator[str]:
+        """For each record its term ids as one text for the inverted index, repeated up to four times. May be gone
+        through in another thread, while this one goes on adding records: what it reads is not written again."""
+        return _texts(self.heap, self.at[slots])
+
+
+def bucket_of(ids: Any, audiences: Any) -> Any:
+    """Where the frequency of a term in an audience is counted: what others may not see must not weigh."""
+    mixed = ids.astype(np.uint32) ^ audiences.astype(np.uint32) * np.uint32(0x9E3779B1)
+    return (mixed * np.uint32(0x85EBCA6B)) >> np.uint32(32 - RARITY_BITS)
+
+
+def _texts(heap: Words, starts: Ints) -> Iterator[str]:
+    for start in starts.tolist():
+        count = int(heap[start])
+        first = start + HEADER
+        packed = heap[first + count : first + 2 * count]
+        times = np.minimum((packed & 255) * 2 + (packed >> 8 & 255) + (packed >> 16 & 255), 4)
+        yield " ".join(map(str, np.repeat(heap[first : first + count], times).tolist()))
+
+
+def _grown(column: Any, room: int, kind: Any) -> Any:
+    grown = np.zeros(room, kind)
+    grown[: len(column)] = column
+    return grown

@@ -1,0 +1,1 @@
+"""Durable consumers on SQLite: claims, deliveries and dead letters."""

@@ -1,0 +1,184 @@
+"""From the log to claims: what a transaction of the writing thread does for one order.
+
+A consumer's cursor moves along the log; events that it wants become rows of `deliveries`, and of these the ones that
+are due are claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from clew.clock import Clock
+from clew.errors import Corrupted
+from clew.trail.model.event import Claim, Event
+from clew.trail.model.selector import matches_envelope
+from clew.trail.sqlite.consumers import lanes
+from clew.trail.sqlite.consumers.claim_orders import Order
+from clew.trail.sqlite.consumers.consumers import Stored, find_consumer, move_cursor, note_agent
+from clew.trail.sqlite.consumers.lanes import Due
+from clew.trail.sqlite.engine import Writing, from_micros
+from clew.trail.sqlite.log import EVENT, NOTHING, load_event, load_or_bare, read_head
+from clew.trail.sqlite.rows import Audiences, in_list, to_event
+from clew.trail.sqlite.version_writes import FRESH
+
+SCAN = 500
+FAR = 250
+"""How many events a cursor may be behind what its consumer has seen: so many are looked at again after a crash."""
+
+
+class News(NamedTuple):
+    """All events after a place in the log."""
+
+    after: int
+    rows: list[Any]
+    tags: list[tuple[str, ...]]
+
+    @property
+    def head(self) -> int:
+        return int(self.rows[-1][0]) if self.rows else self.after
+
+
+class Claiming:
+    """Makes claims within the caller's transaction."""
+
+    def __init__(self, audiences: Audiences, clock: Clock) -> None:
+        self._audiences = audiences
+        self._clock = clock
+        self._passed: dict[int, tuple[Stored, int]] = {}
+        self._passing: dict[int, tuple[Stored, int]] = {}
+
+    def claim(self, writing: Writing, order: Order, news: News | None = None) -> list[Claim]:
+        """Claim what is due, or what `news` brings. At most one stretch of the log is looked at: other writers want
+        their turn."""
+        stored = find_consumer(writing, order.consumer, order.by)
+        note_agent(writing, stored.owner_id, stored.consumer)
+        due = lanes.find_due(writing, stored.cid, order.limit) if news is None else []
+        claims = [claim for row in due if (claim := self._take(writing, stored, order, row)) is not None]
+        if (room := order.limit - len(due)) > 0:
+            for event in self._scan(writing, stored, news):
+                if not room:
+                    lanes.enqueue(writing, stored.cid, event.seq, _lane(stored, event))
+                elif (claim := self._enter(writing, stored, order, event)) is not None:
+                    claims.append(claim)
+                    room -= 1
+        order.stored = find_consumer(writing, order.consumer, order.by)
+        return claims
+
+    def _scan(self, writing: Writing, stored: Stored, news: News | None) -> Iterator[Event]:
+        """What the consumer wants of the next stretch of the log; the cursor is moved behind it."""
+        begin = self.position(stored)
+        if news is not None and news.after <= begin:
+            head = cursor = news.head
+            rows = [row for row in news.rows if row[0] > begin and self.sees(writing, stored, row)]
+        else:
+            head = read_head(writing.connection)
+            rows = self._read_stretch(writing, stored, begin) if head > begin else []
+            cursor = rows[-1][0] if len(rows) == SCAN else head
+        fresh = writing.memo.get(FRESH, NOTHING)
+        for row in rows:
+            try:
+                event = load_event(writing.connection, self._audiences, row, stored.consumer.selector, fresh)
+            except Corrupted as error:
+                event = to_event(row, stored.owner_id, None)
+                lanes.enqueue(writing, stored.cid, event.seq, lane := _lane(stored, event))
+                lanes.bury(writing, stored.cid, event.seq, lane, error.message)
+                continue
+            if event is not None:
+                yield event
+        if head > stored.cursor:
+            move_cursor(writing, stored, cursor)
+
+    def _read_stretch(self, writing: Writing, stored: Stored, after: int) -> list[Any]:
+        visible = self._audiences.visible(writing.connection, stored.owner_id, stored.scopes)
+        rows: list[Any] = writing.execute(
+            f"{EVENT} WHERE seq > ? AND audience IN {in_list(visible)} ORDER BY seq LIMIT {SCAN}", (after,)
+        ).fetchall()
+        return rows
+
+    def sees(self, writing: Writing, stored: Stored, row: Any) -> bool:
+        """Whether a consumer may see the event of a row."""
+        owner_id, scopes = self._audiences.of(writing.connection, row[5])
+        return owner_id == stored.owner_id and stored.scopes.issuperset(scopes)
+
+    def _enter(self, writing: Writing, stored: Stored, order: Order, event: Event) -> Claim | None:
+        """Claim a new event, or put it behind others of its lane."""
+        until, token = writing.now + order.lease, self._clock.new_id()
+        is_claimed = lanes.enter(
+            writing, stored.cid, event.seq, _lane(stored, event), until=until, token=token, worker=order.worker
+        )
+        return _to_claim(stored, event, attempt=1, until=until, token=token) if is_claimed else None
+
+    def _take(self, writing: Writing, stored: Stored, order: Order, row: Due) -> Claim | None:
+        """Claim one row, or bury it when its attempts or its time are used up (a worker died with it)."""
+        seq, lane, attempts, first_at = row
+        event = self._load(writing, stored, seq)
+        if event is None:
+            lanes.leave(writing, stored.cid, seq, lane)
+            return None
+        retry, first_at = stored.consumer.retry, first_at or writing.now
+        if attempts >= retry.attempts or is_late(retry.deadline, first_at, writing.now):
+            reason = "the workers that claimed it did not finish" if attempts >= retry.attempts else "past its deadline"
+            lanes.bury(writing, stored.cid, seq, lane, reason)
+            return None
+        until, token = writing.now + order.lease, self._clock.new_id()
+        lanes.hold(writing, stored.cid, seq, until=until, first_at=first_at, token=token, worker=order.worker)
+        return _to_claim(stored, event, attempt=attempts + 1, until=until, token=token)
+
+    def _load(self, writing: Writing, stored: Stored, seq: int) -> Event | None:
+        """The event of a row that has waited, or None when its scopes were narrowed meanwhile."""
+        row = writing.execute(f"{EVENT} WHERE seq = ?", (seq,)).fetchone()
+        return load_or_bare(writing.connection, self._audiences, row) if self.sees(writing, stored, row) else None
+
+    def is_meant(self, writing: Writing, stored: Stored, news: News) -> bool:
+        """Whether a consumer may want an event of the news, as far as that shows without its content."""
+        selector = stored.consumer.selector
+        return any(
+            matches_envelope(selector, row[6], tags) and self.sees(writing, stored, row)
+            for row, tags in zip(news.rows, news.tags, strict=True)
+        )
+
+    # -- events that a consumer does not want -------------------------------------------------------------
+
+    def position(self, stored: Stored) -> int:
+        """The event up to which a consumer has seen all that it wants. Its cursor is behind that by those that it did
+        not: to write each of them down would be a transaction."""
+        passed = self._passed.get(stored.cid)
+        return max(stored.cursor, passed[1]) if passed and passed[0].has_terms_of(stored) else stored.cursor
+
+    def pass_by(self, stored: Stored, news: News) -> bool:
+        """Note that a consumer wants none of the news, once they are committed. False when it must look for itself:
+        there are others that it has not seen, or its cursor is far behind."""
+        if news.after > self.position(stored) or news.head - stored.cursor > FAR:
+            return False
+        self._passing[stored.cid] = stored, news.head
+        return True
+
+    def committed(self) -> None:
+        self._passed.update(self._passing)
+        self._passing.clear()
+
+    def rolled_back(self) -> None:
+        self._passing.clear()
+
+
+def _to_claim(stored: Stored, event: Event, *, attempt: int, until: int, token: str) -> Claim:
+    key = f"{stored.consumer.name}/{event.seq}"
+    return Claim(
+        consumer=stored.consumer.name,
+        event=msgspec.structs.replace(event, key=key, attempt=attempt),
+        attempt=attempt,
+        lease_until=from_micros(until),
+        token=token,
+        key=key,
+    )
+
+
+def is_late(deadline: float | None, first_at: int, moment: int) -> bool:
+    return deadline is not None and moment > first_at + int(deadline * 1_000_000)
+
+
+def _lane(stored: Stored, event: Event) -> str:
+    return lanes.lane_of(event, stored.consumer.ordered)

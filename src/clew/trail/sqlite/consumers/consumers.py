@@ -1,0 +1,191 @@
+"""Rows of `consumers`: who they belong to, what they may see, and how far along the log they are."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import AlreadyExists, InvalidInput, LeaseLost, NotFound
+from clew.trail.model.event import Claim, Consumer, ConsumerState
+from clew.trail.model.selector import check_selector
+from clew.trail.sqlite.engine import Sql, Writing
+from clew.trail.sqlite.log import read_head
+from clew.trail.sqlite.rows import Audiences, in_list
+
+_decode_consumer = lru_cache(1_000)(msgspec.json.Decoder(Consumer).decode)
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A consumer's row. It sees what its owner could with its scopes, whoever works for it."""
+
+    cid: int
+    consumer: Consumer
+    owner_id: str
+    scopes: frozenset[str]
+    cursor: int
+
+    def has_terms_of(self, other: Stored) -> bool:
+        """Whether both want the same events."""
+        return self.consumer == other.consumer and self.scopes == other.scopes
+
+
+def check_consumer(consumer: Consumer) -> Consumer:
+    """Refuse names and policies that make no sense."""
+    if not 1 <= len(consumer.name) <= 200 or not consumer.name.isprintable() or consumer.name.strip() != consumer.name:
+        raise InvalidInput("name", "must be 1 to 200 printable characters")
+    retry = consumer.retry
+    if not 1 <= retry.attempts <= 100 or not 0 <= retry.backoff <= 86_400 or not 0 <= retry.backoff_limit <= 86_400:
+        raise InvalidInput("retry", "needs 1 to 100 attempts and a backoff of at most a day")
+    if retry.deadline is not None and not 0 < retry.deadline <= 31_536_000:
+        raise InvalidInput("retry.deadline", "must be between 0 and a year in seconds")
+    if consumer.after is not None and consumer.after < 0:
+        raise InvalidInput("after", "must be the number of an event, or 0")
+    check_selector(consumer.selector)
+    return consumer
+
+
+def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
+    """Write or change a consumer. Raises AlreadyExists when one of that name needs scopes that the caller lacks, and
+    AccessDenied for one of Clew's own."""
+    by.require_consumer(consumer.name)
+    scopes = writing.execute(
+        "SELECT scopes FROM consumers WHERE owner_id = ? AND name = ?", (by.owner_id, consumer.name)
+    ).get
+    if scopes is not None and not by.scopes.issuperset(_decode_texts(scopes)):
+        raise AlreadyExists("consumer", consumer.name)
+    writing.memo.pop(("consumer", by.owner_id, consumer.name), None)
+    writing.execute(
+        "INSERT INTO consumers (owner_id, name, scopes, definition, cursor, agent_id, created_at)"
+        " VALUES (:owner, :name, :scopes, :definition, :cursor, :agent, :now)"
+        " ON CONFLICT (owner_id, name) DO UPDATE SET"
+        " definition = :definition, scopes = :scopes, agent_id = :agent",
+        {
+            "owner": by.owner_id,
+            "name": consumer.name,
+            "scopes": msgspec.json.encode(sorted(by.scopes)).decode(),
+            "definition": msgspec.json.encode(consumer).decode(),
+            "cursor": _first_cursor(writing, consumer),
+            "agent": consumer.agent_id,
+            "now": writing.now,
+        },
+    )
+
+
+def _first_cursor(writing: Writing, consumer: Consumer) -> int:
+    if consumer.start == "beginning":
+        return 0
+    head = read_head(writing.connection)
+    if consumer.after is None:
+        return head
+    floor = writing.execute("SELECT value FROM meta WHERE key = 'floor'").get
+    return min(max(consumer.after, int(floor or 0)), head)
+
+
+def note_agent(writing: Writing, owner_id: str, consumer: Consumer) -> None:
+    """Remember that the agent of a consumer was seen."""
+    if consumer.agent_id:
+        writing.execute(
+            "INSERT INTO agents VALUES (?, ?, ?)"
+            " ON CONFLICT (owner_id, agent_id) DO UPDATE SET seen_at = excluded.seen_at",
+            (owner_id, consumer.agent_id, writing.now),
+        )
+
+
+def find_consumer(writing: Writing, name: str, by: Principal) -> Stored:
+    """A consumer of the caller's owner, all of whose scopes the caller holds. Raises NotFound."""
+    key = ("consumer", by.owner_id, name)
+    found: Stored | None = writing.memo.get(key)
+    if found is None or not by.scopes.issuperset(found.scopes):
+        row = writing.execute(
+            "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?",
+            (by.owner_id, name),
+        ).fetchone()
+        found = writing.memo[key] = _to_stored(row, name, by)
+    return found
+
+
+class Held(NamedTuple):
+    """A claim that still holds. `is_followed` when others of its lane wait behind it."""
+
+    stored: Stored
+    lane: str
+    first_at: int
+    is_followed: bool
+
+
+def find_held(writing: Writing, claim: Claim, by: Principal) -> Held:
+    """All in one statement: this is asked once a step. Raises NotFound as `find_consumer`, LeaseLost."""
+    row = writing.execute(
+        "SELECT c.cid, c.definition, c.scopes, c.cursor, d.token, d.lane, d.first_at,"
+        " EXISTS (SELECT 1 FROM deliveries n WHERE n.cid = c.cid AND n.lane = d.lane AND n.state = 3)"
+        " FROM consumers c LEFT JOIN deliveries d ON d.cid = c.cid AND d.seq = ? AND d.state = 1"
+        " WHERE c.owner_id = ? AND c.name = ?",
+        (claim.event.seq, by.owner_id, claim.consumer),
+    ).fetchone()
+    stored = writing.memo["consumer", by.owner_id, claim.consumer] = _to_stored(row, claim.consumer, by)
+    if row[4] != claim.token:
+        raise LeaseLost(claim.consumer, claim.event.seq)
+    return Held(stored, row[5], row[6], bool(row[7]))
+
+
+def move_cursor(writing: Writing, stored: Stored, cursor: int) -> None:
+    """Remember that a consumer has seen all events up to this one."""
+    writing.execute("UPDATE consumers SET cursor = ? WHERE cid = ?", (cursor, stored.cid))
+    moved = msgspec.structs.replace(stored, cursor=cursor)
+    writing.memo["consumer", stored.owner_id, stored.consumer.name] = moved
+
+
+def _to_stored(row: Any, name: str, by: Principal) -> Stored:
+    if row is None or not by.scopes.issuperset(scopes := frozenset(_decode_texts(row[2]))):
+        raise NotFound("consumer", name)
+    return Stored(row[0], _decode_consumer(row[1]), by.owner_id, scopes, row[3])
+
+
+class Standing(NamedTuple):
+    """A consumer with what decides whether a look for events is worth while."""
+
+    stored: Stored
+    head: int
+    next_due: int | None
+
+
+def read_standing(connection: Sql, name: str, by: Principal) -> Standing:
+    """All in one statement: this is asked once an event. Raises NotFound as `find_consumer`."""
+    row = connection.execute(
+        "SELECT cid, definition, scopes, cursor, (SELECT max(seq) FROM events),"
+        " (SELECT min(due_at) FROM deliveries d WHERE d.cid = consumers.cid AND d.state < 2)"
+        " FROM consumers WHERE owner_id = ? AND name = ?",
+        (by.owner_id, name),
+    ).fetchone()
+    return Standing(_to_stored(row, name, by), row[4] or 0, row[5])
+
+
+def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str | None = None) -> list[ConsumerState]:
+    """The consumers whose scopes the caller holds, by name."""
+    rows = connection.execute(
+        "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ?1 AND (?2 IS NULL OR name = ?2)"
+        " ORDER BY name",
+        (by.owner_id, name),
+    ).fetchall()
+    found = []
+    for cid, definition, scopes, cursor in rows:
+        if by.scopes.issuperset(held := frozenset(_decode_texts(scopes))):
+            visible = audiences.visible(connection, by.owner_id, held)
+            counts = _count(connection, cid, visible)
+            found.append(ConsumerState(id=str(cid), consumer=_decode_consumer(definition), cursor=cursor, **counts))
+    return found
+
+
+def _count(connection: Sql, cid: int, visible: tuple[int, ...]) -> dict[str, Any]:
+    """How many events wait, are held and were given up. What went out of the consumer's sight meanwhile is none."""
+    row = connection.execute(
+        "SELECT coalesce(sum(d.state IN (0, 3)), 0), coalesce(sum(d.state = 1), 0), coalesce(sum(d.state = 2), 0)"
+        " FROM deliveries d JOIN events e ON e.seq = d.seq"
+        f" WHERE d.cid = ? AND e.audience IN {in_list(visible)}",
+        (cid,),
+    ).fetchone()
+    return dict(zip(("pending", "claimed", "dead"), row, strict=True))

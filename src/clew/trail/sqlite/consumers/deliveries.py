@@ -1,0 +1,374 @@
+"""Durable consumers on SQLite: the `Deliveries` interface.
+
+A consumer's cursor moves along the log; events that it wants become rows of `deliveries`. A claim is a row with a
+lease; a finished row is deleted with the outputs' commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.clock import Clock
+from clew.errors import ClewError, InvalidInput
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Claim, Consumer, ConsumerState, retry_delay
+from clew.trail.sqlite.consumers import lanes
+from clew.trail.sqlite.consumers.claim_orders import Order, Orders
+from clew.trail.sqlite.consumers.claims import FAR, Claiming, News, is_late
+from clew.trail.sqlite.consumers.consumers import (
+    Stored,
+    check_consumer,
+    find_consumer,
+    find_held,
+    note_agent,
+    put_consumer,
+    read_standing,
+    read_states,
+)
+from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros, to_micros
+from clew.trail.sqlite.log import EVENT, SqliteLog
+from clew.trail.sqlite.records import SqliteRecords
+from clew.trail.sqlite.rows import Audiences
+from clew.trail.sqlite.version_writes import Marks
+
+MAX_CLAIMS = 1_000
+MAX_REMEMBERED = 1_000
+SETTLE = 250_000
+"""Microseconds after which a cursor is written that is behind what its consumer has seen."""
+SHORTEST_WAIT = 0.02
+FREED = -1
+"""Stands among the changes of a transaction for claims that were let go of; 0 for anything else that is no record."""
+NEWS = 50
+"""How many new events are compared with the orders that stand. Beyond, workers look for themselves."""
+FILLED_AT_ONCE = 8
+"""How many orders a transaction fills at most: whoever wrote waits for it."""
+
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class SqliteDeliveries:
+    """See `clew.trail.store.Deliveries`."""
+
+    def __init__(
+        self, engine: Engine, audiences: Audiences, records: SqliteRecords, log: SqliteLog, clock: Clock
+    ) -> None:
+        self._engine = engine
+        self._audiences = audiences
+        self._records = records
+        self._log = log
+        self._claiming = Claiming(audiences, clock)
+        self._orders = Orders(engine.calls)
+        self._seen = 0
+        self._turn = 0
+        self._freed: set[int] = set()
+        self._behind: dict[int, int] = {}
+        self._last: dict[tuple[str, str, str], Order] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    # -- consumers ----------------------------------------------------------------------------------------
+
+    async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
+        by.require("subscribe")
+        check_consumer(consumer)
+
+        def work(writing: Writing) -> ConsumerState:
+            put_consumer(writing, consumer, by)
+            note_agent(writing, by.owner_id, consumer)
+            writing.changed.append(0)
+            return read_states(writing.connection, self._audiences, by, consumer.name)[0]
+
+        return await self._engine.write(work)
+
+    async def unregister(self, name: str, *, by: Principal) -> None:
+        by.require("subscribe")
+        by.require_consumer(name)
+
+        def work(writing: Writing) -> None:
+            stored = find_consumer(writing, name, by)
+            writing.execute("DELETE FROM consumers WHERE cid = ?", (stored.cid,))
+            writing.memo.pop(("consumer", by.owner_id, name), None)
+            writing.changed.append(0)
+
+        await self._engine.write(work)
+
+    async def consumers(self, *, by: Principal) -> list[ConsumerState]:
+        by.require("subscribe")
+        return await self._engine.read_aside(lambda connection: read_states(connection, self._audiences, by))
+
+    async def due_in(self, consumer: str, *, by: Principal) -> float | None:
+        by.require("subscribe")
+
+        def work(connection: Sql) -> float | None:
+            due = read_standing(connection, consumer, by).next_due
+            return None if due is None else max(0.0, (due - self._engine.now()) / 1_000_000)
+
+        return self._engine.read(work)
+
+    # -- claiming -----------------------------------------------------------------------------------------
+
+    async def claim(
+        self,
+        consumer: str,
+        *,
+        by: Principal,
+        worker: str,
+        limit: int = 1,
+        lease: timedelta = timedelta(seconds=30),
+        wait: float = 0.0,
+    ) -> list[Claim]:
+        by.require("subscribe")
+        if not 1 <= limit <= MAX_CLAIMS:
+            raise InvalidInput("limit", f"must be between 1 and {MAX_CLAIMS:,}")
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait
+        while True:
+            order = Order(
+                consumer=consumer,
+                by=by,
+                worker=worker,
+                limit=limit,
+                lease=lease // timedelta(microseconds=1),
+                done=loop.create_future(),
+            )
+            claims = await self._stand(order, until - loop.time())
+            self._remember(order)
+            if claims is None:
+                claims = await self._claim_now(order)
+            elif not claims and loop.time() >= until:
+                return await self._claim_now(order) if self._is_behind(order) else []
+            if claims:
+                return claims
+
+    async def _stand(self, order: Order, longest: float) -> list[Claim] | None:
+        """Let an order stand until it is filled, or something happened, or it is time to look again. None when a
+        look is worth while at once."""
+        end, before = partial(self._orders.end, order), self._find_before(order)
+        self._orders.place(order)
+        try:
+            with self._log.watching(end) as watch:
+                order.look = watch.looks
+                if before is None or before.turn != self._turn or before.look != watch.looks:
+                    self._engine.read(lambda connection: self._look(connection, order))
+                pause = self._pause(order)
+                if pause <= 0.0 or longest <= 0.0:
+                    end()
+                await _until(order.done, end, min(max(pause, SHORTEST_WAIT), longest))
+        except BaseException:
+            if not self._orders.take(order):
+                await self._see_through(self._give_back(order, order.outcome()))
+            raise
+        return None if pause <= 0.0 and not order.claims else order.claims
+
+    def _find_before(self, order: Order) -> Order | None:
+        """The order of this worker that was filled just before, with all that there was. Where nothing has happened
+        since, nothing new can be read either."""
+        before = self._last.get((order.by.owner_id, order.consumer, order.worker))
+        if before is None or not 0 < len(before.claims) < before.limit or before.by != order.by:
+            return None
+        ends = to_micros(before.claims[0].lease_until)
+        order.stored, order.due = before.stored, ends if before.due is None else min(ends, before.due)
+        return before if order.due > self._engine.now() else None
+
+    def _remember(self, order: Order) -> None:
+        if len(self._last) >= MAX_REMEMBERED:
+            self._last.clear()
+        self._last[order.by.owner_id, order.consumer, order.worker] = order
+
+    def _look(self, connection: Sql, order: Order) -> None:
+        stored, head, due = read_standing(connection, order.consumer, order.by)
+        order.stored, order.due = stored, due
+        if head > self._claiming.position(stored) or head - stored.cursor > FAR:
+            order.due = 0
+        elif not self._is_behind(order):
+            self._behind.pop(stored.cid, None)
+        else:
+            since = self._behind.setdefault(stored.cid, self._engine.now())
+            order.due = since + SETTLE if due is None else min(due, since + SETTLE)
+
+    def _is_behind(self, order: Order) -> bool:
+        """Whether the consumer has seen more than its cursor says."""
+        return order.stored is not None and self._claiming.position(order.stored) > order.stored.cursor
+
+    def _pause(self, order: Order) -> float:
+        """Seconds until a transaction is worth its while: something is due, or the log has moved on."""
+        return math.inf if order.due is None else (order.due - self._engine.now()) / 1_000_000
+
+    async def _claim_now(self, order: Order) -> list[Claim]:
+        writing = self._engine.submit(lambda writing: self._claiming.claim(writing, order), durable=False)
+        try:
+            return await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await self._see_through(self._give_back(order, writing))
+            raise
+
+    async def _give_back(self, order: Order, coming: Awaitable[list[Claim]]) -> None:
+        """Release what came for a worker that has gone. Should that fail, the leases end."""
+        with contextlib.suppress(ClewError):
+            for claim in await coming:
+                with contextlib.suppress(ClewError):
+                    await self.release(claim, by=order.by)
+
+    async def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await it, and let it go on when the wait is cancelled once more."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        await asyncio.shield(task)
+
+    # -- filling orders, in the writing thread ------------------------------------------------------------
+
+    def filling(self) -> Callable[[Writing], None] | None:
+        """What is to be done before a transaction is committed: nothing where nobody waits."""
+        self._turn += 1
+        if self._orders.standing():
+            return self._fill
+        self._freed = set()
+        return None
+
+    def _fill(self, writing: Writing) -> None:
+        """Claim what a transaction brings for those who wait, in that transaction and before it is committed. An order
+        gets this turn's number when it was seen to, whether or not there was something for it."""
+        freed, self._freed = self._freed, set()
+        news, dry, room = self._read_news(writing), set[int](), FILLED_AT_ONCE
+        for order in self._orders.standing():
+            stored = order.stored
+            if stored is None:
+                continue
+            is_freed = stored.cid in freed
+            if stored.cid in dry:
+                order.turn = self._turn
+            elif not is_freed and not self._claiming.is_meant(writing, stored, news):
+                order.turn = self._turn if self._claiming.pass_by(stored, news) else 0
+            elif room and self._orders.take_to_fill(order):
+                order.turn = self._turn
+                order.claims = self._claiming.claim(writing, order, None if is_freed else news)
+                dry.update([stored.cid] if len(order.claims) < order.limit else [])
+                room -= 1
+
+    def _read_news(self, writing: Writing) -> News:
+        """The newest events, as far back as they have not been looked at here."""
+        log: Marks | None = writing.memo.get(Marks)
+        if log is not None and log.after == self._seen and 0 < len(log.rows) <= NEWS:
+            rows: list[Any] = log.rows
+        else:
+            rows = writing.execute(
+                f"{EVENT} WHERE seq > max(?, (SELECT max(seq) FROM events) - {NEWS}) ORDER BY seq", (self._seen,)
+            ).fetchall()
+        self._seen = rows[-1][0] if rows else self._seen
+        return News(rows[0][0] - 1 if rows else self._seen, rows, [_decode_texts(row[7]) for row in rows])
+
+    def committed(self, changed: Sequence[int]) -> None:
+        """Hand out the claims of the transaction that was just committed. Those who waited and were not seen to, or all
+        where more than events has changed, look for themselves."""
+        self._claiming.committed()
+        for order in self._orders.standing():
+            if order.turn != self._turn or 0 in changed:
+                self._orders.take_to_fill(order)
+        self._orders.hand_out()
+
+    def rolled_back(self) -> None:
+        """Forget the claims of a transaction that was undone; those who wait look for themselves."""
+        self._seen = 0
+        self._turn += 1
+        self._claiming.rolled_back()
+        self._orders.take_back()
+
+    # -- claims that are held -----------------------------------------------------------------------------
+
+    async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
+        def work(writing: Writing) -> Claim:
+            stored = find_held(writing, claim, by).stored
+            until = writing.now + lease // timedelta(microseconds=1)
+            writing.execute(
+                "UPDATE deliveries SET due_at = ? WHERE cid = ? AND seq = ?",
+                (until, stored.cid, claim.event.seq),
+            )
+            return msgspec.structs.replace(claim, lease_until=from_micros(until))
+
+        by.require("subscribe")
+        return await self._engine.write(work, durable=False)
+
+    async def release(self, claim: Claim, *, by: Principal, delay: float = 0.0) -> None:
+        def work(writing: Writing) -> None:
+            stored = find_held(writing, claim, by).stored
+            lanes.wait_again(writing, stored.cid, claim.event.seq, due_at=writing.now + int(delay * 1_000_000))
+            self._note_freed(writing, stored)
+
+        by.require("subscribe")
+        await self._engine.write(work, durable=False)
+
+    async def workers(self, *, by: Principal) -> list[str]:
+        def read(connection: Sql) -> list[str]:
+            rows = connection.execute(
+                "SELECT DISTINCT worker FROM deliveries WHERE state = 1 AND worker IS NOT NULL"
+                " AND cid IN (SELECT cid FROM consumers WHERE owner_id = ?) ORDER BY worker",
+                (by.owner_id,),
+            )
+            return [row[0] for row in rows]
+
+        by.require("subscribe")
+        return self._engine.read(read)
+
+    async def abandon(self, worker: str, *, by: Principal) -> int:
+        def work(writing: Writing) -> int:
+            freed = lanes.abandon(writing, by.owner_id, worker)
+            self._freed.update(freed)
+            writing.changed.extend([FREED] if freed else [])
+            return len(freed)
+
+        by.require("subscribe")
+        return await self._engine.write(work)
+
+    async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
+        by.require("subscribe")
+
+        def acknowledge(writing: Writing) -> None:
+            held = find_held(writing, claim, by)
+            if lanes.leave(writing, held.stored.cid, claim.event.seq, held.lane, is_followed=held.is_followed):
+                self._note_freed(writing, held.stored)
+
+        if outputs:
+            return await self._records.create_with(outputs, acknowledge, by=by)
+        await self._engine.write(acknowledge)
+        return []
+
+    async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:
+        reason = reason[:2_000].encode("utf-8", "replace").decode()
+
+        def work(writing: Writing) -> bool:
+            stored, lane, first_at, _ = find_held(writing, claim, by)
+            policy, seq = stored.consumer.retry, claim.event.seq
+            wait = int(retry_delay(policy, claim.attempt, random.random()) * 1_000_000)
+            self._note_freed(writing, stored)
+            if not retry or claim.attempt >= policy.attempts or is_late(policy.deadline, first_at, writing.now + wait):
+                lanes.bury(writing, stored.cid, seq, lane, reason)
+                return True
+            lanes.wait_again(writing, stored.cid, seq, due_at=writing.now + wait, reason=reason)
+            return False
+
+        by.require("subscribe")
+        return await self._engine.write(work)
+
+    def _note_freed(self, writing: Writing, stored: Stored) -> None:
+        """Something that was held can be claimed, now or later: those who wait must look again."""
+        self._freed.add(stored.cid)
+        writing.changed.append(FREED)
+
+
+async def _until(done: asyncio.Future[None], end: Callable[[], None], seconds: float) -> None:
+    """Wait for `done`, and call `end` when that takes too long."""
+    timer = done.get_loop().call_later(max(seconds, 0.0), end)
+    try:
+        await done
+    finally:
+        timer.cancel()

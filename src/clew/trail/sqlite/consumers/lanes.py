@@ -1,0 +1,136 @@
+"""Rows of `deliveries`: one for each event that a consumer wants and has not acknowledged.
+
+The events of a lane stand in line: an index allows one first a lane, and only the first can be claimed. Those behind
+it come up when it leaves. So a claim costs the same however many events wait. A dead letter stands outside the line.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from clew.trail.model.breadcrumb import session_of
+from clew.trail.model.event import Event
+from clew.trail.sqlite.engine import Writing
+
+FIRST, CLAIMED, DEAD, BEHIND = range(4)
+
+
+def lane_of(event: Event, ordered: bool) -> str:
+    """Events of one session are handled in order; where there is none those of one run, and else those of one
+    breadcrumb. Without an order each event has a lane of its own."""
+    if not ordered:
+        return f"e:{event.seq}"
+    session = session_of(event.tags)
+    if session is not None:
+        return f"s:{session}"
+    run = next((tag for tag in event.tags if tag.startswith("run:")), None)
+    return run or f"b:{event.breadcrumb_id}"
+
+
+class Due(NamedTuple):
+    """A row that can be claimed now."""
+
+    seq: int
+    lane: str
+    attempts: int
+    first_at: int
+
+
+def enqueue(writing: Writing, cid: int, seq: int, lane: str) -> None:
+    """Put an event at the end of its lane; it can be claimed when that was empty."""
+    writing.execute(
+        "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at) SELECT ?1, ?2, ?3, iif(EXISTS"
+        " (SELECT 1 FROM deliveries WHERE cid = ?1 AND lane = ?3 AND state < 2), 3, 0), ?4, 0",
+        (cid, seq, lane, writing.now),
+    )
+
+
+def enter(writing: Writing, cid: int, seq: int, lane: str, *, until: int, token: str, worker: str) -> bool:
+    """As `enqueue`, and claim it where it can be; whether that was so."""
+    state = writing.execute(
+        "INSERT INTO deliveries (cid, seq, lane, state, attempts, due_at, first_at, token, worker)"
+        " SELECT ?1, ?2, ?3, iif(taken, 3, 1), NOT taken, iif(taken, ?4, ?5), iif(taken, 0, ?4), iif(taken, NULL, ?6),"
+        " iif(taken, NULL, ?7) FROM (SELECT EXISTS"
+        " (SELECT 1 FROM deliveries WHERE cid = ?1 AND lane = ?3 AND state < 2) AS taken) RETURNING state",
+        (cid, seq, lane, writing.now, until, token, worker[:200]),
+    ).get
+    return bool(state == CLAIMED)
+
+
+def find_due(writing: Writing, cid: int, limit: int) -> list[Due]:
+    """What waits, is to be retried, or was left by a worker whose lease has ended."""
+    rows = writing.execute(
+        "SELECT seq, lane, attempts, first_at FROM deliveries WHERE cid = ? AND state < 2 AND due_at <= ?"
+        " ORDER BY due_at, seq LIMIT ?",
+        (cid, writing.now, limit),
+    )
+    return [Due(*row) for row in rows]
+
+
+def hold(writing: Writing, cid: int, seq: int, *, until: int, first_at: int, token: str, worker: str) -> None:
+    writing.execute(
+        "UPDATE deliveries SET state = 1, attempts = attempts + 1, due_at = ?, first_at = ?, token = ?, worker = ?"
+        " WHERE cid = ? AND seq = ?",
+        (until, first_at, token, worker[:200], cid, seq),
+    )
+
+
+def wait_again(writing: Writing, cid: int, seq: int, *, due_at: int, reason: str | None = None) -> None:
+    """Let go of a claim; the row stays the first of its lane. Without a reason its attempt does not count."""
+    writing.execute(
+        "UPDATE deliveries SET state = 0, attempts = attempts - (?1 IS NULL), due_at = ?2, token = NULL,"
+        " worker = NULL, reason = coalesce(?1, reason) WHERE cid = ?3 AND seq = ?4",
+        (reason, due_at, cid, seq),
+    )
+
+
+def abandon(writing: Writing, owner_id: str, worker: str) -> list[int]:
+    """End the leases of a worker. The consumers that have something to claim now."""
+    rows = writing.execute(
+        "UPDATE deliveries SET state = 0, due_at = ?, token = NULL, worker = NULL WHERE state = 1 AND worker = ?"
+        " AND cid IN (SELECT cid FROM consumers WHERE owner_id = ?) RETURNING cid",
+        (writing.now, worker[:200], owner_id),
+    )
+    return [row[0] for row in rows]
+
+
+def forget(writing: Writing, cid: int, seq: int) -> None:
+    writing.execute("DELETE FROM deliveries WHERE cid = ? AND seq = ?", (cid, seq))
+
+
+def leave(writing: Writing, cid: int, seq: int, lane: str, *, is_followed: bool = True) -> bool:
+    """Forget the first row of a lane; True when another one came up."""
+    forget(writing, cid, seq)
+    return is_followed and _come_up(writing, cid, lane)
+
+
+def bury(writing: Writing, cid: int, seq: int, lane: str, reason: str) -> None:
+    """Make a row a dead letter, and let the next of its lane come up."""
+    writing.execute(
+        "UPDATE deliveries SET state = 2, due_at = ?, token = NULL, reason = coalesce(nullif(?, ''), reason)"
+        " WHERE cid = ? AND seq = ?",
+        (writing.now, reason, cid, seq),
+    )
+    _come_up(writing, cid, lane)
+
+
+def revive(writing: Writing, cid: int, seq: int) -> None:
+    """Put a dead letter into its place in the line. Where a later event of its lane is claimed, it comes after that."""
+    lane = writing.execute(
+        "UPDATE deliveries SET state = 3, attempts = 0, due_at = ?, first_at = 0 WHERE cid = ? AND seq = ?"
+        " RETURNING lane",
+        (writing.now, cid, seq),
+    ).get
+    writing.execute("UPDATE deliveries SET state = 3 WHERE cid = ? AND lane = ? AND state = 0", (cid, lane))
+    _come_up(writing, cid, lane)
+
+
+def _come_up(writing: Writing, cid: int, lane: str) -> bool:
+    """Make the oldest row of a lane its first, unless it has one."""
+    writing.execute(
+        "UPDATE deliveries SET state = 0 WHERE cid = ?1 AND seq ="
+        " (SELECT min(seq) FROM deliveries WHERE cid = ?1 AND lane = ?2 AND state = 3)"
+        " AND NOT EXISTS (SELECT 1 FROM deliveries WHERE cid = ?1 AND lane = ?2 AND state < 2)",
+        (cid, lane),
+    )
+    return writing.connection.changes() > 0

@@ -1,0 +1,159 @@
+"""One search under way: what is asked, which records are looked at closely, and how each of them scores.
+
+Few allowed records are all candidates. Of many, each arm proposes its best: the postings those with the rarest terms,
+the vectors those nearest, and records whose name is the query are always among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clew.trail.model.query import Hit, SearchRequest
+from clew.trail.search.ranking import Corpus, Floats, Ints, Question, relevance, score_lexical, weigh
+from clew.trail.search.vectors import cosines, nearest
+from clew.trail.sqlite.index.masks import Allowed
+from clew.trail.sqlite.index.search_index import Index
+
+TEXT_CANDIDATES, ONE_MORE_FOR, MOST_TEXT_CANDIDATES = 120, 1_250, 200
+"""The text arm proposes more of more records: half as many more would change one hit in two hundred."""
+VECTOR_CANDIDATES = 50
+SMALL = 2_000
+"""Up to this many records pass a filter, all of them are candidates."""
+STAGE_ONE_TERMS = 32
+MAX_NAMES = 64
+
+
+class Candidates:
+    """`gather` chooses them, `score_text` and `score_vector` look at them, `keep` drops those that no arm found."""
+
+    def __init__(
+        self,
+        index: Index,
+        allowed: Allowed,
+        question: Question,
+        query: Floats | None,
+        visible: Sequence[int],
+        request: SearchRequest,
+    ) -> None:
+        self._index = index
+        self._columns = columns = index.columns
+        self._allowed = allowed
+        self._request = request
+        self.question = question
+        self._query = query if columns.vectors.shape[1] else None
+        number, mean = columns.totals(visible)
+        self._corpus = Corpus(
+            heap=columns.heap,
+            at=columns.at,
+            rarity=lambda ids: columns.rarity(ids, visible, number),
+            mean_length=mean,
+            number=number,
+        )
+        self._weighed = weigh(question, self._corpus)
+        self._exact = self._find_exact()
+        self.slots: Ints = np.zeros(0, np.int64)
+        self.are_all = True
+        """Whether every record that matches is among them."""
+
+    # -- choosing -----------------------------------------------------------------------------------------
+
+    def gather(self, effort: int = 1) -> None:
+        """Take the best of every arm; of words so many times as many as are usually enough."""
+        allowed = self._allowed.slots
+        if len(allowed) <= SMALL:
+            self.slots = allowed
+            return
+        parts = [self._exact]
+        if self._request.ranking != "vector":
+            usual = min(TEXT_CANDIDATES + len(allowed) // ONE_MORE_FOR, MOST_TEXT_CANDIDATES)
+            parts += [self._by_terms(effort * max(usual, self._request.limit)), self._pending()]
+        if self._query is not None:
+            parts.append(self._by_vector())
+        self.slots = np.unique(np.concatenate(parts))
+
+    def _by_terms(self, wanted: int) -> Ints:
+        """Records with most of the rarest terms that pass the filter, fetching more until there are enough."""
+        terms = self._weighed.rarest(STAGE_ONE_TERMS)
+        share = len(self._allowed.slots) / self._columns.size
+        fetch = min(self._columns.size + 1, int(wanted / share * 1.2) + 50)
+        while True:
+            slots, are_all = self._index.find(terms, fetch)
+            passing = slots[self._allowed.mask[slots]]
+            if len(passing) >= wanted or are_all:
+                self.are_all = are_all and len(passing) <= wanted
+                return passing[:wanted]
+            fetch *= 4
+
+    def _pending(self) -> Ints:
+        slots = self._index.pending()
+        return slots[self._allowed.mask[slots]]
+
+    def _by_vector(self) -> Ints:
+        assert self._query is not None
+        columns, size, limit = self._columns, self._columns.size, self._request.limit
+        vectors, signs = columns.vectors[:size], columns.signs[:, :size]
+        found, _ = nearest(
+            self._query,
+            vectors,
+            signs,
+            self._allowed.with_vector,
+            limit,
+            more=VECTOR_CANDIDATES,
+            roughly=self._request.ranking != "vector",
+        )
+        return found
+
+    def _find_exact(self) -> Ints:
+        """Records whose whole name is the query, or an identifier in it."""
+        if self._request.ranking == "vector":
+            return np.zeros(0, np.int64)
+        names = self._columns.name[: self._columns.size]
+        found = [np.flatnonzero(names == name) for name in self.question.names[:MAX_NAMES]]
+        slots: Ints = np.concatenate([np.zeros(0, np.int64), *found])
+        return slots[self._allowed.mask[slots]]
+
+    # -- scoring ------------------------------------------------------------------------------------------
+
+    @property
+    def rids(self) -> Ints:
+        return self._columns.rid[self.slots]
+
+    def score_text(self) -> tuple[Floats, Floats]:
+        """Lexical scores and shares of titles; nothing for a ranking that does not look at words."""
+        ranking, slots = self._request.ranking, self.slots
+        if ranking == "vector":
+            return np.zeros(len(slots), np.float32), np.zeros(len(slots), np.float32)
+        titles = ranking in ("default", "text")
+        return score_lexical(self._weighed, self._corpus, slots, self._request.weights, with_titles=titles)
+
+    def score_vector(self) -> Floats:
+        if self._query is None:
+            return np.zeros(len(self.slots), np.float32)
+        return cosines(self._query, self._columns.vectors, self.slots)
+
+    def keep(self, score: Floats, lexical: Floats, cosine: Floats) -> Ints:
+        """Keep candidates that an arm of this ranking found at all; their places, best first: exact names, then by
+        score, then by creation."""
+        is_exact = np.isin(self.slots, self._exact)
+        is_found = self._columns.has_vector[self.slots] & (self._query is not None)
+        if self._request.ranking != "vector":
+            is_found |= is_exact | (lexical > 0)
+        kept = np.flatnonzero(is_found)
+        self.slots, self._is_exact = self.slots[kept], is_exact[kept]
+        self._score, self._lexical, self._cosine = score[kept], lexical[kept], cosine[kept]
+        order: Ints = np.lexsort((self.rids, -self._score, ~self._is_exact))
+        return order
+
+    def hit(self, place: int, breadcrumb: Any) -> Hit:
+        lexical, cosine = float(self._lexical[place]), float(self._cosine[place])
+        return Hit(
+            breadcrumb=breadcrumb,
+            score=round(float(self._score[place]), 6),
+            text_score=round(lexical, 6) if lexical > 0 else None,
+            vector_score=round(cosine, 6) if self._query is not None else None,
+            exact=bool(self._is_exact[place]),
+            relevance=round(relevance(lexical, cosine, self._weighed.whole), 6),
+        )

@@ -1,0 +1,187 @@
+"""The search index of a SQLite trail, kept up with it: columns in memory, postings beside the file.
+
+Both are derived. Whoever wants to search calls `sync` first, which reads what has changed since the last time, by
+whichever process, as far as this search may find it; what the postings lack is handed to a thread that writes them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+
+from clew.trail.search.columns import Columns
+from clew.trail.search.ranking import Ints
+from clew.trail.sqlite.engine import Engine, Sql
+from clew.trail.sqlite.index.postings import Postings
+from clew.trail.sqlite.index.terms import TermsBook
+from clew.trail.sqlite.log import read_head
+from clew.trail.sqlite.rows import Audiences, in_list
+
+PENDING = 512
+"""So many changed records are handed to the postings together."""
+LOAD_BATCH, CATCH_UP_BATCH = 1_000, 500
+LOAD = (
+    "SELECT b.rid, b.audience, iif(b.read_count >= b.max_reads, 0, b.expires_at), t.terms, v.vector FROM breadcrumbs b"
+    " LEFT JOIN terms t ON t.rid = b.rid LEFT JOIN vectors v ON v.rid = b.rid"
+)
+
+log = logging.getLogger(__name__)
+
+
+class Index:
+    """What is known of every record as of the event `seq`, but for some that no search could have found so far. For one
+    thread at a time. `changes` counts how often anything of what is known has changed."""
+
+    def __init__(self, engine: Engine, audiences: Audiences) -> None:
+        self._engine = engine
+        self._terms = TermsBook(engine, audiences)
+        self.columns = Columns()
+        self.seq = -1
+        self.changes = 0
+        self._epoch = ""
+        self._postings: Postings | None = None
+        self._pending: dict[int, int] = {}
+        self._gone: dict[int, int] = {}
+        self._unread: dict[int, int] = {}
+        self._indexer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-index")
+        self._indexing: Future[None] | None = None
+
+    def close(self) -> None:
+        self._indexer.shutdown(wait=True)
+        self._terms.store()
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def find(self, terms: Sequence[int], limit: int) -> tuple[Ints, bool]:
+        """Slots of the records with most of these terms, best first, and whether these are all."""
+        rids = self._postings.find(terms, limit) if self._postings is not None and terms else []
+        return self.columns.slots(rids), len(rids) < limit
+
+    def pending(self) -> Ints:
+        """Slots of the records that the postings do not have yet in their present form."""
+        return self.columns.slots(list(self._pending))
+
+    # -- keeping up ---------------------------------------------------------------------------------------
+
+    def sync(self, connection: Sql, visible: Collection[int] | None = None) -> None:
+        """Read what has changed since the last time. Given the audiences that a search may see, what others wrote is
+        left for a search that may see it, until there is enough for the postings: many are read faster together."""
+        self._settle()
+        before = self.changes
+        head = read_head(connection)
+        epoch = str(connection.execute("SELECT value FROM meta WHERE key = 'vectors_epoch'").get)
+        if self.seq < 0 or epoch != self._epoch:
+            self._load(connection)
+        else:
+            self._note_changes(connection, head, visible)
+            self._read(connection, self._wanted(visible))
+        self._epoch = epoch
+        if self.changes != before and not self._unread:
+            self._hand_over(connection)
+
+    def _load(self, connection: Sql) -> None:
+        """Read everything, in one snapshot."""
+        connection.execute("BEGIN")
+        try:
+            head = read_head(connection)
+            columns = self._read_columns(connection)
+            postings = self._postings or self._open_postings(connection)
+            changed = connection.execute("SELECT DISTINCT rid FROM events WHERE seq > ?", (postings.seq,)).fetchall()
+        finally:
+            connection.execute("ROLLBACK")
+        self.columns, self._postings, self.seq = columns, postings, head
+        self.changes += 1
+        self._unread = {}
+        self._pending = {rid: head for (rid,) in changed if columns.find(rid) is not None}
+        self._gone = {rid: head for (rid,) in changed if columns.find(rid) is None}
+
+    def _read_columns(self, connection: Sql) -> Columns:
+        columns = Columns()
+        words = connection.execute("SELECT coalesce(sum(length(terms)), 0) / 4 FROM terms").get
+        columns.reserve(connection.execute("SELECT count(*) FROM breadcrumbs").get, words)
+        rows = connection.execute(f"{LOAD} ORDER BY b.rid")
+        while some := list(islice(rows, LOAD_BATCH)):
+            columns.put(self._terms.complete(connection, some))
+        return columns
+
+    def _note_changes(self, connection: Sql, head: int, visible: Collection[int] | None) -> None:
+        """Learn which records the events since the last time are about. What left these audiences is found no more."""
+        if head == self.seq:
+            return
+        sql = "SELECT DISTINCT rid, audience FROM events WHERE seq > ? AND seq <= ?"
+        changed = dict[int, int](connection.execute(sql, (self.seq, head)))
+        self._unread.update(changed)
+        self.seq = head
+        hidden = [rid for rid, audience in changed.items() if visible is not None and audience not in visible]
+        known = [rid for rid in hidden if self.columns.find(rid) is not None]
+        if known:
+            self._drop(known)
+
+    def _wanted(self, visible: Collection[int] | None) -> list[int]:
+        if visible is None or len(self._unread) + len(self._pending) + len(self._gone) >= PENDING:
+            return list(self._unread)
+        return [rid for rid, audience in self._unread.items() if audience in visible]
+
+    def _read(self, connection: Sql, changed: Sequence[int]) -> None:
+        """Read these records as they are now."""
+        if not changed:
+            return
+        present: set[int] = set()
+        for first in range(0, len(changed), CATCH_UP_BATCH):
+            some = in_list(changed[first : first + CATCH_UP_BATCH])
+            rows = connection.execute(f"{LOAD} WHERE b.rid IN {some} ORDER BY b.rid").fetchall()
+            self.columns.put(self._terms.complete(connection, rows))
+            present.update(row[0] for row in rows)
+        gone = [rid for rid in changed if rid not in present]
+        self._drop(gone)
+        self._pending.update(dict.fromkeys(present, self.seq))
+        self._gone.update(dict.fromkeys(gone, self.seq))
+        for rid in changed:
+            del self._unread[rid]
+
+    def _drop(self, rids: Sequence[int]) -> None:
+        self.changes += 1
+        self.columns.drop(rids)
+        for rid in rids:
+            self._pending.pop(rid, None)
+
+    # -- postings -----------------------------------------------------------------------------------------
+
+    def _open_postings(self, connection: Sql) -> Postings:
+        folder = self._engine.path.with_name(self._engine.path.name + "-index")
+        return Postings(folder, self._engine.secret, lambda seq: _mark_of(connection, seq))
+
+    def _hand_over(self, connection: Sql) -> None:
+        """Give records that the postings lack to the thread that writes them, once there are enough of them."""
+        if self._indexing is not None or self._postings is None:
+            return
+        if len(self._pending) + len(self._gone) < PENDING:
+            return
+        present, gone = sorted(self._pending), sorted(self._gone)
+        work = zip(present, self.columns.term_texts(self.columns.slots(present)), strict=True)
+        mark = _mark_of(connection, self.seq)
+        self._indexing = self._indexer.submit(_update, self._postings, work, gone, self.seq, mark)
+
+    def _settle(self) -> None:
+        """Records that are in the postings now are no longer pending, unless they changed again meanwhile."""
+        if self._indexing is None or not self._indexing.done() or self._postings is None:
+            return
+        self._indexing = None
+        done = self._postings.seq
+        self._pending = {rid: seq for rid, seq in self._pending.items() if seq > done}
+        self._gone = {rid: seq for rid, seq in self._gone.items() if seq > done}
+
+
+def _update(postings: Postings, present: Iterable[tuple[int, str]], gone: Sequence[int], seq: int, mark: str) -> None:
+    try:
+        postings.update(present, gone, seq, mark)
+    except Exception as error:  # a task boundary: the index is a help, not a need
+        log.warning("the search index could not be written (searching goes on without): %s", error)
+
+
+def _mark_of(connection: Sql, seq: int) -> str:
+    """What an event was about: a restored trail gives its number to another one."""
+    found = connection.execute("SELECT hex(id) || ':' || version || ':' || at FROM events WHERE seq = ?", (seq,)).get
+    return str(found)

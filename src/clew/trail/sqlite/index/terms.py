@@ -1,0 +1,79 @@
+"""The terms of records: read where they are stored, worked out and stored where they are not.
+
+Whoever writes a record does not wait for its terms: the index works out those it lacks, many at a time, before it
+answers the next search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from clew.errors import InvalidInput
+from clew.trail.model.prepare import read_as
+from clew.trail.model.readable import Readable
+from clew.trail.search.packing import pack_all
+from clew.trail.search.text import owner_salt
+from clew.trail.sqlite.definitions import DefinitionBook, Definitions
+from clew.trail.sqlite.engine import Engine, Sql, Writing
+from clew.trail.sqlite.rows import Audiences, in_list
+
+STORE_AT = 256
+TEXTS = "SELECT rid, version, audience, schema_name, title, context, llm_hints FROM breadcrumbs"
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class TermsBook:
+    """Gives rows (rid, audience, expires_at, terms, vector) the terms that they lack."""
+
+    def __init__(self, engine: Engine, audiences: Audiences) -> None:
+        self._engine = engine
+        self._audiences = audiences
+        self._definitions = DefinitionBook(engine)
+        self._unstored: list[tuple[bytes, int, int]] = []
+
+    def complete(self, connection: Sql, rows: list[Any]) -> list[Any]:
+        """The rows, all with terms. One that is gone meanwhile is left out."""
+        lacking = [row[0] for row in rows if row[3] is None]
+        if not lacking:
+            return rows
+        found = connection.execute(f"{TEXTS} WHERE rid IN {in_list(lacking)}").fetchall()
+        of = {audience: self._meaning(connection, audience) for audience in {row[2] for row in found}}
+        packed = pack_all([_read(row, *of[row[2]]) for row in found])
+        made = {row[0]: terms for row, terms in zip(found, packed, strict=True)}
+        self._unstored += [(terms, row[0], row[1]) for row, terms in zip(found, packed, strict=True)]
+        if len(self._unstored) >= STORE_AT:
+            self.store()
+        return [(*row[:3], made[row[0]], row[4]) if row[3] is None else row for row in rows if row[3] or row[0] in made]
+
+    def store(self) -> None:
+        """Store what was worked out. What a crash loses is worked out again."""
+        rows, self._unstored = self._unstored, []
+        if rows:
+            self._engine.post(lambda writing: put_terms(writing, rows))
+
+    def _meaning(self, connection: Sql, audience: int) -> tuple[Definitions, int]:
+        """The definitions and the salt of an audience's owner."""
+        owner_id, _ = self._audiences.of(connection, audience)
+        return self._definitions.of(connection, owner_id), owner_salt(owner_id, self._engine.secret)
+
+
+def _read(row: Any, definitions: Definitions, salt: int) -> tuple[Readable, int]:
+    """What of a record its terms are made of, and their salt. Hints of its schema may not fit it: then its title alone
+    counts, so that it breaks no search."""
+    _, _, _, schema_name, title, context, llm_hints = row
+    hints = _decode(llm_hints) if llm_hints is not None else None
+    try:
+        return read_as(title, _decode(context), hints, definitions.rules(schema_name).llm_hints), salt
+    except InvalidInput:
+        return Readable(title, "", ""), salt
+
+
+def put_terms(writing: Writing, rows: Sequence[tuple[bytes, int, int]]) -> None:
+    """Store packed terms given as (terms, rid, version), where that is still the present version."""
+    writing.executemany(
+        "INSERT OR REPLACE INTO terms (terms, rid) SELECT ?1, rid FROM breadcrumbs WHERE rid = ?2 AND version = ?3",
+        rows,
+    )

@@ -1,0 +1,104 @@
+"""Selectors as SQL. Tags, schema and time are decided by indexes; path globs and context conditions by the same
+Python that matches events, after SQL has thrown out what it can."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from clew.trail.model.globs import glob_matches
+from clew.trail.model.selector import ContextMatch, Selector, matches_value, split_path
+from clew.trail.sqlite.engine import to_micros
+from clew.trail.sqlite.rows import ALIVE, in_list
+
+Where = tuple[str, dict[str, Any]]
+_PLAIN = re.compile(r"[\w -]+")
+
+
+def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where:
+    """The condition on `breadcrumbs b` for live records of these audiences that the selector means."""
+    allowed = in_list(audiences)
+    parts, values = [f"b.audience IN {allowed}", ALIVE], {"now": now}
+
+    def bind(value: Any) -> str:
+        name = f"p{len(values)}"
+        values[name] = value
+        return f":{name}"
+
+    if schemas := selector.schemas:
+        parts.append(f"b.schema_name IN ({','.join(bind(name) for name in schemas)})")
+    if selector.except_schemas:
+        others = ",".join(bind(name) for name in selector.except_schemas)
+        parts.append(f"(b.schema_name IS NULL OR b.schema_name NOT IN ({others}))")
+    wanted = [*selector.all_tags, *([f"session:{selector.session}"] if selector.session is not None else [])]
+    tagged = f"b.rid IN (SELECT rid FROM tags WHERE audience IN {allowed} AND "
+    parts += [f"{tagged}tag = {bind(tag)})" for tag in wanted]
+    if selector.any_tags:
+        parts.append(f"{tagged}tag IN ({','.join(bind(tag) for tag in selector.any_tags)}))")
+    if selector.tag_prefix is not None:
+        after = _first_after(selector.tag_prefix)
+        below = f" AND tag < {bind(after)}" if after is not None else ""
+        parts.append(f"{tagged}tag >= {bind(selector.tag_prefix)}{below})")
+    if selector.created_after is not None:
+        parts.append(f"b.created_at > {bind(to_micros(selector.created_after))}")
+    if selector.created_before is not None:
+        parts.append(f"b.created_at < {bind(to_micros(selector.created_before))}")
+    if selector.path is not None:
+        # json_extract writes a list or an object out as text, which no glob is meant for
+        is_text = "json_type(b.context, '$.path') = 'text'"
+        parts.append(f"{is_text} AND clew_path({bind(selector.path)}, json_extract(b.context, '$.path'))")
+    for match in selector.context_match:
+        if _sql_can_narrow(match):
+            parts.append(f"json_extract(b.context, {bind(_json_path(match.path))}) = {bind(match.value)}")
+        parts.append(f"clew_match({bind(msgspec.json.encode(match).decode())}, b.context)")
+    return " AND ".join(parts), values
+
+
+def add_functions(connection: apsw.Connection) -> None:
+    """Teach a connection the conditions that SQL lacks."""
+    connection.create_scalar_function("clew_path", _path_matches, 2, deterministic=True)
+    connection.create_scalar_function("clew_match", _context_matches, 2, deterministic=True)
+
+
+def _path_matches(*values: Any) -> bool:
+    glob, path = values
+    return isinstance(path, str) and glob_matches(glob, path)
+
+
+_decode_match = msgspec.json.Decoder(ContextMatch).decode
+_decode_context = msgspec.json.Decoder().decode
+_matches: dict[str, ContextMatch] = {}
+
+
+def _context_matches(*values: Any) -> bool:
+    match, context = values
+    found = _matches.get(match)
+    if found is None:
+        if len(_matches) > 1_000:
+            _matches.clear()
+        found = _matches[match] = _decode_match(match)
+    return matches_value(found, _decode_context(context))
+
+
+def _sql_can_narrow(match: ContextMatch) -> bool:
+    """Whether SQL's equality finds at least all that ours finds: for texts and small integers under plain keys."""
+    small = isinstance(match.value, int) and not isinstance(match.value, bool) and abs(match.value) < 2**53
+    plain = all(isinstance(step, str) and _PLAIN.fullmatch(step) for step in split_path(match.path))
+    return match.op == "eq" and plain and (small or isinstance(match.value, str))
+
+
+def _first_after(prefix: str) -> str | None:
+    """The least text greater than all that begin so; None when there is none. UTF-8 sorts as its code points."""
+    stem = prefix.rstrip("\U0010ffff")
+    if not stem:
+        return None
+    following = 0xE000 if stem[-1] == "\ud7ff" else ord(stem[-1]) + 1
+    return stem[:-1] + chr(following)
+
+
+def _json_path(path: str) -> str:
+    return "$" + "".join(f'."{step}"' for step in split_path(path))

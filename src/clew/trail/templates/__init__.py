@@ -1,0 +1,1 @@
+"""Hints and templates: how a breadcrumb is shown to a model."""

@@ -1,0 +1,1 @@
+"""Work on events: handlers, claims, webhooks and hygiene."""

@@ -1,0 +1,267 @@
+"""The loop under every consumer that runs here: claim events, work on them, acknowledge or give back.
+
+Handlers and webhooks differ only in the work they do on a claim.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import AccessDenied, ClewError, InvalidInput, LeaseLost, StorageError
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Claim, Event
+from clew.trail.model.selector import Selector, matches, matches_envelope
+from clew.trail.store import Trail
+
+MAX_REASON = 300
+PAUSE_AFTER_FAILURE = 1.0
+SHORTEST_REST = 0.25
+"""Seconds that whoever has a share of the time rests at least, so that more comes at once."""
+
+_log = logging.getLogger(__name__)
+
+
+class NotNow(Exception):
+    """Raised by work for which there is no room now: the event waits for some seconds, untried."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"there is no room for {seconds:g} seconds")
+        self.seconds = seconds
+
+
+class GiveBack(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that did not succeed: why, and whether a later attempt may."""
+
+    reason: str
+    retry: bool = True
+
+
+Work = Callable[[Claim], Awaitable[Sequence[Draft] | GiveBack]]
+"""Turns a claim into outputs. An exception counts as a failure that may be retried."""
+
+Refused = Callable[[Claim, ClewError], Sequence[Draft]]
+"""What is written in the place of outputs that cannot be, by work that must not be done again for that."""
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A claim with the task that works on it; the heartbeat renews `claim`. Once the work is done its outcome is
+    on its way to the trail, which alone decides whether the claim still held."""
+
+    claim: Claim
+    task: asyncio.Task[None] | None = None
+    is_done: bool = False
+    is_lost: bool = False
+
+
+class ClaimLoop:
+    """Works on the events of one consumer, and claims no more than `concurrency` of them at a time.
+
+    Claims are renewed while work runs, so that a lease bounds only how long a dead worker holds an event. With a
+    `share` below 1 it rests after each batch, and so works for no more than this part of the time: for what can wait.
+    """
+
+    def __init__(
+        self,
+        trail: Trail,
+        consumer: str,
+        work: Work,
+        *,
+        by: Principal,
+        worker_id: str,
+        concurrency: int = 8,
+        lease: timedelta = timedelta(seconds=30),
+        share: float = 1.0,
+        refused: Refused | None = None,
+    ) -> None:
+        self._trail = trail
+        self._consumer = consumer
+        self._refused = refused
+        self._share = share
+        self._busy_since: float | None = None
+        self._work = work
+        self._by = by
+        self._worker_id = worker_id
+        self._concurrency = concurrency
+        self._lease = lease
+        self._held: set[_Held] = set()
+        self._has_room = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until cancelled; unfinished events are given back before it returns.
+
+        Raises NotFound when the consumer is gone. Failures of the storage are logged and waited out.
+        """
+        heartbeat = asyncio.create_task(self._renew_leases())
+        try:
+            while True:
+                await outlast(self._step, self._consumer)
+        finally:
+            await self._let_go(heartbeat)
+
+    async def _step(self) -> None:
+        await self._rest()
+        room = self._concurrency - len(self._held)
+        if room == 0:
+            self._has_room.clear()
+            await self._has_room.wait()
+            return
+        claims = await self._trail.deliveries.claim(
+            self._consumer,
+            by=self._by,
+            worker=self._worker_id,
+            limit=room,
+            lease=self._lease,
+            wait=self._lease.total_seconds(),
+        )
+        if claims:
+            self._busy_since = time.monotonic()
+        for claim in claims:
+            self._start(claim)
+
+    async def _rest(self) -> None:
+        """Finish the batch, and then let others work."""
+        if self._share >= 1.0 or self._busy_since is None:
+            return
+        while self._held:
+            self._has_room.clear()
+            await self._has_room.wait()
+        spent = time.monotonic() - self._busy_since
+        self._busy_since = None
+        await asyncio.sleep(max(SHORTEST_REST, spent * (1 / self._share - 1)))
+
+    def _start(self, claim: Claim) -> None:
+        held = _Held(claim)
+        self._held.add(held)
+        held.task = asyncio.create_task(self._handle(held))
+
+    async def _handle(self, held: _Held) -> None:
+        try:
+            outcome = await self._work(held.claim)
+            held.is_done = True
+            await self._settle(held, outcome)
+        except LeaseLost as error:
+            _log.warning("%s: the result is dropped: %s", self._consumer, error)
+        except NotNow as later:
+            await self._release(held, later.seconds)
+        except asyncio.CancelledError as error:
+            if not _is_being_cancelled():
+                await self._give_back(held, error)
+                return
+            await self._release(held)
+            raise
+        except Exception as error:
+            await self._give_back(held, error)
+        finally:
+            self._held.discard(held)
+            self._has_room.set()
+
+    async def _settle(self, held: _Held, outcome: Sequence[Draft] | GiveBack) -> None:
+        if isinstance(outcome, GiveBack):
+            await self._trail.deliveries.fail(held.claim, outcome.reason, by=self._by, retry=outcome.retry)
+            return
+        try:
+            await self._trail.deliveries.finish(held.claim, outcome, by=self._by)
+        except (InvalidInput, AccessDenied) as error:
+            if self._refused is None:
+                raise
+            _log.warning("%s: the outputs cannot be written: %s", self._consumer, describe(error))
+            await self._trail.deliveries.finish(held.claim, self._refused(held.claim, error), by=self._by)
+
+    async def _give_back(self, held: _Held, error: BaseException) -> None:
+        event = held.claim.event
+        told = "%s failed on event %d (attempt %d): %s"
+        is_ours = isinstance(error, ClewError)  # raised on purpose: its line says it all
+        _log.log(
+            logging.INFO if is_ours else logging.WARNING,
+            told,
+            self._consumer,
+            event.seq,
+            held.claim.attempt,
+            describe(error),
+            exc_info=None if is_ours else error,
+        )
+        try:
+            if await self._trail.deliveries.fail(held.claim, describe(error), by=self._by) and is_ours:
+                _log.warning("%s gave up on event %d: %s", self._consumer, event.seq, describe(error))
+        except ClewError as refused:
+            _log.warning("%s: event %d is left to its lease: %s", self._consumer, event.seq, refused)
+
+    async def _release(self, held: _Held, delay: float = 0.0) -> None:
+        """End the lease now: the event is no failure, another worker may take it, at once or after a delay."""
+        if held.is_lost:
+            return
+        try:
+            await self._trail.deliveries.release(held.claim, by=self._by, delay=delay)
+        except ClewError as refused:
+            _log.info("%s: event %d is left to its lease: %s", self._consumer, held.claim.event.seq, refused)
+
+    async def _renew_leases(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease.total_seconds() / 3)
+            for held in tuple(self._held):
+                await self._renew(held)
+
+    async def _renew(self, held: _Held) -> None:
+        try:
+            held.claim = await self._trail.deliveries.extend(held.claim, by=self._by, lease=self._lease)
+        except LeaseLost as error:
+            if held.task is not None and not held.is_done:
+                _log.warning("%s: the work is stopped: %s", self._consumer, error)
+                held.is_lost = True
+                held.task.cancel()
+        except ClewError as error:
+            _log.warning("%s: a lease was not renewed: %s", self._consumer, error)
+
+    async def _let_go(self, heartbeat: asyncio.Task[None]) -> None:
+        tasks = [heartbeat, *(held.task for held in self._held if held.task is not None)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def outlast(step: Callable[[], Awaitable[None]], name: str) -> None:
+    """Take a step, again and again while the storage fails; each failure is logged under `name`."""
+    while True:
+        try:
+            await step()
+        except StorageError as error:
+            _log.warning("%s: %s", name, error)
+            await asyncio.sleep(PAUSE_AFTER_FAILURE)
+        else:
+            return
+
+
+def is_meant(selector: Selector, event: Event) -> bool:
+    """The second look at a delivered event. Without its breadcrumb only schema and tags can be compared."""
+    if event.breadcrumb is None:
+        return matches_envelope(selector, event.schema_name, event.tags)
+    return matches(selector, event.breadcrumb)
+
+
+def describe(error: BaseException) -> str:
+    """An error as one short printable line, fit to be stored and shown."""
+    text = str(error) or type(error).__name__
+    if not isinstance(error, ClewError) and str(error):
+        text = f"{type(error).__name__}: {text}"
+    return printable(text, MAX_REASON)
+
+
+def printable(text: str, limit: int) -> str:
+    """Foreign text without control characters or line breaks, at most `limit` characters long."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * limit]).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _is_being_cancelled() -> bool:
+    """Whether someone asked the present task to end, rather than the work having ended itself so."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

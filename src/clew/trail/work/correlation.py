@@ -1,0 +1,119 @@
+"""Which response belongs to which request. The ids live in the records, so that a restart loses none.
+
+`request_id` and `requested_by` are the names; `requestId` and `requestedBy` are understood as well.
+"""
+
+from __future__ import annotations
+
+from clew.access import Principal
+from clew.errors import InvalidInput
+from clew.trail.model.breadcrumb import Breadcrumb, check_tags
+from clew.trail.model.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+
+REQUEST_TAG = "request:"
+CONSUMER_TAG = "consumer:"
+RUN_TAG = "run:"
+"""Names all that one trigger brings about, by the id of the trigger."""
+HOP_TAG = "hop:"
+"""How many runs lie between a run and the one that began it all; a run that nothing of another run began has none."""
+ROOT_TAG = "root:"
+"""The run that began it all."""
+
+
+def find_request_id(breadcrumb: Breadcrumb) -> str | None:
+    """The id that a request and its responses share: from the context, else from a `request:` tag."""
+    return _find_text(breadcrumb, "request_id", "requestId") or next(
+        (tag.removeprefix(REQUEST_TAG) for tag in breadcrumb.tags if tag.startswith(REQUEST_TAG)), None
+    )
+
+
+def find_requester(breadcrumb: Breadcrumb) -> str | None:
+    """Who asked, as the request says."""
+    return _find_text(breadcrumb, "requested_by", "requestedBy")
+
+
+def run_tag(trigger_id: str) -> str:
+    """The tag of the run that a breadcrumb started."""
+    return RUN_TAG + trigger_id
+
+
+def find_run(breadcrumb: Breadcrumb) -> str | None:
+    """The id of the run that a breadcrumb is part of."""
+    return next((tag.removeprefix(RUN_TAG) for tag in breadcrumb.tags if tag.startswith(RUN_TAG)), None)
+
+
+def inherited_tags(breadcrumb: Breadcrumb) -> tuple[str, ...]:
+    """The tags that go over to all that follows from a breadcrumb: its session, its run, and where that came from."""
+    return tuple(tag for tag in breadcrumb.tags if tag.startswith(("session:", RUN_TAG, HOP_TAG, ROOT_TAG)))
+
+
+def find_hop(breadcrumb: Breadcrumb) -> int:
+    """How many runs lie before that of a breadcrumb."""
+    numbers = [tag.removeprefix(HOP_TAG) for tag in breadcrumb.tags if tag.startswith(HOP_TAG)]
+    return max((int(each) for each in numbers if each.isdecimal() and len(each) < 10), default=0)
+
+
+def find_root(breadcrumb: Breadcrumb) -> str:
+    """The run that brought a breadcrumb about, over however many runs; its own id where it is the first of all."""
+    named = next((tag.removeprefix(ROOT_TAG) for tag in breadcrumb.tags if tag.startswith(ROOT_TAG)), "")
+    return named or find_run(breadcrumb) or breadcrumb.id
+
+
+def is_of_another_run(trigger: Breadcrumb) -> bool:
+    """Whether a breadcrumb, should it begin a run, came of another one."""
+    return find_run(trigger) not in (None, trigger.id)
+
+
+def next_hop(trigger: Breadcrumb) -> int:
+    """The hop of the run that a breadcrumb would begin."""
+    return find_hop(trigger) + is_of_another_run(trigger)
+
+
+def hop_tags(trigger: Breadcrumb) -> tuple[str, ...]:
+    """What all that a run writes bears, beside its session and its run, where something of another run began it."""
+    hop = next_hop(trigger)
+    return (f"{HOP_TAG}{hop}", ROOT_TAG + find_root(trigger)) if hop else ()
+
+
+def reply_tags(request: Breadcrumb) -> tuple[str, ...]:
+    """The tags that lead a response back: the session, the run, the request and who asked. A name that cannot be a tag
+    leads nowhere, and is left out."""
+    request_id, requester = find_request_id(request), find_requester(request)
+    back = (
+        *((REQUEST_TAG + request_id,) if request_id else ()),
+        *((CONSUMER_TAG + requester,) if requester else ()),
+    )
+    return (*inherited_tags(request), *(tag for tag in back if is_tag(tag)))
+
+
+def is_tag(text: str) -> bool:
+    """Whether a text can be a tag."""
+    try:
+        check_tags((text,))
+    except InvalidInput:
+        return False
+    return True
+
+
+async def find_request(
+    trail: Trail, request_id: str, *, by: Principal, schema_name: str = "tool.request.v1"
+) -> Breadcrumb | None:
+    """The oldest request of a schema with that id, as tag or in its context."""
+    selectors = (
+        Selector(schema_name=schema_name, all_tags=(REQUEST_TAG + request_id,)),
+        Selector(schema_name=schema_name, context_match=(ContextMatch(path="request_id", value=request_id),)),
+        Selector(schema_name=schema_name, context_match=(ContextMatch(path="requestId", value=request_id),)),
+    )
+    for selector in selectors:
+        page = await trail.records.list(selector, by=by, limit=1, oldest_first=True)
+        if page.items:
+            return page.items[0]
+    return None
+
+
+def _find_text(breadcrumb: Breadcrumb, *names: str) -> str | None:
+    for name in names:
+        if isinstance(value := breadcrumb.context.get(name), str) and value:
+            return value
+    return None

@@ -1,0 +1,179 @@
+"""Handlers: functions from one event to new breadcrumbs, and the worker that runs them.
+
+A handler's outputs and its acknowledgement are one transaction. It never waits for an answer that another
+event will bring: it writes a request and ends (see correlation.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from clew.access import Principal
+from clew.errors import ClewError, InvalidInput, NotFound
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Claim, Consumer, Event, EventType, RetryPolicy
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+from clew.trail.work.claims import ClaimLoop, Refused, is_meant, outlast
+
+HandlerFunction = Callable[[Event, Any], Awaitable[Sequence[Draft] | None]]
+"""Gets one event and what the worker was given as `deps`; returns the breadcrumbs to write."""
+
+CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler:
+    """A function with the events it is for. `name` is its durable consumer: a changed name starts afresh. See
+    `Consumer` for `after` and `ordered`. With `refused`, outputs that cannot be written are not made again: what it
+    gives is written in their place."""
+
+    name: str
+    selector: Selector
+    function: HandlerFunction
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    start: Literal["now", "beginning"] = "now"
+    types: tuple[EventType, ...] = CHANGES
+    after: int | None = None
+    ordered: bool = True
+    agent_id: str | None = None
+    refused: Callable[[Event, ClewError], Sequence[Draft]] | None = None
+
+    @property
+    def consumer(self) -> Consumer:
+        return Consumer(
+            name=self.name,
+            selector=self.selector,
+            retry=self.retry,
+            start=self.start,
+            after=self.after,
+            ordered=self.ordered,
+            agent_id=self.agent_id,
+        )
+
+    def accepts(self, event: Event) -> bool:
+        """Whether the event is for this handler. Where the breadcrumb is gone, only a deletion can be."""
+        if event.type not in self.types:
+            return False
+        if event.breadcrumb is None and event.type != "breadcrumb.deleted":
+            return False
+        return is_meant(self.selector, event)
+
+
+def handles(
+    selector: Selector,
+    *,
+    name: str | None = None,
+    retry: RetryPolicy | None = None,
+    start: Literal["now", "beginning"] = "now",
+    types: Sequence[EventType] = CHANGES,
+) -> Callable[[HandlerFunction], Handler]:
+    """Make a function the handler of the events that a selector means. Its name is the function's by default.
+
+    Deletions come only where `types` asks for them; they have no breadcrumb, and match by schema and tags.
+    """
+
+    def bind(function: HandlerFunction) -> Handler:
+        return Handler(
+            name=name or str(getattr(function, "__name__", type(function).__name__)),
+            selector=selector,
+            function=function,
+            retry=retry or RetryPolicy(),
+            start=start,
+            types=tuple(types),
+        )
+
+    return bind
+
+
+class Worker:
+    """Runs handlers in this process, each with up to `concurrency` events at a time.
+
+    Events of one session come one after the other, sessions do not wait for each other, and any number of
+    workers share the events of a handler. A run longer than the `deadline` of its retry policy fails. See `ClaimLoop`
+    for `share`.
+    """
+
+    def __init__(
+        self,
+        trail: Trail,
+        handlers: Sequence[Handler],
+        *,
+        by: Principal,
+        worker_id: str,
+        deps: Any = None,
+        concurrency: int = 8,
+        lease: timedelta = timedelta(seconds=30),
+        share: float = 1.0,
+    ) -> None:
+        self._trail = trail
+        self._by = by
+        self._deps = deps
+        self._stop = asyncio.Event()
+        self._loops: dict[str, tuple[Handler, ClaimLoop]] = {}
+        for handler in handlers:
+            if handler.name in self._loops:
+                raise InvalidInput("handlers", f"two are named {handler.name!r}", hint="Give one another name")
+            loop = ClaimLoop(
+                trail,
+                handler.name,
+                self._work_of(handler),
+                by=by,
+                worker_id=worker_id,
+                concurrency=concurrency,
+                lease=lease,
+                share=share,
+                refused=_refused(handler),
+            )
+            self._loops[handler.name] = handler, loop
+
+    async def register(self) -> None:
+        """Make the handlers' consumers exist: what is written after this returns will be handled."""
+        for handler, _ in self._loops.values():
+            await self._register(handler)
+
+    async def run(self) -> None:
+        """Register, then handle events until `stop` or cancellation. Unfinished events are given back.
+
+        Failures of the storage are logged and waited out, from the first moment on.
+        """
+        self._by.require("subscribe")
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._serve(handler, loop)) for handler, loop in self._loops.values()]
+            await self._stop.wait()
+            for task in tasks:
+                task.cancel()
+
+    def stop(self) -> None:
+        """Make `run` give back what it holds and return. A stopped worker does not run again."""
+        self._stop.set()
+
+    async def _serve(self, handler: Handler, loop: ClaimLoop) -> None:
+        while True:
+            await outlast(lambda: self._register(handler), handler.name)
+            with contextlib.suppress(NotFound):  # the consumer was unregistered: it begins anew
+                await loop.run()
+
+    async def _register(self, handler: Handler) -> None:
+        await self._trail.deliveries.register(handler.consumer, by=self._by)
+
+    def _work_of(self, handler: Handler) -> Callable[[Claim], Awaitable[Sequence[Draft]]]:
+        async def work(claim: Claim) -> Sequence[Draft]:
+            if not handler.accepts(claim.event):
+                return ()
+            if handler.retry.deadline is None:
+                return await handler.function(claim.event, self._deps) or ()
+            async with asyncio.timeout(handler.retry.deadline):
+                return await handler.function(claim.event, self._deps) or ()
+
+        return work
+
+
+def _refused(handler: Handler) -> Refused | None:
+    refused = handler.refused
+    return None if refused is None else lambda claim, error: refused(claim.event, error)
