@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -54,6 +56,14 @@ WAIT_SECONDS = 1.5
 """The longest that an answer takes by default."""
 READING_SECONDS = 4.0
 """The same while the files are read for the first time."""
+FIRST_SECONDS = 2.5
+"""The time for indexing before the first answer, unless reading the files alone takes longer."""
+FEW_FILES = 200
+"""A folder with fewer files is indexed completely before the first answer."""
+PARTIAL = (
+    "Indexing is not complete: this answer comes from names and words. The next question, or `clew index`, reads the"
+    " rest: commits, documents and vectors."
+)
 LATE = "The answer could not be looked up in time. Ask again in a moment."
 SWEEP_SECONDS = 3_600.0
 """The time between two removals of expired records."""
@@ -64,6 +74,7 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +110,8 @@ class Knowledge:
         self.clock = clock
         self.code = code
         self.patience = WAIT_SECONDS
+        self.is_partial = False
+        """Whether answers come before commits, documents and vectors are indexed."""
         self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear(), self.consent)
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
         nodes = NodeSearch(trail, self.decisions)
@@ -121,9 +134,29 @@ class Knowledge:
         )
 
     async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> Gathered:
-        """Bring everything up to date: code first, so far, then the commits, decisions and documents. While those are
-        read, the edges are found that take long to find."""
-        return await self.code.mending(lambda: self._gather(report, until))
+        """Bring everything up to date: code first, then the commits and decisions. Meanwhile, find the edges that need
+        values to be followed."""
+        done = await self.code.mending(lambda: self._gather(report, until))
+        if self.is_partial:
+            self.is_partial = False
+            self.resolver.cache.clear()
+        return done
+
+    async def gather_first(self, documents: Callable[[], Awaitable[T]], report: Progress | None = None) -> T | None:
+        """Read all files for the first time and link them by names. Then index the rest, `documents` included, until
+        FIRST_SECONDS are over; if that was not enough, answers say so, and `gather` completes it."""
+        end = time.monotonic() + FIRST_SECONDS
+        indexed = await self.code.refresh(report, until="linked")
+        left = max(0.0, end - time.monotonic()) if indexed.files >= FEW_FILES else None
+        try:
+            async with asyncio.timeout(left), beside(_await(documents)) as read:
+                await self.commits.catch_up()
+                await self.decisions.sync()
+                await self.code.refresh(report, until="embedded")
+            return read.result()
+        except TimeoutError:
+            self.is_partial = True
+            return None
 
     async def _gather(self, report: Progress | None, until: Until) -> Gathered:
         indexed = await self.code.refresh(report, until="embedded" if until == "followed" else until)
@@ -158,7 +191,8 @@ class Knowledge:
             _log.info("a question was not answered: %s", error)
             return Known()
         notes = found.notes if found.items or _ASKS.search(question) else ()
-        return Known(items=found.items, notes=[*notes, *withheld], text=found.text, more=found.more)
+        partial = [PARTIAL] if self.is_partial else []
+        return Known(items=found.items, notes=[*notes, *withheld, *partial], text=found.text, more=found.more)
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
         """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has
@@ -247,6 +281,10 @@ class Knowledge:
         around = [each for each in found if (each.line_start or 0) <= line <= (each.line_end or 0)]
         inner = max(around, key=lambda each: each.line_start or 0, default=None)
         return inner.id.partition("#")[2] if inner is not None else ""
+
+
+async def _await(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
 
 
 def open_knowledge(
