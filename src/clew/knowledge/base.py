@@ -103,7 +103,7 @@ class Knowledge:
     ) -> None:
         self._trail = trail
         self.consent = Consent(ownership, lambda: self.resolver.cache.clear())
-        self._told = consented_trail(trail, self.consent)
+        self._shown = consented_trail(trail, self.consent)
         self._owner = owner
         self._model = model
         self.root = root
@@ -112,31 +112,30 @@ class Knowledge:
         self.patience = WAIT_SECONDS
         self.is_partial = False
         """Whether answers come before commits, documents and vectors are indexed."""
-        self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear(), self.consent)
+        self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear())
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
-        nodes = NodeSearch(trail, self.decisions)
+        nodes = NodeSearch(self._shown, self.decisions)
         self.search = SearchDomains(nodes, code, self.commits)
         finder = Finder(
             code,
             History(self.commits, self.decisions.changes, code),
-            Notes(self._told, nodes),
+            Notes(self._shown, nodes),
             ProjectFacts(code),
             clock,
         )
-        ground = Ground(code, NodeGraph(self._told, owner))
         self.resolver = Resolver(
-            self._told,
+            self._shown,
             clock,
             finder,
-            AnswerCache[Resolved](self._told, code),
-            ModelAnswer(model, ground) if model is not None else None,
+            AnswerCache[Resolved](self._shown, code),
+            ModelAnswer(model, self._ground) if model is not None else None,
             code.contains,
         )
 
     async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> Gathered:
         """Bring everything up to date: code first, then the commits and decisions. Meanwhile, find the edges that need
         values to be followed."""
-        done = await self.code.mending(lambda: self._gather(report, until))
+        done = await self.code.with_rebuild(lambda: self._gather(report, until))
         if self.is_partial:
             self.is_partial = False
             self.resolver.cache.clear()
@@ -161,9 +160,9 @@ class Knowledge:
     async def _gather(self, report: Progress | None, until: Until) -> Gathered:
         indexed = await self.code.refresh(report, until="embedded" if until == "followed" else until)
         async with beside(self.code.follow(report)) if until == "followed" else nullcontext():
-            return await self._gather_told(indexed)
+            return await self._gather_history(indexed)
 
-    async def _gather_told(self, indexed: Indexed) -> Gathered:
+    async def _gather_history(self, indexed: Indexed) -> Gathered:
         async with beside(self.commits.read()) as log:
             kept = await self.decisions.sync()
         return Gathered(
@@ -180,11 +179,11 @@ class Knowledge:
         patience += MODEL_SECONDS if self._model is not None else 0.0
         try:
             async with asyncio.timeout(patience):
-                await self.code.mending(self.commits.catch_up)
+                await self.code.with_rebuild(self.commits.catch_up)
                 await self.decisions.catch_up()
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 withheld = await self.consent.withheld()  # clears the cache where consent was given meanwhile
-                found = await self.code.mending(lambda: self.resolver.resolve(asked, by=by, session_id=session))
+                found = await self.code.with_rebuild(lambda: self.resolver.resolve(asked, by=by, session_id=session))
         except TimeoutError:
             return Known(notes=[LATE])
         except ClewError as error:
@@ -221,38 +220,42 @@ class Knowledge:
         await self.decisions.catch_up()
 
     async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
-        """What explains a line, or all from it to the last. Raises NotFound, InvalidInput, ClewError."""
+        """Explain a line, or all lines from it to the last. Raises NotFound, InvalidInput, ClewError."""
         place = file_of(self.root, path)
         symbol, decisions = await self._symbol_at(place, line), await self.decisions.decisions()
         return await blame_why(
-            self.root, place, line, last_line, trail=self._told, by=by, decisions=decisions, symbol=symbol
+            self.root, place, line, last_line, trail=self._shown, by=by, decisions=decisions, symbol=symbol
         )
 
     def chronicle(self, by: Principal, session_id: str) -> Chronicle:
         """The journal of a session, as the caller sees it. Entries are checked against the code when stored."""
-        return Chronicle(self._told, by, session_id, self.clock, self._firewall(by))
+        return Chronicle(self._shown, by, session_id, self.clock, self._firewall(by))
 
     def archive(self, by: Principal) -> Archive:
         """Summaries of all sessions. They are checked against the code when they are stored."""
-        return Archive(self._told, by, self._firewall(by), self.decisions)
+        return Archive(self._shown, by, self._firewall(by), self.decisions)
 
     def mistakes(self, by: Principal) -> Mistakes:
         """What went wrong before, as the caller may know it."""
-        return Mistakes(self._told, by, self.clock)
+        return Mistakes(self._shown, by, self.clock)
 
     def preferences(self, by: Principal) -> UserPreferences:
         """What the user prefers, as the session of the caller sees it."""
-        return UserPreferences(self._told, by, self.clock, by.session or "")
+        return UserPreferences(self._shown, by, self.clock, by.session or "")
 
     def beliefs(self, by: Principal) -> BeliefLedger:
         """Facts with the time for which they hold, as the caller may know them."""
-        return BeliefLedger(self._told, by, self.clock)
+        return BeliefLedger(self._shown, by, self.clock)
 
     def _firewall(self, by: Principal) -> Firewall:
         async def anchors(refs: Sequence[str]) -> Sequence[str]:
-            return await ensure_anchors(self._told, refs, by=by)
+            return await ensure_anchors(self._shown, refs, by=by)
 
-        return Firewall(self._told, by, Ground(self.code, NodeGraph(self._told, by)), anchors)
+        return Firewall(self._shown, by, self._ground(by), anchors)
+
+    def _ground(self, by: Principal) -> Ground:
+        """The code, and the notes that a caller sees."""
+        return Ground(self.code, NodeGraph(self._shown, by))
 
     def discovery(self, by: Principal) -> ToolDiscovery:
         """Which tools for development are used here, from the project, what is written, and what the user prefers."""
@@ -260,12 +263,12 @@ class Knowledge:
         async def search(question: str, limit: int) -> list[ScoredNode]:
             return await self.search.search(NodeDomain.ACADEMIC, question, by=by, limit=limit)
 
-        return ToolDiscovery(self.root, self._told, self.clock, by, research=document_research(search))
+        return ToolDiscovery(self.root, self._shown, self.clock, by, research=document_research(search))
 
     def library(self, by: Principal) -> Library:
         """What others wrote, as the caller sees it."""
         packages = Packages(self._trail, self.clock, self.root, by=self._owner)
-        return Library(self._told, self.clock, by, self.search, packages, self.root, self._model)
+        return Library(self._shown, self.clock, by, self.search, packages, self.root, self._model)
 
     async def close(self) -> None:
         """Write pending traces, and close the index. A second call does nothing."""

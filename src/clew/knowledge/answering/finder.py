@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.catalog.operations.text import code_span
 from clew.clock import Clock
 from clew.errors import ClewError
-from clew.knowledge.answering.history import History, Told
+from clew.knowledge.answering.history import History, HistoryAnswer
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import Kind, Question, Tests
@@ -87,9 +87,9 @@ class Finder:
         noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
         if noted:
             return Findings(noted, [], is_listing=True)
-        told = await self._history.answer(question, self._clock.now())
-        if told is not None:
-            return self._noting_unread(question, _told(told))
+        past = await self._history.answer(question, self._clock.now())
+        if past is not None:
+            return self._noting_unread(question, _listing(past))
         if question.kind is Kind.OVERVIEW:
             return Findings(await self._overview(), [])
         return self._noting_unread(question, await self._search(question, weights, by))
@@ -216,9 +216,9 @@ class Finder:
         return {word: rarity[word] or most for word in question.words}
 
 
-def _told(told: Told) -> Findings:
-    sources = [ScoredNode(node=node, similarity=1.0) for node in told.nodes]
-    return Findings(sources, list(told.notes), more=max(0, told.total - len(sources)), is_listing=True)
+def _listing(past: HistoryAnswer) -> Findings:
+    sources = [ScoredNode(node=node, similarity=1.0) for node in past.nodes]
+    return Findings(sources, list(past.notes), more=max(0, past.total - len(sources)), is_listing=True)
 
 
 def _merged(

@@ -67,7 +67,7 @@ _PLACE = re.compile(
 _PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
 
 
-class Told(NamedTuple):
+class HistoryAnswer(NamedTuple):
     """An answer of history: nodes in order, how many there are in all, and sentences before them."""
 
     nodes: Sequence[Node]
@@ -122,17 +122,17 @@ class History:
         """Whether a long log was left to `clew index`."""
         return self._commits.is_unread
 
-    async def answer(self, question: Question, now: datetime) -> Told | None:
+    async def answer(self, question: Question, now: datetime) -> HistoryAnswer | None:
         """The answer where a question names a commit, a version, a period or a thing whose changes it wants."""
         if question.commit:
             found = await self._commits.find(question.commit)
-            return Told([commit_node(found)], 1) if found is not None else None
+            return HistoryAnswer([commit_node(found)], 1) if found is not None else None
         if question.kind is not Kind.HISTORY and not _HOW_MANY.search(question.text):
             return None
         if question.version and (
-            told := await self._between_versions(question) or await self._of_version(question, now)
+            found := await self._between_versions(question) or await self._of_version(question, now)
         ):
-            return told
+            return found
         if _HOW_MANY.search(question.text):
             return await self._count(question)
         return await self._of_thing(question)
@@ -169,22 +169,22 @@ class History:
             self._notes = await asyncio.to_thread(_NoteIndex, notes)
         return self._notes
 
-    async def _of_version(self, question: Question, now: datetime) -> Told | None:
+    async def _of_version(self, question: Question, now: datetime) -> HistoryAnswer | None:
         """The notes of a version, those with the words of the question first; else the commits of its tag."""
         found = (await self._note_index()).of_version(question.version)
         if found:
             words = [word.lower() for word in question.words if word.lower() not in _ASKING]
             ranked = sorted(found, key=lambda note: -_shared(words, f"{note.kind} {note.text}"))
-            return Told([note_node(note, now) for note in ranked[:SHOWN]], len(found))
+            return HistoryAnswer([note_node(note, now) for note in ranked[:SHOWN]], len(found))
         tagged = await self._commits.between("", question.version, limit=SHOWN)
         if tagged is not None:
             note = f"No changelog has {question.version}; these are the commits of the tag {_quoted(tagged.tag)}."
-            return Told([commit_node(commit) for commit in tagged.commits], tagged.total, (note,))
+            return HistoryAnswer([commit_node(commit) for commit in tagged.commits], tagged.total, (note,))
         if _OF_CHANGES.search(question.text):
-            return Told([], 0, (f"No changelog and no tag here has {question.version}.",))
+            return HistoryAnswer([], 0, (f"No changelog and no tag here has {question.version}.",))
         return None
 
-    async def _between_versions(self, question: Question) -> Told | None:
+    async def _between_versions(self, question: Question) -> HistoryAnswer | None:
         """The commits between two versions, or since one, as far as they touch what the question names."""
         versions = [found[1] for found in VERSION.finditer(question.text)]
         if len(versions) < 2 and not _SINCE.search(question.text):
@@ -195,9 +195,9 @@ class History:
         paths = set((await self._paths(question))[0])
         wanted = [commit for commit in found.commits if not paths or any(each.path in paths for each in commit.files)]
         total = len(wanted) if paths else found.total
-        return Told([commit_node(commit) for commit in wanted[:SHOWN]], total) if wanted else None
+        return HistoryAnswer([commit_node(commit) for commit in wanted[:SHOWN]], total) if wanted else None
 
-    async def _of_lines(self, question: Question) -> Told | None:
+    async def _of_lines(self, question: Question) -> HistoryAnswer | None:
         """The commits that changed the lines of the one symbol that a question names, where git finds them in time."""
         nodes = await self._code.named(question.names[0]) if len(question.names) == 1 else []
         if len(nodes) != 1 or question.period is not None or _FIRST.search(question.text):
@@ -207,10 +207,10 @@ class History:
             async with asyncio.timeout(LINE_SECONDS):
                 place = (node.path or "", node.line_start or 1, node.line_end or 1)
                 found = await self._commits.changing_lines(*place, limit=SHOWN)
-                return Told([commit_node(commit) for commit in found], len(found)) if found else None
+                return HistoryAnswer([commit_node(commit) for commit in found], len(found)) if found else None
         return None
 
-    async def _of_thing(self, question: Question) -> Told | None:
+    async def _of_thing(self, question: Question) -> HistoryAnswer | None:
         """Commits that touched what the question names, or all commits of a period or an author."""
         authors, stranger = await self._authors(question)
         if stranger:
@@ -229,8 +229,8 @@ class History:
             return None
         if not (authors or is_asked or (paths and is_of_changes)):
             return None
-        if told := await self._of_lines(question):
-            return told
+        if found := await self._of_lines(question):
+            return found
         wanted = CommitFilter(
             since=question.period.since if question.period else None,
             until=question.period.until if question.period else None,
@@ -240,15 +240,15 @@ class History:
         oldest_first = _FIRST.search(question.text) is not None
         found, total = await self._commits.select(wanted, SHOWN, oldest_first=oldest_first)
         if found or question.period is None:
-            return Told([commit_node(commit) for commit in found], total) if found else None
+            return HistoryAnswer([commit_node(commit) for commit in found], total) if found else None
         before = CommitFilter(until=question.period.since, paths=tuple(paths), authors=tuple(authors))
         earlier, _ = await self._commits.select(before, 1)
         nodes = [commit_node(commit) for commit in earlier]
-        return Told(
+        return HistoryAnswer(
             nodes, len(nodes), (f"No commit {question.period.label}{': the last before it' if earlier else ''}.",)
         )
 
-    async def _count(self, question: Question) -> Told:
+    async def _count(self, question: Question) -> HistoryAnswer:
         authors, stranger = await self._authors(question)
         if stranger:
             return await self._nothing(f"No commit here is by {stranger}.")
@@ -266,11 +266,11 @@ class History:
         nodes = [commit_node(commit) for commit in found]
         by = f" by {', '.join(map(_quoted, authors))}" if authors else ""
         when = f" {period.label}" if period is not None else ""
-        return Told(nodes, len(nodes), (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))
+        return HistoryAnswer(nodes, len(nodes), (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))
 
-    async def _nothing(self, note: str) -> Told:
+    async def _nothing(self, note: str) -> HistoryAnswer:
         """That no commit fits; or that there are none, where the history cannot be read."""
-        return Told([], 0, (note if await self._commits.count() else NO_HISTORY,))
+        return HistoryAnswer([], 0, (note if await self._commits.count() else NO_HISTORY,))
 
     async def _authors(self, question: Question) -> tuple[list[str], str]:
         """The authors that a question names, or the name of a person who is none, as it is shown. A name that the files

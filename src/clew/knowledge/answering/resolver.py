@@ -142,7 +142,7 @@ class Resolver:
         )
         if self._model_answer is None or not chosen or suffices(question, chosen, conflicts, found):
             return plain
-        worded = await self._model_answer.word(text, chosen, used, conflicts)
+        worded = await self._model_answer.word(text, chosen, used, conflicts, by=by)
         return msgspec.structs.replace(
             plain,
             text=worded.text,

@@ -156,7 +156,7 @@ class CodeGraph:
 
         return await self._run(read)
 
-    async def mending(self, do: Callable[[], Awaitable[T]]) -> T:
+    async def with_rebuild(self, do: Callable[[], Awaitable[T]]) -> T:
         """Await a call that reads the database. After damage, rebuild the database and call it once more."""
         era = self.store.era
         try:
@@ -169,7 +169,7 @@ class CodeGraph:
             return await do()
 
     async def _run(self, do: Callable[[], T]) -> T:
-        return await self.mending(lambda: asyncio.to_thread(do))
+        return await self.with_rebuild(lambda: asyncio.to_thread(do))
 
     async def _answer(
         self, find: Callable[[Sql], T], paths: Callable[[T], Iterable[str]], *, ref: str = "", links: bool = False

@@ -20,7 +20,6 @@ from clew.fences import clean
 from clew.knowledge.code.file_content import blob_id, read_content
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.consented_trail import Consent
 from clew.knowledge.evidence.provenance import mark_check, with_marks
 from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog, read_heading
 from clew.knowledge.history.links import link_code
@@ -247,8 +246,8 @@ def _draft(decision: Decision, id: str, superseded: Mapping[str, str]) -> Draft:
 
 
 class DecisionSync:
-    """The decision records and changelogs in the files of one folder. `on_change` is called after decisions were
-    written or removed; `consent` says whether other nodes of the trail may be shown."""
+    """The decision records and changelogs in the files of one folder. Calls `on_change` after it wrote or removed
+    decisions."""
 
     def __init__(
         self,
@@ -257,10 +256,9 @@ class DecisionSync:
         owner: Principal,
         code: CodeGraph,
         on_change: Callable[[], None],
-        consent: Consent,
     ) -> None:
         self._trail, self._root, self._owner = trail, root, owner
-        self._code, self._on_change, self._consent = code, on_change, consent
+        self._code, self._on_change = code, on_change
         self._state = ""
         self._blobs_of: dict[_IsWanted, dict[str, str]] = {is_adr: {}, is_changelog: {}}
         """In that state of the files, the blobs of the decision records and of the changelogs by path."""
@@ -288,7 +286,7 @@ class DecisionSync:
             if blobs != self._synced or self._doubted:
                 await self._sync(blobs)
 
-    async def hold(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
+    async def recheck(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
         """The result of `find` once its claims about files are true. A decision that is out of date is synced first and
         dropped if that does not help; any other node loses a claim that its file does not bear out."""
         await self.catch_up()
@@ -301,7 +299,7 @@ class DecisionSync:
             failed = await self._failed(found)
         lost = {node.id for node in failed}
         kept = [each for each in found if each.node.id not in lost or not _is_synced(each.node)]
-        return await self._allowed([_without_place(each) if each.node.id in lost else each for each in kept])
+        return [_without_place(each) if each.node.id in lost else each for each in kept]
 
     async def decisions(self) -> list[Decision]:
         """The decisions that the records of the repository state."""
@@ -353,13 +351,6 @@ class DecisionSync:
             for node in claims
             if node.content_hash != blobs[str(node.path)] or not await self._is_ours(node, is_marked)
         ]
-
-    async def _allowed(self, found: list[ScoredNode]) -> list[ScoredNode]:
-        """Without consent, only nodes that this user's programs wrote from a file."""
-        if await self._consent.is_given():
-            return found
-        is_marked = mark_check()
-        return [each for each in found if await self._is_ours(each.node, is_marked)]
 
     async def _is_ours(self, node: Node, is_marked: Callable[[Breadcrumb], bool]) -> bool:
         """Whether a program of this user wrote a node from a file. A node that the owner does not see is not theirs."""
