@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -54,6 +56,14 @@ WAIT_SECONDS = 1.5
 """The longest that an answer takes by default."""
 READING_SECONDS = 4.0
 """The same while the files are read for the first time."""
+FIRST_SECONDS = 2.5
+"""The time for indexing before the first answer, unless reading the files alone takes longer."""
+FEW_FILES = 200
+"""A folder with fewer files is indexed completely before the first answer."""
+PARTIAL = (
+    "Indexing is not complete: this answer comes from names and words. The next question, or `clew index`, reads the"
+    " rest: commits, documents and vectors."
+)
 LATE = "The answer could not be looked up in time. Ask again in a moment."
 SWEEP_SECONDS = 3_600.0
 """The time between two removals of expired records."""
@@ -64,6 +74,7 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,45 +103,66 @@ class Knowledge:
     ) -> None:
         self._trail = trail
         self.consent = Consent(ownership, lambda: self.resolver.cache.clear())
-        self._told = consented_trail(trail, self.consent)
+        self._shown = consented_trail(trail, self.consent)
         self._owner = owner
         self._model = model
         self.root = root
         self.clock = clock
         self.code = code
         self.patience = WAIT_SECONDS
-        self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear(), self.consent)
+        self.is_partial = False
+        """Whether answers come before commits, documents and vectors are indexed."""
+        self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear())
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
-        nodes = NodeSearch(trail, self.decisions)
+        nodes = NodeSearch(self._shown, self.decisions)
         self.search = SearchDomains(nodes, code, self.commits)
         finder = Finder(
             code,
             History(self.commits, self.decisions.changes, code),
-            Notes(self._told, nodes),
+            Notes(self._shown, nodes),
             ProjectFacts(code),
             clock,
         )
-        ground = Ground(code, NodeGraph(self._told, owner))
         self.resolver = Resolver(
-            self._told,
+            self._shown,
             clock,
             finder,
-            AnswerCache[Resolved](self._told, code),
-            ModelAnswer(model, ground) if model is not None else None,
+            AnswerCache[Resolved](self._shown, code),
+            ModelAnswer(model, self._ground) if model is not None else None,
             code.contains,
         )
 
     async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> Gathered:
-        """Bring everything up to date: code first, so far, then the commits, decisions and documents. While those are
-        read, the edges are found that take long to find."""
-        return await self.code.mending(lambda: self._gather(report, until))
+        """Bring everything up to date: code first, then the commits and decisions. Meanwhile, find the edges that need
+        values to be followed."""
+        done = await self.code.with_rebuild(lambda: self._gather(report, until))
+        if self.is_partial:
+            self.is_partial = False
+            self.resolver.cache.clear()
+        return done
+
+    async def gather_first(self, documents: Callable[[], Awaitable[T]], report: Progress | None = None) -> T | None:
+        """Read all files for the first time and link them by names. Then index the rest, `documents` included, until
+        FIRST_SECONDS are over; if that was not enough, answers say so, and `gather` completes it."""
+        end = time.monotonic() + FIRST_SECONDS
+        indexed = await self.code.refresh(report, until="linked")
+        left = max(0.0, end - time.monotonic()) if indexed.files >= FEW_FILES else None
+        try:
+            async with asyncio.timeout(left), beside(_await(documents)) as read:
+                await self.commits.catch_up()
+                await self.decisions.sync()
+                await self.code.refresh(report, until="embedded")
+            return read.result()
+        except TimeoutError:
+            self.is_partial = True
+            return None
 
     async def _gather(self, report: Progress | None, until: Until) -> Gathered:
         indexed = await self.code.refresh(report, until="embedded" if until == "followed" else until)
         async with beside(self.code.follow(report)) if until == "followed" else nullcontext():
-            return await self._gather_told(indexed)
+            return await self._gather_history(indexed)
 
-    async def _gather_told(self, indexed: Indexed) -> Gathered:
+    async def _gather_history(self, indexed: Indexed) -> Gathered:
         async with beside(self.commits.read()) as log:
             kept = await self.decisions.sync()
         return Gathered(
@@ -147,18 +179,19 @@ class Knowledge:
         patience += MODEL_SECONDS if self._model is not None else 0.0
         try:
             async with asyncio.timeout(patience):
-                await self.code.mending(self.commits.catch_up)
+                await self.code.with_rebuild(self.commits.catch_up)
                 await self.decisions.catch_up()
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 withheld = await self.consent.withheld()  # clears the cache where consent was given meanwhile
-                found = await self.code.mending(lambda: self.resolver.resolve(asked, by=by, session_id=session))
+                found = await self.code.with_rebuild(lambda: self.resolver.resolve(asked, by=by, session_id=session))
         except TimeoutError:
             return Known(notes=[LATE])
         except ClewError as error:
             _log.info("a question was not answered: %s", error)
             return Known()
         notes = found.notes if found.items or _ASKS.search(question) else ()
-        return Known(items=found.items, notes=[*notes, *withheld], text=found.text, more=found.more)
+        partial = [PARTIAL] if self.is_partial else []
+        return Known(items=found.items, notes=[*notes, *withheld, *partial], text=found.text, more=found.more)
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
         """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has
@@ -187,38 +220,42 @@ class Knowledge:
         await self.decisions.catch_up()
 
     async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
-        """What explains a line, or all from it to the last. Raises NotFound, InvalidInput, ClewError."""
+        """Explain a line, or all lines from it to the last. Raises NotFound, InvalidInput, ClewError."""
         place = file_of(self.root, path)
         symbol, decisions = await self._symbol_at(place, line), await self.decisions.decisions()
         return await blame_why(
-            self.root, place, line, last_line, trail=self._told, by=by, decisions=decisions, symbol=symbol
+            self.root, place, line, last_line, trail=self._shown, by=by, decisions=decisions, symbol=symbol
         )
 
     def chronicle(self, by: Principal, session_id: str) -> Chronicle:
         """The journal of a session, as the caller sees it. Entries are checked against the code when stored."""
-        return Chronicle(self._told, by, session_id, self.clock, self._firewall(by))
+        return Chronicle(self._shown, by, session_id, self.clock, self._firewall(by))
 
     def archive(self, by: Principal) -> Archive:
         """Summaries of all sessions. They are checked against the code when they are stored."""
-        return Archive(self._told, by, self._firewall(by), self.decisions)
+        return Archive(self._shown, by, self._firewall(by), self.decisions)
 
     def mistakes(self, by: Principal) -> Mistakes:
         """What went wrong before, as the caller may know it."""
-        return Mistakes(self._told, by, self.clock)
+        return Mistakes(self._shown, by, self.clock)
 
     def preferences(self, by: Principal) -> UserPreferences:
         """What the user prefers, as the session of the caller sees it."""
-        return UserPreferences(self._told, by, self.clock, by.session or "")
+        return UserPreferences(self._shown, by, self.clock, by.session or "")
 
     def beliefs(self, by: Principal) -> BeliefLedger:
         """Facts with the time for which they hold, as the caller may know them."""
-        return BeliefLedger(self._told, by, self.clock)
+        return BeliefLedger(self._shown, by, self.clock)
 
     def _firewall(self, by: Principal) -> Firewall:
         async def anchors(refs: Sequence[str]) -> Sequence[str]:
-            return await ensure_anchors(self._told, refs, by=by)
+            return await ensure_anchors(self._shown, refs, by=by)
 
-        return Firewall(self._told, by, Ground(self.code, NodeGraph(self._told, by)), anchors)
+        return Firewall(self._shown, by, self._ground(by), anchors)
+
+    def _ground(self, by: Principal) -> Ground:
+        """The code, and the notes that a caller sees."""
+        return Ground(self.code, NodeGraph(self._shown, by))
 
     def discovery(self, by: Principal) -> ToolDiscovery:
         """Which tools for development are used here, from the project, what is written, and what the user prefers."""
@@ -226,15 +263,16 @@ class Knowledge:
         async def search(question: str, limit: int) -> list[ScoredNode]:
             return await self.search.search(NodeDomain.ACADEMIC, question, by=by, limit=limit)
 
-        return ToolDiscovery(self.root, self._told, self.clock, by, research=document_research(search))
+        return ToolDiscovery(self.root, self._shown, self.clock, by, research=document_research(search))
 
     def library(self, by: Principal) -> Library:
         """What others wrote, as the caller sees it."""
         packages = Packages(self._trail, self.clock, self.root, by=self._owner)
-        return Library(self._told, self.clock, by, self.search, packages, self.root, self._model)
+        return Library(self._shown, self.clock, by, self.search, packages, self.root, self._model)
 
     async def close(self) -> None:
-        """Let go of the index. Calling it twice is harmless."""
+        """Write pending traces, and close the index. A second call does nothing."""
+        await self.resolver.flush()
         await self.code.close()
 
     async def _symbol_at(self, path: str, line: int) -> str:
@@ -246,6 +284,10 @@ class Knowledge:
         around = [each for each in found if (each.line_start or 0) <= line <= (each.line_end or 0)]
         inner = max(around, key=lambda each: each.line_start or 0, default=None)
         return inner.id.partition("#")[2] if inner is not None else ""
+
+
+async def _await(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
 
 
 def open_knowledge(

@@ -26,26 +26,26 @@ _WEIGHTS = {"title": 1.5, "content": 1.0}
 _FOLLOWED_BY = EdgeType.FOLLOWED_BY.label
 
 
-class Truth(Protocol):
+class FileChecks(Protocol):
     """Checks nodes against the files that they describe."""
 
-    async def hold(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
+    async def recheck(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
         """The nodes that `find` returns, once their claims about files are true."""
         ...
 
 
-class AsFound:
+class NoFileChecks:
     """For nodes that describe no files."""
 
-    async def hold(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
+    async def recheck(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
         return await find()
 
 
 class NodeSearch:
-    """The nodes that a caller may see, as far as `truth` confirms them."""
+    """The nodes that a caller may see, as far as `checks` confirms them."""
 
-    def __init__(self, trail: Trail, truth: Truth | None = None) -> None:
-        self._trail, self._truth = trail, truth or AsFound()
+    def __init__(self, trail: Trail, checks: FileChecks | None = None) -> None:
+        self._trail, self._checks = trail, checks or NoFileChecks()
 
     async def search(
         self, query: str, filter: NodeFilter, *, by: Principal, limit: int = 10, exclude: Collection[str] = ()
@@ -69,7 +69,7 @@ class NodeSearch:
             nodes = await self.graph(by).as_nodes([hit.breadcrumb for hit, _ in best])
             return [ScoredNode(node=node, similarity=each) for node, (_, each) in zip(nodes, best, strict=True)]
 
-        return await self._truth.hold(find)
+        return await self._checks.recheck(find)
 
     async def knows(self, text: str, domain: NodeDomain, *, by: Principal) -> bool:
         """Whether any node of a domain has a word of a text. Compares no vectors."""
@@ -82,7 +82,7 @@ class NodeSearch:
         async def find() -> list[ScoredNode]:
             return [ScoredNode(node=await self.graph(by).get_node(id), similarity=1.0)]
 
-        found = await self._truth.hold(find)
+        found = await self._checks.recheck(find)
         if not found or found[0].node.domain is not domain:
             raise NotFound(f"{domain.label} node", id)
         return found[0].node

@@ -136,6 +136,7 @@ async def test_sessions_do_not_share_answers(knowledge: Knowledge, me: Principal
 @pytest.mark.req("SYL-89")
 async def test_every_answer_leaves_a_breadcrumb(knowledge: Knowledge, trail: Trail, me: Principal) -> None:
     await layers(knowledge, me, WHERE, WHERE, "what did zzqx blorf", session_id="s1")
+    await knowledge.resolver.flush()
     page = await trail.records.list(Selector(schema_name=SCHEMA), by=me, oldest_first=True)
     first, second, third = (each.context for each in page.items)
     assert SCHEMA == "system.answer.v1"

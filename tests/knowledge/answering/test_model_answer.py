@@ -15,8 +15,8 @@ from clew.knowledge.answering.question import parse_question
 from clew.knowledge.answering.resolver import suffices
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.trust import Evidence, Parts
-from clew.knowledge.nodes.kinds import ConflictKind
-from clew.knowledge.nodes.node_store import UNVERIFIED
+from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType
+from clew.knowledge.nodes.node_store import UNVERIFIED, build_node
 from clew.llm.model import open_models
 from clew.llm.scripted import ScriptedModel, Turn
 from tests.knowledge.doors import ask, opened
@@ -100,3 +100,17 @@ def test_sources_suffice_for_places_and_where_they_are_good_and_agree(
 ) -> None:
     parsed = parse_question(question, datetime(2026, 11, 16, tzinfo=UTC))
     assert suffices(parsed, chosen, conflicts) is enough
+
+
+@pytest.mark.req("SYL-78")
+async def test_words_are_checked_against_the_notes_of_the_caller_and_not_of_the_owner(tmp_path: Path) -> None:
+    model = ScriptedModel([Turn(user="/(?s).*/", say="We use redis for caching [1].") for _ in range(2)])
+    async with opened(tmp_path, model="small", scopes=frozenset({"vault"})) as app:
+        app.knowledge(open_models(app.config, {}).with_model("small", model))
+        await app.knowledge().gather()
+        fields = build_node("Cache", NodeDomain.HISTORY, NodeType.DECISION, "We use memcached for caching.", {})
+        await app.trail.records.create(msgspec.structs.replace(fields, scopes=("vault",)), by=app.me)
+        outside = msgspec.structs.replace(app.me, scopes=frozenset[str]())
+        texts = [(await ask(app, "explain how open_cache works", by)).text for by in (outside, app.me)]
+    assert texts[0] == "We use redis for caching [1]."
+    assert texts[1].startswith(UNVERIFIED)

@@ -18,7 +18,7 @@ from clew.errors import NotFound
 from clew.knowledge.code.file_content import MAX_BYTES, Job, readable_text
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import BATCH, IN_FLIGHT, Pool
-from clew.knowledge.code.rows import decode_facts, find_file
+from clew.knowledge.code.rows import decode_facts, find_files
 from clew.secrecy import mask_in_place
 from tests.knowledge.code.repositories import git, make_repository, write
 from tests.knowledge.code.sampling import SAMPLE, opened
@@ -224,7 +224,7 @@ async def test_what_is_killed_in_the_middle_goes_on_where_it_was(tmp_path: Path)
                 break
     async with opened(root) as graph:
         with graph.store.reading() as sql:
-            known = [path for path in many(240) if find_file(sql, path)]
+            known = find_files(sql, many(240))
         assert known
         assert not graph.is_whole
         done = await graph.refresh()

@@ -13,7 +13,7 @@ from clew.knowledge.code.file_content import Content, blob_id
 from clew.knowledge.code.models import CodeEdge, FileFacts, Status, Symbol
 from clew.knowledge.code.rows import (
     drop_file,
-    find_file,
+    find_files,
     find_hops,
     find_symbols,
     find_unlinked,
@@ -181,7 +181,7 @@ def test_a_file_that_goes_takes_all_of_it_along(tmp_path: Path) -> None:
         write_edges(sql, {"b.py": calls("h", "f"), "a.py": [CodeEdge("a.py", "", "b.py", "", "imports", 1)]})
         drop_file(sql, "a.py")
         drop_file(sql, "never there")
-        assert find_file(sql, "a.py") is None
+        assert not find_files(sql, ["a.py"])
         assert sql.execute("SELECT count(*) FROM edges").fetchone() == (0,)
     assert names(store) == [("b.py", "h")]
     store.close()

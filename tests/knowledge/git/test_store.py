@@ -11,7 +11,7 @@ import pytest
 from clew.errors import SourceError
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.git import store as git_log
-from clew.knowledge.git.log import MAX_BODY, Touched, parse_log
+from clew.knowledge.git.log import MAX_BODY, Commit, Touched, parse_log
 from clew.knowledge.git.run import stream_git
 from clew.knowledge.git.store import CommitFilter, GitLog
 from tests.knowledge.git.repository import Repository
@@ -22,8 +22,12 @@ def log(store: CodeStore, repository: Repository) -> GitLog:
     return GitLog(store, repository.root)
 
 
+def commits_of(log: GitLog, path: str) -> list[Commit]:
+    return log.select(CommitFilter(paths=tuple(log.names_of(path))))[0]
+
+
 def subjects(log: GitLog, path: str) -> list[str]:
-    return [commit.subject for commit in log.commits_of(path)]
+    return [commit.subject for commit in commits_of(log, path)]
 
 
 @pytest.mark.req("O6")
@@ -40,8 +44,8 @@ def test_commits_are_linked_to_the_files_they_touched(log: GitLog, repository: R
     assert found is not None
     assert (found.sha, found.author, found.parents) == (first, "A Writer", ())
     assert found.files == (Touched("a.py"), Touched("b.py"))
-    assert log.commits_of("b.py")[0].files == (Touched("b.py"),)
-    assert log.commits_of("nowhere.py") == []
+    assert commits_of(log, "b.py")[0].files == (Touched("b.py"),)
+    assert commits_of(log, "nowhere.py") == []
 
 
 def test_a_file_is_followed_through_its_names(log: GitLog, repository: Repository) -> None:
@@ -125,7 +129,7 @@ def test_addresses_and_keys_are_left_out(log: GitLog, repository: Repository) ->
     body = f"See {key} by mail to x.y@example.org\n\nCo-authored-by: B Helper <helper@example.org>\nDecision: keep it"
     repository.commit(f"Add it\n\n{body}", {"a": "1"})
     log.refresh()
-    [commit] = log.commits_of("a")
+    [commit] = commits_of(log, "a")
     told = str(commit)
     assert key not in told
     assert "example.org" not in told
@@ -161,7 +165,7 @@ def test_paths_are_told_from_the_folder_that_was_opened(store: CodeStore, reposi
     log = GitLog(store, repository.root / "part")
     log.refresh()
     assert subjects(log, "a.py") == ["Begin"]
-    assert log.commits_of("a.py")[0].files == (Touched("a.py"),)
+    assert commits_of(log, "a.py")[0].files == (Touched("a.py"),)
 
 
 def test_settings_of_the_user_change_nothing(log: GitLog, repository: Repository) -> None:

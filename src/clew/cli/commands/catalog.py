@@ -68,7 +68,9 @@ async def ask(
             await look_again(workspace)
         elif not cached:
             app.knowledge().patience = PATIENCE_SECONDS
-            await read_all(app, workspace, until="embedded")
+            await (
+                read_all(app, workspace, "embedded") if app.knowledge().code.is_whole else read_first(app, workspace)
+            )
         answer = await workspace.catalog.ask(question, by=app.me)
     if json:
         print_json(answer)
@@ -243,6 +245,13 @@ async def read_all(app: App, workspace: Workspace, until: Until = "followed") ->
             )
     _tell_failed(looked.result())
     return gathered
+
+
+async def read_first(app: App, workspace: Workspace) -> None:
+    """Read the files for the first time, so far that a question can be answered soon."""
+    with _resumable(), progress("Reading the files of this folder") as shown:
+        reports = await app.knowledge().gather_first(workspace.look_again, shown.advance)
+    _tell_failed(reports or ())
 
 
 def _tell_failed(reports: Sequence[Report]) -> None:

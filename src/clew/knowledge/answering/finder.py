@@ -12,8 +12,8 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.operations.text import code_span
 from clew.clock import Clock
-from clew.errors import ClewError, InvalidInput, NotFound
-from clew.knowledge.answering.history import History, Told
+from clew.errors import ClewError
+from clew.knowledge.answering.history import History, HistoryAnswer
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import Kind, Question, Tests
@@ -39,7 +39,6 @@ COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
 UNREAD = "The commits are not read yet: `clew index` does that."
-_MEANT = "Did you mean"
 _WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
 _WHICH_VERSION = re.compile(r"\b(?:version|release|since)\b", re.IGNORECASE)
 
@@ -88,9 +87,9 @@ class Finder:
         noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
         if noted:
             return Findings(noted, [], is_listing=True)
-        told = await self._history.answer(question, self._clock.now())
-        if told is not None:
-            return self._noting_unread(question, _told(told))
+        past = await self._history.answer(question, self._clock.now())
+        if past is not None:
+            return self._noting_unread(question, _listing(past))
         if question.kind is Kind.OVERVIEW:
             return Findings(await self._overview(), [])
         return self._noting_unread(question, await self._search(question, weights, by))
@@ -157,14 +156,8 @@ class Finder:
     async def _unknown_name(self, name: str) -> Findings:
         """That no code has a name, with names close to it."""
         shown = code_span(mask_keys(name), MAX_NAME)
-        try:
-            await self._code.symbol(name)
-        except NotFound as error:
-            hint = f" {error.hint}" if (error.hint or "").startswith(_MEANT) else ""
-            return Findings([], [f"Nothing in this folder is named {shown}.{hint}"])
-        except InvalidInput:  # several have it
-            pass
-        return Findings([], [NOTHING])
+        hint = await self._code.suggest(name)
+        return Findings([], [f"Nothing in this folder is named {shown}.{hint and f' {hint}'}"])
 
     async def _definitions(self, question: Question) -> list[ScoredNode]:
         """The definitions of the names of a question, or its files, where it has few other words."""
@@ -223,9 +216,9 @@ class Finder:
         return {word: rarity[word] or most for word in question.words}
 
 
-def _told(told: Told) -> Findings:
-    sources = [ScoredNode(node=node, similarity=1.0) for node in told.nodes]
-    return Findings(sources, list(told.notes), more=max(0, told.total - len(sources)), is_listing=True)
+def _listing(past: HistoryAnswer) -> Findings:
+    sources = [ScoredNode(node=node, similarity=1.0) for node in past.nodes]
+    return Findings(sources, list(past.notes), more=max(0, past.total - len(sources)), is_listing=True)
 
 
 def _merged(

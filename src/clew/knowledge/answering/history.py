@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time
 from typing import NamedTuple
 
+from packaging.version import Version
+
 from clew.catalog.operations.text import code_span
 from clew.knowledge.answering.question import VERSION, Kind, Question
 from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.models import FileInfo
 from clew.knowledge.code.words import parts_of, terms_of
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter
@@ -63,7 +67,7 @@ _PLACE = re.compile(
 _PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
 
 
-class Told(NamedTuple):
+class HistoryAnswer(NamedTuple):
     """An answer of history: nodes in order, how many there are in all, and sentences before them."""
 
     nodes: Sequence[Node]
@@ -71,9 +75,35 @@ class Told(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class _Note(NamedTuple):
-    node: Node
-    terms: set[int]
+class _NoteIndex:
+    """The notes of all changelogs by their terms and versions."""
+
+    def __init__(self, notes: Sequence[ChangeNote]) -> None:
+        self.notes = notes
+        self._by_term: dict[int, list[int]] = defaultdict(list)
+        self._by_version: dict[Version | None, list[ChangeNote]] = defaultdict(list)
+        for number, note in enumerate(notes):
+            self._by_version[version_key(note.version)].append(note)
+            for term in _terms(f"{note.text} {note.version}"):
+                self._by_term[term].append(number)
+
+    def of_version(self, version: str) -> list[ChangeNote]:
+        """The notes of a version, else those of the releases that its number begins."""
+        key = version_key(version)
+        same = self._by_version.get(key, []) if key is not None else []
+        return same or [note for note in self.notes if note.version.startswith(f"{version}.")]
+
+    def search(self, weights: Mapping[str, float], limit: int) -> list[tuple[ChangeNote, float]]:
+        """The notes that have more than LEAST_COVER of some words by weight, best first, each with its share."""
+        total = sum(weights.values()) or 1.0
+        shares: dict[int, float] = defaultdict(float)
+        for word, weight in weights.items():
+            parts = parts_of(word)
+            for part in parts:
+                for number in self._by_term.get(part, ()):
+                    shares[number] += weight / (total * len(parts))
+        fitting = [(-share, number) for number, share in shares.items() if share > LEAST_COVER]
+        return [(self.notes[number], -share) for share, number in sorted(fitting)[:limit]]
 
 
 ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
@@ -84,24 +114,25 @@ class History:
 
     def __init__(self, commits: Commits, changes: ReadChanges, code: CodeGraph) -> None:
         self._commits, self._changes, self._code = commits, changes, code
-        self._notes: tuple[Sequence[ChangeNote], list[_Note]] | None = None
+        self._notes = _NoteIndex(())
+        self._stems: tuple[Sequence[FileInfo], dict[str, list[str]]] = ((), {})
 
     @property
     def is_unread(self) -> bool:
         """Whether a long log was left to `clew index`."""
         return self._commits.is_unread
 
-    async def answer(self, question: Question, now: datetime) -> Told | None:
+    async def answer(self, question: Question, now: datetime) -> HistoryAnswer | None:
         """The answer where a question names a commit, a version, a period or a thing whose changes it wants."""
         if question.commit:
             found = await self._commits.find(question.commit)
-            return Told([commit_node(found)], 1) if found is not None else None
+            return HistoryAnswer([commit_node(found)], 1) if found is not None else None
         if question.kind is not Kind.HISTORY and not _HOW_MANY.search(question.text):
             return None
         if question.version and (
-            told := await self._between_versions(question) or await self._of_version(question, now)
+            found := await self._between_versions(question) or await self._of_version(question, now)
         ):
-            return told
+            return found
         if _HOW_MANY.search(question.text):
             return await self._count(question)
         return await self._of_thing(question)
@@ -112,14 +143,10 @@ class History:
         """Notes of changelogs and commits that have the words of a question, best first, scored by the share of the
         words that they have. Of equal ones notes come first: they say which version it was."""
         wanted = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING} or dict(weights)
-        terms = _terms(" ".join(wanted))
         commits = [each.node for each in await self._commits.search(" ".join(wanted), limit=CANDIDATES)]
         scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in commits]
-        scored += [
-            ScoredNode(node=each.node, similarity=_cover(each.terms, each.terms, wanted))
-            for each in await self._indexed(now)
-            if not terms.isdisjoint(each.terms)
-        ]
+        notes = (await self._note_index()).search(wanted, CANDIDATES)
+        scored += [ScoredNode(node=note_node(note, now), similarity=share) for note, share in notes]
         if _WHO_OR_WHEN.search(question.text) and max((each.similarity for each in scored), default=0.0) < SURE:
             scored += await self._introducing(question)
         best = sorted(scored, key=lambda each: -each.similarity)
@@ -135,33 +162,29 @@ class History:
                 return [ScoredNode(node=commit_node(commit), similarity=SURE) for commit in reversed(wanted)]
         return []
 
-    async def _indexed(self, now: datetime) -> list[_Note]:
-        """The notes of all changelogs with their terms, indexed again when a changelog changes."""
+    async def _note_index(self) -> _NoteIndex:
+        """The notes of all changelogs, indexed again when a changelog changes."""
         notes = await self._changes()
-        if self._notes is None or self._notes[0] is not notes:
-            nodes = [note_node(note, now) for note in notes]
-            self._notes = notes, [_Note(node, _terms(f"{node.content} {node.metadata['version']}")) for node in nodes]
-        return self._notes[1]
+        if self._notes.notes is not notes:
+            self._notes = await asyncio.to_thread(_NoteIndex, notes)
+        return self._notes
 
-    async def _of_version(self, question: Question, now: datetime) -> Told | None:
+    async def _of_version(self, question: Question, now: datetime) -> HistoryAnswer | None:
         """The notes of a version, those with the words of the question first; else the commits of its tag."""
-        notes = await self._changes()
-        wanted = version_key(question.version)
-        same = [note for note in notes if wanted is not None and version_key(note.version) == wanted]
-        found = same or [note for note in notes if note.version.startswith(f"{question.version}.")]
+        found = (await self._note_index()).of_version(question.version)
         if found:
             words = [word.lower() for word in question.words if word.lower() not in _ASKING]
             ranked = sorted(found, key=lambda note: -_shared(words, f"{note.kind} {note.text}"))
-            return Told([note_node(note, now) for note in ranked[:SHOWN]], len(found))
+            return HistoryAnswer([note_node(note, now) for note in ranked[:SHOWN]], len(found))
         tagged = await self._commits.between("", question.version, limit=SHOWN)
         if tagged is not None:
             note = f"No changelog has {question.version}; these are the commits of the tag {_quoted(tagged.tag)}."
-            return Told([commit_node(commit) for commit in tagged.commits], tagged.total, (note,))
+            return HistoryAnswer([commit_node(commit) for commit in tagged.commits], tagged.total, (note,))
         if _OF_CHANGES.search(question.text):
-            return Told([], 0, (f"No changelog and no tag here has {question.version}.",))
+            return HistoryAnswer([], 0, (f"No changelog and no tag here has {question.version}.",))
         return None
 
-    async def _between_versions(self, question: Question) -> Told | None:
+    async def _between_versions(self, question: Question) -> HistoryAnswer | None:
         """The commits between two versions, or since one, as far as they touch what the question names."""
         versions = [found[1] for found in VERSION.finditer(question.text)]
         if len(versions) < 2 and not _SINCE.search(question.text):
@@ -172,9 +195,9 @@ class History:
         paths = set((await self._paths(question))[0])
         wanted = [commit for commit in found.commits if not paths or any(each.path in paths for each in commit.files)]
         total = len(wanted) if paths else found.total
-        return Told([commit_node(commit) for commit in wanted[:SHOWN]], total) if wanted else None
+        return HistoryAnswer([commit_node(commit) for commit in wanted[:SHOWN]], total) if wanted else None
 
-    async def _of_lines(self, question: Question) -> Told | None:
+    async def _of_lines(self, question: Question) -> HistoryAnswer | None:
         """The commits that changed the lines of the one symbol that a question names, where git finds them in time."""
         nodes = await self._code.named(question.names[0]) if len(question.names) == 1 else []
         if len(nodes) != 1 or question.period is not None or _FIRST.search(question.text):
@@ -184,10 +207,10 @@ class History:
             async with asyncio.timeout(LINE_SECONDS):
                 place = (node.path or "", node.line_start or 1, node.line_end or 1)
                 found = await self._commits.changing_lines(*place, limit=SHOWN)
-                return Told([commit_node(commit) for commit in found], len(found)) if found else None
+                return HistoryAnswer([commit_node(commit) for commit in found], len(found)) if found else None
         return None
 
-    async def _of_thing(self, question: Question) -> Told | None:
+    async def _of_thing(self, question: Question) -> HistoryAnswer | None:
         """Commits that touched what the question names, or all commits of a period or an author."""
         authors, stranger = await self._authors(question)
         if stranger:
@@ -206,8 +229,8 @@ class History:
             return None
         if not (authors or is_asked or (paths and is_of_changes)):
             return None
-        if told := await self._of_lines(question):
-            return told
+        if found := await self._of_lines(question):
+            return found
         wanted = CommitFilter(
             since=question.period.since if question.period else None,
             until=question.period.until if question.period else None,
@@ -217,15 +240,15 @@ class History:
         oldest_first = _FIRST.search(question.text) is not None
         found, total = await self._commits.select(wanted, SHOWN, oldest_first=oldest_first)
         if found or question.period is None:
-            return Told([commit_node(commit) for commit in found], total) if found else None
+            return HistoryAnswer([commit_node(commit) for commit in found], total) if found else None
         before = CommitFilter(until=question.period.since, paths=tuple(paths), authors=tuple(authors))
         earlier, _ = await self._commits.select(before, 1)
         nodes = [commit_node(commit) for commit in earlier]
-        return Told(
+        return HistoryAnswer(
             nodes, len(nodes), (f"No commit {question.period.label}{': the last before it' if earlier else ''}.",)
         )
 
-    async def _count(self, question: Question) -> Told:
+    async def _count(self, question: Question) -> HistoryAnswer:
         authors, stranger = await self._authors(question)
         if stranger:
             return await self._nothing(f"No commit here is by {stranger}.")
@@ -243,11 +266,11 @@ class History:
         nodes = [commit_node(commit) for commit in found]
         by = f" by {', '.join(map(_quoted, authors))}" if authors else ""
         when = f" {period.label}" if period is not None else ""
-        return Told(nodes, len(nodes), (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))
+        return HistoryAnswer(nodes, len(nodes), (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))
 
-    async def _nothing(self, note: str) -> Told:
+    async def _nothing(self, note: str) -> HistoryAnswer:
         """That no commit fits; or that there are none, where the history cannot be read."""
-        return Told([], 0, (note if await self._commits.count() else NO_HISTORY,))
+        return HistoryAnswer([], 0, (note if await self._commits.count() else NO_HISTORY,))
 
     async def _authors(self, question: Question) -> tuple[list[str], str]:
         """The authors that a question names, or the name of a person who is none, as it is shown. A name that the files
@@ -281,20 +304,28 @@ class History:
 
     async def _paths_of_words(self, question: Question) -> list[str]:
         words = {word.lower(): word for word in question.words if word.lower() not in _ASKING}
-        files = await self._code.files()
-        if found := [file.path for file in files if words.keys() & _stems(file.path)]:
+        by_stem = await self._paths_by_stem()
+        if found := sorted({path for word in words for path in by_stem.get(word, ())}):
             return found
         nodes = [node for word in words.values() for node in await self._code.named(word) if node.name.endswith(word)]
         return list(dict.fromkeys(node.path for node in nodes if node.path))
+
+    async def _paths_by_stem(self) -> dict[str, list[str]]:
+        """The files by their names without endings and by their folders."""
+        files = await self._code.files()
+        if self._stems[0] is not files:
+            found = defaultdict[str, list[str]](list)
+            for file in files:
+                for stem in _stems(file.path):
+                    found[stem].append(file.path)
+            self._stems = files, found
+        return self._stems[1]
 
 
 def cover_of(node: Node, weights: Mapping[str, float]) -> float:
     """The share of the words that a commit or note has, by weight; words of its title count more."""
     title = _terms(node.name)
-    return _cover(title, title | _terms(node.content), weights)
-
-
-def _cover(title: set[int], whole: set[int], weights: Mapping[str, float]) -> float:
+    whole = title | _terms(node.content)
     total = sum(weights.values()) or 1.0
     held = 0.0
     for word, weight in weights.items():

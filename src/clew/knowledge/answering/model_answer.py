@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from clew.access import Principal
 from clew.catalog.operations.text import inline
 from clew.errors import ModelError
 from clew.knowledge.evidence.conflicts import Conflict
@@ -35,15 +36,21 @@ class Worded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelAnswer:
-    """One model, and the ground that its claims are checked against."""
+    """One model. `ground_of` returns the facts that its claims are checked against for a caller."""
 
-    def __init__(self, model: Model, ground: Ground) -> None:
-        self._model, self._ground = model, ground
+    def __init__(self, model: Model, ground_of: Callable[[Principal], Ground]) -> None:
+        self._model, self._ground_of = model, ground_of
 
     async def word(
-        self, question: str, chosen: Sequence[Evidence], used: Sequence[Node], conflicts: Sequence[Conflict]
+        self,
+        question: str,
+        chosen: Sequence[Evidence],
+        used: Sequence[Node],
+        conflicts: Sequence[Conflict],
+        *,
+        by: Principal,
     ) -> Worded:
-        """The answer in the words of the model; without text where it fails or cites no source."""
+        """The answer in the words of the model; without text if it fails or cites no source."""
         prompt = mask_keys(build_trust_prompt(question, chosen, conflicts))
         try:
             async with asyncio.timeout(MODEL_SECONDS):
@@ -58,7 +65,7 @@ class ModelAnswer:
             problem = "the model cited no source"
             return Worded(problem=problem, tokens=tokens, warnings=(problem,))
         content = mask_keys(said.content)
-        verdict = await examine(content, [node.path for node in used if node.path], self._ground)
+        verdict = await examine(content, [node.path for node in used if node.path], self._ground_of(by))
         is_verified = verdict.verified and not parsed.unknown
         text = annotate(content, used)
         unknown = (f"it cites [{number}], which is no source" for number in parsed.unknown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -42,6 +43,8 @@ class ProjectFacts:
         self._code = code
         self._state = ""
         self._facts: list[_Indexed] = []
+        self._by_key: dict[int | str, list[int]] = defaultdict(list)
+        """The numbers of the facts that a term or a plain word asks for."""
 
     async def search(self, question: Question, weights: Mapping[str, float]) -> list[ScoredNode]:
         """The facts that a question asks for, best first: they have its words, and words by which such facts are asked
@@ -52,7 +55,10 @@ class ProjectFacts:
         if not total:
             return []
         asked = _plain_words(question.text)
-        scored = [(_score(each, words, total, asked), each) for each in self._facts]
+        numbers = {
+            number for key in (*asked, *(term for each in words for term in each)) for number in self._by_key[key]
+        }
+        scored = [(_score(self._facts[number], words, total, asked), self._facts[number]) for number in sorted(numbers)]
         best = sorted((one for one in scored if one[0] >= STATED), key=lambda one: (-round(one[0], 1), _depth(one[1])))
         distinct = {(each.fact.kind, each.fact.name, each.fact.value): (score, each) for score, each in reversed(best)}
         found = list(reversed(distinct.values()))[:SHOWN]
@@ -64,6 +70,10 @@ class ProjectFacts:
             return
         paths = [file.path for file in await self._code.files() if is_fact_file(file.path)]
         self._facts = await asyncio.to_thread(_read, self._code.tree.root, paths)
+        self._by_key = defaultdict(list)
+        for number, each in enumerate(self._facts):
+            for key in (*each.asked_by, *each.asked_in):
+                self._by_key[key].append(number)
         self._state = state
 
 

@@ -6,6 +6,7 @@ fails, is late or cites nothing, the sources answer for themselves.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -81,6 +82,7 @@ class Resolver:
         self._trail, self._clock = trail, clock
         self._finder, self.cache = finder, cache
         self._model_answer, self._stands_in_code = model, stands_in_code
+        self._traces: set[asyncio.Task[None]] = set()
 
     async def resolve(self, text: str, *, by: Principal, session_id: str = "") -> Resolved:
         """The answer with its sources. Raises InvalidInput for an empty or too long question."""
@@ -101,11 +103,16 @@ class Resolver:
             if answer.is_verified and not answer.problem and self._finder.is_whole:
                 self.cache.put(key, answer)
         answer = msgspec.structs.replace(answer, latency_ms=round(1_000 * (time.perf_counter() - began), 2))
-        try:
-            await self._leave_trace(answer, by, session_id)
-        except ClewError as error:  # a full or read-only disk does not keep the answer back
-            _log.warning("the trace of an answer was not written: %s", error)
+        if by.may("create"):
+            task = asyncio.create_task(self._write_trace(answer, by, session_id))
+            self._traces.add(task)
+            task.add_done_callback(self._traces.discard)
         return answer
+
+    async def flush(self) -> None:
+        """Wait until the traces of all answers are written."""
+        if self._traces:
+            await asyncio.wait(self._traces)
 
     async def _work_out(self, question: Question, text: str, by: Principal) -> Resolved:
         found = await self._finder.find(question, by=by)
@@ -135,7 +142,7 @@ class Resolver:
         )
         if self._model_answer is None or not chosen or suffices(question, chosen, conflicts, found):
             return plain
-        worded = await self._model_answer.word(text, chosen, used, conflicts)
+        worded = await self._model_answer.word(text, chosen, used, conflicts, by=by)
         return msgspec.structs.replace(
             plain,
             text=worded.text,
@@ -146,9 +153,7 @@ class Resolver:
             notes=(*plain.notes, *worded.warnings),
         )
 
-    async def _leave_trace(self, answer: Resolved, by: Principal, session_id: str) -> None:
-        if not by.may("create"):
-            return
+    async def _write_trace(self, answer: Resolved, by: Principal, session_id: str) -> None:
         context: dict[str, Any] = {
             "question": mask_keys(answer.question[:500]),
             "kind": answer.kind.value,
@@ -164,7 +169,10 @@ class Resolver:
         title = inline(mask_keys(answer.question), 120)
         ttl = Ttl(kind="datetime", expires_at=self._clock.now() + KEPT)
         draft = Draft(title=title, schema_name=SCHEMA, context=context, tags=tags, ttl=ttl, embed="never")
-        await self._trail.records.create(draft, by=by)
+        try:
+            await self._trail.records.create(draft, by=by)
+        except ClewError as error:  # such as a full or read-only disk
+            _log.warning("the trace of an answer was not written: %s", error)
 
 
 def suffices(

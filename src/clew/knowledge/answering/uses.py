@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
@@ -19,9 +19,10 @@ from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node
 
 MAX_DEFINITIONS = 5
-MAX_FILES, MAX_LINES = 50, 100_000
+MAX_FILES = 50
 MAX_TEST_DEPTH = 3
-MAX_LINE = 500
+MAX_LINE, MAX_LIST = 500, 500
+"""Letters of a line, and lines of a list of imports, that are looked at."""
 
 Line = tuple[int, str]
 """The number and the text of a line."""
@@ -156,20 +157,19 @@ async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> l
         calls = await _named_calls(code, relation)
         if calls or has_links or relation.edge == "tests":
             return calls
-        called = [use async for use in _grep(code, relation.name, find_call_lines, "calls", is_guess=True)]
+        called = await _grep(code, relation.name, ((find_call_lines, "calls"),), is_guess=True)
         return called or await _mentions(code, relation)
     if relation.edge == "imports":
-        heirs = [use async for use in _grep(code, relation.name, find_heir_lines, "includes")]
-        return [*[use async for use in _grep(code, relation.name, find_import_lines, "imports")], *heirs]
+        return await _grep(code, relation.name, ((find_import_lines, "imports"), (find_heir_lines, "includes")))
     if relation.edge == "extends":
-        return [use async for use in _grep(code, relation.name, find_heir_lines, "inherits from")]
+        return await _grep(code, relation.name, ((find_heir_lines, "inherits from"),))
     return []
 
 
 async def _mentions(code: CodeGraph, relation: Relation) -> list[Use]:
     """Lines that have the name of something that no edge leads to, such as a field, without its definitions."""
     own = {(node.path, line) for node in relation.definitions for line in (node.line_start, node.line_end)}
-    found = [use async for use in _grep(code, relation.name, find_name_lines, "mentions", is_guess=True)]
+    found = await _grep(code, relation.name, ((find_name_lines, "mentions"),), is_guess=True)
     return [use for use in found if (use.path, use.line) not in own]
 
 
@@ -184,22 +184,23 @@ async def _named_calls(code: CodeGraph, relation: Relation) -> list[Use]:
 async def _grep(
     code: CodeGraph,
     name: str,
-    find: Callable[[Iterable[str], str], Iterable[Line]],
-    does: str,
+    wanted: Sequence[tuple[Callable[[Sequence[str], str], Iterable[Line]], str]],
     *,
     is_guess: bool = False,
-) -> AsyncIterator[Use]:
+) -> list[Use]:
+    """The lines that one of some functions finds, each with the verb for its use."""
     short = re.split(r"[./:#]", name)[-1] if "/" not in name and "-" not in name else name
-    for each in await code.locate(name, limit=MAX_FILES):
-        if kind_of(each.path) & TEXT:
-            continue
-        lines = await code.lines(each.path, 1, MAX_LINES)
-        for line, _ in await asyncio.to_thread(_listed, find, lines, short):
-            yield Use(each.path, line, each.blob, each.path, does, name, is_guess=is_guess)
+    files = [file for file in await code.files_with(short, name, limit=MAX_FILES) if not kind_of(file.path) & TEXT]
 
+    def find() -> list[Use]:
+        return [
+            Use(file.path, line, file.blob, file.path, does, name, is_guess=is_guess)
+            for find_lines, does in wanted
+            for file in files
+            for line, _ in find_lines(file.lines, short)
+        ]
 
-def _listed(find: Callable[[Iterable[str], str], Iterable[Line]], lines: Sequence[str], name: str) -> list[Line]:
-    return list(find(lines, name))
+    return await asyncio.to_thread(find) if files else []
 
 
 def _find_stem(question: Question) -> tuple[Edge | None, re.Match[str] | None]:
@@ -286,7 +287,7 @@ def path_distance(path: str) -> int:
     return 2 if bits & TEST else 1 if bits & ASIDE else 0
 
 
-def find_import_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+def find_import_lines(source: Sequence[str], name: str) -> Iterator[Line]:
     """The lines that import a name, also those within a list of imports."""
     said = rf"(?<![\w.:@/-]){re.escape(name)}(?![\w-])"
     quoted = rf"['\"](?:[^'\"\s]*/)?{re.escape(name)}(?:/[^'\"\s]*|\.\w{{1,3}})?['\"]"
@@ -295,14 +296,23 @@ def find_import_lines(source: Iterable[str], name: str) -> Iterator[Line]:
         rf"{begins}\b.*(?:{said}|{quoted})|.*\b(?:require(?:_relative)?|import)\s*\(?\s*{quoted}|.*\bfrom\s+{quoted}"
     )
     listed = re.compile(rf"(?:[\w.]+\s+)?{quoted}|{said}(?:::|,|$|\s+as\b)")
-    is_open = False
-    for number, line in _lines(source):
-        if name in line and (statement.match(line) or (is_open and listed.match(line))):
+    for number, line in _lines_with(source, name):
+        if statement.match(line) or (listed.match(line) and _is_listed(source, number - 1)):
             yield number, line
-        is_open = _OPENS.match(line) is not None or (is_open and _CLOSES.search(line) is None)
 
 
-def find_heir_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+def _is_listed(source: Sequence[str], at: int) -> bool:
+    """Whether a line is within a list of imports that a line before it opens."""
+    for line in reversed(source[max(0, at - MAX_LIST) : at]):
+        stripped = line[:MAX_LINE].strip()
+        if _OPENS.match(stripped):
+            return True
+        if _CLOSES.search(stripped):
+            return False
+    return False
+
+
+def find_heir_lines(source: Sequence[str], name: str) -> Iterator[Line]:
     """The lines by which something inherits from a name, or implements it."""
     said = rf"(?<!\w){re.escape(name)}(?!\w)"
     pattern = re.compile(
@@ -311,23 +321,23 @@ def find_heir_lines(source: Iterable[str], name: str) -> Iterator[Line]:
         rf"|(?:include|extend|prepend)\s+(?:[\w:]+::)?{said}\s*$"
         rf"|class\s+\w+\s*\([^)]*{said}|class\s+\w+\s*<\s*(?:[\w:]+::)?{said}|class\s+\w+[^{{:]*:[^{{]*{said}"
     )
-    return ((number, line) for number, line in _lines(source) if name in line and pattern.match(line))
+    return ((number, line) for number, line in _lines_with(source, name) if pattern.match(line))
 
 
-def find_name_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+def find_name_lines(source: Sequence[str], name: str) -> Iterator[Line]:
     """The lines of code that have a name, without comments."""
     named = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-    lines = ((number, line) for number, line in _lines(source) if name in line and not line.startswith(_COMMENTS))
+    lines = ((number, line) for number, line in _lines_with(source, name) if not line.startswith(_COMMENTS))
     return ((number, line) for number, line in lines if named.search(line))
 
 
-def find_call_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+def find_call_lines(source: Sequence[str], name: str) -> Iterator[Line]:
     """The lines that call a name, without those that define it."""
     call = re.compile(rf"(?<!\w){re.escape(name)}\s*\(")
     definition = re.compile(rf"\b(?:def|func|function|fn|class|interface|struct)\b[^=]*(?<!\w){re.escape(name)}\s*\(")
-    found = ((number, line) for number, line in _lines(source) if name in line)
+    found = _lines_with(source, name)
     return ((number, line) for number, line in found if call.search(line) and not definition.search(line))
 
 
-def _lines(source: Iterable[str]) -> Iterator[Line]:
-    return ((number, line[:MAX_LINE].strip()) for number, line in enumerate(source, 1))
+def _lines_with(source: Sequence[str], name: str) -> Iterator[Line]:
+    return ((number, line[:MAX_LINE].strip()) for number, line in enumerate(source, 1) if name in line[:MAX_LINE])

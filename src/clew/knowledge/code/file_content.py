@@ -30,7 +30,7 @@ MAX_BYTES = 2_000_000
 BINARY = "is binary"
 _HEAD_BYTES = 8_000
 """Bytes that decide whether a file is text, and its language."""
-_CACHED_TEXTS = 50
+_CACHED_TEXTS = 128
 
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MAGIC = (b"%PDF-", b"\x89PNG", b"GIF8", b"PK\3\4", b"\x7fELF", b"\x1f\x8b", b"SQLite format 3", b"\xca\xfe\xba\xbe")
@@ -140,14 +140,19 @@ def make_readable(content: Content) -> Readable:
     return Readable(content, language, readable_text(content.body))
 
 
-def readable_text(body: bytes) -> str:
-    """The text of a file without keys; lines keep their numbers. Bytes that are not UTF-8 are read as Latin-1."""
+def decode_text(body: bytes) -> str:
+    """The text of a file, keys included. Bytes that are not UTF-8 are read as Latin-1."""
     if body.startswith(_BYTE_ORDER_MARKS):
-        return mask_in_place(body.decode("utf-16", errors="replace"))
+        return body.decode("utf-16", errors="replace")
     try:
-        text = body.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+        return body.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError:
-        text = body.decode("latin-1")
+        return body.decode("latin-1")
+
+
+def readable_text(body: bytes) -> str:
+    """The text of a file without keys; lines keep their numbers."""
+    text = decode_text(body)
     return mask_in_place(text) if may_hold_keys(text) else text
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
 from clew.knowledge.code import queries
-from clew.knowledge.code.file_content import Content, read_content, readable_lines
+from clew.knowledge.code.file_content import Content, decode_text, read_content, readable_lines
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index import Indexed, Indexer, Until
 from clew.knowledge.code.index_pass import Progress
@@ -27,7 +27,7 @@ from clew.knowledge.code.postings import Place
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.search_index import PassageHit, SearchIndex
-from clew.knowledge.code.store import CodeStore, Sql
+from clew.knowledge.code.store import CodeStore, Sql, read_meta
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.trail.model.globs import glob_matches
 from clew.trail.store import Embedder
@@ -57,6 +57,14 @@ class Excerpt(NamedTuple):
     symbol: Node | None
 
 
+class TextFile(NamedTuple):
+    """A file with its lines, which may hold keys: they are searched and not shown."""
+
+    path: str
+    blob: str
+    lines: list[str]
+
+
 def open_code(folder: Path, root: Path, clock: Clock, embedder: Embedder | None) -> CodeGraph:
     """Open the code below `root`, with its database in `folder`. Reads no files yet: earlier results are available at
     once, and `refresh` updates them. Close it, or use it as a context. Raises StorageError."""
@@ -77,6 +85,7 @@ class CodeGraph:
         self.is_watched = False
         self._text = text
         self._looked = -math.inf
+        self._files: tuple[tuple[int, int], list[FileInfo]] = ((-1, 0), [])
 
     async def __aenter__(self) -> CodeGraph:
         return self
@@ -147,7 +156,7 @@ class CodeGraph:
 
         return await self._run(read)
 
-    async def mending(self, do: Callable[[], Awaitable[T]]) -> T:
+    async def with_rebuild(self, do: Callable[[], Awaitable[T]]) -> T:
         """Await a call that reads the database. After damage, rebuild the database and call it once more."""
         era = self.store.era
         try:
@@ -160,7 +169,7 @@ class CodeGraph:
             return await do()
 
     async def _run(self, do: Callable[[], T]) -> T:
-        return await self.mending(lambda: asyncio.to_thread(do))
+        return await self.with_rebuild(lambda: asyncio.to_thread(do))
 
     async def _answer(
         self, find: Callable[[Sql], T], paths: Callable[[T], Iterable[str]], *, ref: str = "", links: bool = False
@@ -257,6 +266,25 @@ class CodeGraph:
 
         return await asyncio.to_thread(read)
 
+    async def files_with(self, text: str, query: str, *, limit: int) -> list[TextFile]:
+        """Of the files that a query finds, those that have a text, best first."""
+        wanted = text.encode()
+
+        def read() -> list[TextFile]:
+            hits = self._text.search(query, limit=limit, symbols=False)
+            contents = (read_content(self.tree.root, hit.path) for hit in hits)
+            return [
+                TextFile(each.path, each.blob, decode_text(each.body).split("\n"))
+                for each in contents
+                if each is not None and wanted in each.body
+            ]
+
+        return await self._run(read)
+
+    async def suggest(self, name: str) -> str:
+        """A sentence with symbols whose names are close to a name; empty without any."""
+        return await self._answer(lambda sql: queries.suggest(sql, name), lambda found: ())
+
     async def lines(self, path: str, start: int, end: int) -> list[str]:
         """Lines of a file without keys, the last one included; none where there is no such file."""
         content = await asyncio.to_thread(read_content, self.tree.root, path)
@@ -341,9 +369,15 @@ class CodeGraph:
         return await self._answer(lambda sql: queries.find_callers(sql, ref, depth), paths, ref=ref, links=True)
 
     async def files(self, pattern: str = "") -> list[FileInfo]:
-        """The indexed files by path; all, or those that match a glob."""
-        files = await self._answer(queries.list_files, lambda found: ())
-        return [file for file in files if not pattern or glob_matches(pattern, file.path)]
+        """The indexed files by path, all or those that match a glob. All are the same list until a file changes."""
+        files = await self._answer(self._list_files, lambda found: ())
+        return [file for file in files if glob_matches(pattern, file.path)] if pattern else files
+
+    def _list_files(self, sql: Sql) -> list[FileInfo]:
+        state = self.store.era, read_meta(sql, "generation", 0)
+        if self._files[0] != state:
+            self._files = state, queries.list_files(sql)
+        return self._files[1]
 
     async def count_symbols(self) -> int:
         query = "SELECT count(*) FROM symbols WHERE qualname != ''"

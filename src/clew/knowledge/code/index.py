@@ -18,7 +18,7 @@ from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index_pass import IndexPass, Progress, advance
 from clew.knowledge.code.link_worker import LinkWorker
 from clew.knowledge.code.models import FileInfo, Status
-from clew.knowledge.code.rows import drop_file, find_file, read_files
+from clew.knowledge.code.rows import drop_file, find_files, read_files
 from clew.knowledge.code.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore, is_locked, process_lock, read_meta, write_meta
 
@@ -112,7 +112,7 @@ class Indexer:
         """Read some files again. Returns those that changed or are gone."""
         wanted = list(dict.fromkeys(paths))
         with self._store.reading() as sql:
-            rows = {path: row for path in wanted if (row := find_file(sql, path))}
+            rows = find_files(sql, wanted)
         present = {path for path in rows if self._tree.status(path)}
         present |= self._tree.choose(path for path in wanted if path not in rows).keys()
         done = self._pass(rows, _report_nothing, len(present))
@@ -123,9 +123,12 @@ class Indexer:
 
     def freshen(self, paths: Iterable[str]) -> bool:
         """Read those of some files whose status differs from the store. Returns whether any had changed."""
+        wanted = set(paths)
+        if not wanted:
+            return False
         with self._store.reading() as sql:
-            rows = [(path, find_file(sql, path)) for path in set(paths)]
-        doubtful = [path for path, row in rows if not _is_known(row, self._tree.status(path))]
+            rows = find_files(sql, wanted)
+        doubtful = [path for path in wanted if not _is_known(rows.get(path), self._tree.status(path))]
         return bool(doubtful and self.update(doubtful))
 
     def link(self, report: Progress | None = None) -> None:

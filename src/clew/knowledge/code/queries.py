@@ -45,6 +45,10 @@ MAX_COMPARED = 20_000
 """Names that suggestions compare."""
 
 _MAX_NAMED = 2_000
+_NAMES_FROM = (
+    "SELECT DISTINCT lower FROM symbols WHERE lower >= ? AND lower < ? AND abs(length(lower) - ?) <= 2"
+    " AND qualname != '' LIMIT ?"
+)
 _CLOSE = 0.75
 _LONGEST_FIRST = "ORDER BY s.line_end - s.line_start DESC, s.line_start DESC"
 """Of definitions of one name, stubs and overloads come after the implementation."""
@@ -80,7 +84,7 @@ def get_symbols(sql: Sql, ref: str) -> list[SymbolRow]:
     if not found and name.startswith("#"):
         found = _find_by_name(sql, name.lstrip("#"))
     if not found:
-        raise NotFound("code", ref[:200], hint=_suggest(sql, name))
+        raise NotFound("code", ref[:200], hint=suggest(sql, name))
     return found
 
 
@@ -232,11 +236,16 @@ def _ends_with(row: SymbolRow, wanted: list[str]) -> bool:
     return is_folder and [*folders, *names][-len(wanted) :] == wanted
 
 
-def _suggest(sql: Sql, ref: str) -> str:
+def suggest(sql: Sql, ref: str) -> str:
     """A sentence with symbols whose name differs by a letter or two, or only in the path; empty if there are none."""
     wanted = (name_parts(ref.rpartition("#")[2]) or [""])[-1].lower()
-    query = "SELECT DISTINCT lower FROM symbols WHERE abs(length(lower) - ?) <= 2 AND qualname != '' LIMIT ?"
-    names = [name for (name,) in sql.execute(query, (len(wanted), MAX_COMPARED))]
+    if not wanted:
+        return ""
+    names: list[str] = []
+    for start in dict.fromkeys((wanted[:1], wanted[1:2], f"_{wanted[:1]}")):  # a first letter may be wrong or missing
+        names += [
+            name for (name,) in sql.execute(_NAMES_FROM, (start, f"{start}\U0010ffff", len(wanted), MAX_COMPARED))
+        ]
     close = difflib.get_close_matches(wanted, names, SUGGESTED, _CLOSE)
     found = [row for name in close for row in find_named(sql, name, 1)]
     return f"Did you mean {' or '.join(short_ref(row.path, row.qualname) for row in found)}?" if found else ""

@@ -58,9 +58,10 @@ def read_files(sql: Sql) -> dict[str, FileInfo]:
     return {row[1]: _file(row) for row in sql.execute(_READ_FILES)}
 
 
-def find_file(sql: Sql, path: str) -> FileInfo | None:
-    row = sql.execute(f"{_READ_FILES} WHERE path = ?", (path,)).fetchone()
-    return _file(row) if row else None
+def find_files(sql: Sql, paths: Collection[str]) -> dict[str, FileInfo]:
+    """Some files by path, as far as they are stored."""
+    where = "WHERE path IN (SELECT value FROM json_each(?))"
+    return {row[1]: _file(row) for row in sql.execute(f"{_READ_FILES} {where}", (json.dumps(list(paths)),))}
 
 
 def _file(row: tuple[Any, ...]) -> FileInfo:
@@ -121,8 +122,7 @@ def write_file(sql: Sql, content: Content, language: str, facts: FileFacts | Non
 
 def drop_file(sql: Sql, path: str) -> None:
     """Delete a file with its symbols and their edges."""
-    row = find_file(sql, path)
-    if row is not None:
+    for row in find_files(sql, [path]).values():
         _drop_edges(sql, row.id)
         _write_symbols(sql, row.id, [])
         sql.execute("DELETE FROM files WHERE id = ?", (row.id,))

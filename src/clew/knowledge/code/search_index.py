@@ -45,6 +45,8 @@ MAX_WORDS = 5
 CORRECTED_FROM, SUBSTITUTED_FROM = 6, 8
 SHORTEST_PART, FREQUENT, MAX_CORRECTED = 4, 10, 30
 """Shorter words are not corrected; in shorter words no letter is exchanged for another."""
+MAX_CORRECTIONS = 10_000
+"""Words whose corrections are cached."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MARK = "text"
 _TABLES = """
@@ -98,6 +100,7 @@ class SearchIndex:
         self._base = build_segment([])
         self._changed: dict[str, Content] = {}
         self._view = View([], [])
+        self._corrected: dict[str, tuple[str, ...]] = {}
 
     def put(self, path: str, blob: str, facts: FileFacts, text: str) -> None:
         """Replace the passages of a file. A known content is not packed again."""
@@ -199,23 +202,30 @@ class SearchIndex:
     def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
         """Each word as the files spell it: itself where it occurs; else the most frequent word that differs by one
         letter, or two frequent words that it is made of; else itself."""
-        view = self._fresh_view()
-        return [_corrected(view, word) for word in words]
+        view, known = self._fresh_view(), self._corrected
+        for word in words:
+            if word not in known:
+                known[word] = _corrected(view, word)
+        return [known[word] for word in words]
 
     def _cover(self, view: View, ranked: Ranked, words: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
         """For each row the share of the words that it has, by their rarity; unknown words count as the rarest."""
         unknown = math.log1p(len(view.passage_file) / 0.5)
         weights = [(parts_of(word), rare or unknown) for word, rare in _rarity_of(view, words).items()]
         total = sum(weight for _, weight in weights) or 1.0
-        held: dict[int, set[int]] = {row: set() for row in rows}
-        chosen = np.array(rows, np.int64)
+        at = np.full(len(view.passage_file), -1)
+        at[rows] = np.arange(len(rows))
+        held = np.zeros((len(rows), len(ranked.terms)))
         for found in ranked.matches:
-            hit = np.isin(found.rows, chosen)
-            for row, which in zip(found.rows[hit].tolist(), found.which[hit].tolist(), strict=True):
-                held[row].add(int(ranked.terms[which]))
-        return {
-            row: sum(weight * _share(parts, terms) for parts, weight in weights) / total for row, terms in held.items()
-        }
+            place = at[found.rows]
+            held[place[place >= 0], found.which[place >= 0]] = 1.0
+        column = {term: which for which, term in enumerate(ranked.terms.tolist())}
+        shares = np.zeros(len(ranked.terms))
+        for parts, weight in weights:
+            for part in parts:
+                if part in column:
+                    shares[column[part]] += weight / (total * len(parts))
+        return dict(zip(rows, (held @ shares).tolist(), strict=True))
 
     def _rank_symbols(self, text: IssueText, view: View) -> Ranked:
         name = self._embedder.name if self._embedder else ""
@@ -229,6 +239,8 @@ class SearchIndex:
                 self._base, self._changed, self._mark, self._view = build_segment([]), {}, None, View([], [])
                 return self._view
             mark = read_meta(sql, _MARK)
+            if mark != self._mark or len(self._corrected) > MAX_CORRECTIONS:
+                self._corrected = {}
             if mark != self._mark:
                 self._load(sql)
                 self._mark = mark
@@ -339,10 +351,6 @@ def _words_of(text: IssueText, ranked: Ranked, owner: Ints, rows: Sequence[int])
         for row, which in sorted(set(zip(places[hit].tolist(), found.which[hit].tolist(), strict=True))):
             words[row][text.spelling[int(ranked.terms[which])]] = None
     return {row: list(found)[:MAX_WORDS] for row, found in words.items()}
-
-
-def _share(parts: Sequence[int], held: set[int]) -> float:
-    return sum(part in held for part in parts) / (len(parts) or 1)
 
 
 def _rarity_of(view: View, words: Sequence[str]) -> dict[str, float]:

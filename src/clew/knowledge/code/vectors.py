@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
-_BLOCK = 1 << 14
-"""Vectors that are unpacked at a time: what they need stays small."""
+_BLOCK = 512
+"""Vectors that are unpacked at a time. A block fits into the processor's cache."""
 
 
 class CompactVectors(msgspec.Struct, frozen=True):

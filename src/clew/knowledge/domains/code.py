@@ -182,7 +182,7 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
         first."""
         knowledge = await known()
         noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
-        commits = await knowledge.code.mending(lambda: _commits_of(knowledge, file_path, line, limit))
+        commits = await knowledge.code.with_rebuild(lambda: _commits_of(knowledge, file_path, line, limit))
         lines = [*map(node_line, noted), *map(commit_line, commits)]
         return "\n".join(lines) or "Nothing was noted of it, and no commit touched it."
 

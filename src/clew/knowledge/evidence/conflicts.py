@@ -128,6 +128,8 @@ def _contradictions(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[
     """Claims of two nodes that use different things for one purpose; and, where one of the nodes is a note, claims with
     different numbers for one thing, or of which one denies the other."""
     seen: set[tuple[str, str]] = set()
+    if not any(_is_note(node) for node, _ in said):
+        said = [(node, claim) for node, claim in said if _used(claim)]
     for (a, first), (b, second) in combinations(said, 2):
         if a.id == b.id or (a.id, b.id) in seen:
             continue

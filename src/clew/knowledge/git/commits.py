@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from clew.errors import SourceError
 from clew.files import read_file
@@ -21,8 +22,9 @@ from clew.knowledge.nodes.node_store import Node, ScoredNode
 MAX_CONTENT = 2_000
 QUICK = 2_000
 """The longest log that is read for the first time while somebody waits for an answer."""
+CERTAIN_SECONDS, MAX_CACHED = 0.5, 200
 _OF_FOLDER = ("HEAD", "logs/HEAD", "reftable/tables.list")
-_OF_ALL = ("packed-refs", "reftable/tables.list")
+_OF_ALL = ("packed-refs", "refs/tags", "reftable/tables.list")
 _REF = re.compile(rb"ref:\s*(refs/[^\0\n]{1,1000})\s*")
 _Stamp = tuple[int, tuple[tuple[int, int, int] | None, ...]]
 """The era of the database, and the state of git's files."""
@@ -41,6 +43,7 @@ class Commits:
         self.is_unread = False
         """Whether a long log still waits for `read`."""
         self._turn = asyncio.Lock()
+        self._cache: tuple[_Stamp | None, dict[tuple[object, ...], object]] = (None, {})
 
     async def read(self) -> LogRefresh:
         """Read the log up to the checked out commit."""
@@ -91,20 +94,43 @@ class Commits:
 
     async def between(self, older: str, newer: str = "", *, limit: int = 10) -> Tagged | None:
         """The commits after one version up to another, as `read_between`. None without such tags."""
-        return await asyncio.to_thread(read_between, self._root, older, newer, limit)
+        return await self._cached(("tags", older, newer, limit), lambda: read_between(self._root, older, newer, limit))
 
     async def changing_lines(self, path: str, first: int, last: int, limit: int = 10) -> list[Commit]:
         """The newest commits that changed lines of a committed file, newest first; none when git takes too long."""
-        return await _or_none(lambda: read_line_commits(self._root, path, first, last, limit=limit, timeout=5.0))
+
+        def read() -> list[Commit]:
+            return read_line_commits(self._root, path, first, last, limit=limit, timeout=5.0)
+
+        return await self._cached(("lines", path, first, last, limit), lambda: _or_none(read))
 
     async def changing_text(self, text: str, limit: int = 10, *, path: str = "") -> list[Commit]:
         """The newest commits that added or removed an exact text, as many as git finds within two seconds."""
-        return await _or_none(lambda: read_text_commits(self._root, text, path=path, limit=limit))
+
+        def read() -> list[Commit]:
+            return read_text_commits(self._root, text, path=path, limit=limit)
+
+        return await self._cached(("text", text, path, limit), lambda: _or_none(read))
 
     def contains(self, text: str) -> bool:
         """Whether any message has a word of a text; True before the first `catch_up`."""
         is_read = self._stamp is not None and self._stamp[0] == self._store.era
         return not is_read or self._log.has_words(text)
+
+    async def _cached(self, key: tuple[object, ...], read: Callable[[], _Found]) -> _Found:
+        """The output of git, from the cache while no commit, branch or tag changed. Output that took long may be cut
+        off by a time limit and is not cached."""
+        stamp = self._look()
+        if self._cache[0] != stamp or len(self._cache[1]) >= MAX_CACHED:
+            self._cache = stamp, {}
+        cached = self._cache[1]
+        if key not in cached:
+            began = time.monotonic()
+            found = await asyncio.to_thread(read)
+            if time.monotonic() - began > CERTAIN_SECONDS:
+                return found
+            cached[key] = found
+        return cast("_Found", cached[key])
 
     async def _ask(self, query: Callable[[], _Found]) -> _Found:
         await self.catch_up()
@@ -159,9 +185,9 @@ def commit_node(commit: Commit) -> Node:
     )
 
 
-async def _or_none(read: Callable[[], list[Commit]]) -> list[Commit]:
+def _or_none(read: Callable[[], list[Commit]]) -> list[Commit]:
     try:
-        return await asyncio.to_thread(read)
+        return read()
     except SourceError:
         return []
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -109,6 +108,7 @@ class GitLog:
     def __init__(self, store: Database, root: Path) -> None:
         self._store, self._root = store, root
         self._era: int | None = None
+        self._authors: tuple[object, list[str]] = (None, [])
 
     def refresh(self, *, limit: int = NEWEST) -> LogRefresh:
         """Read new commits, the newest `limit` of them, and drop those that the checked out commit does not have, after
@@ -156,10 +156,6 @@ class GitLog:
             [(total,)] = sql.execute(f"SELECT count(*) {where}", tuple(values)).fetchall()
         return [self._commit(row) for row in rows], int(total)
 
-    def commits_of(self, path: str, *, limit: int = 10) -> list[Commit]:
-        """Commits that touched a file under any name that it had, newest first."""
-        return self.select(CommitFilter(paths=tuple(self.names_of(path))), limit=limit)[0]
-
     def names_of(self, path: str) -> list[str]:
         """A path and its earlier names, latest first."""
         names = [path]
@@ -189,7 +185,11 @@ class GitLog:
     def authors_of(self, name: str) -> list[str]:
         """The authors of this name, else those whose name has all of its words."""
         wanted = name.casefold().split()
-        authors = [author for (author,) in self._rows("SELECT DISTINCT author FROM git_commits ORDER BY author")]
+        state = self._store.era, self.head
+        if self._authors[0] != state:
+            rows = self._rows("SELECT DISTINCT author FROM git_commits ORDER BY author")
+            self._authors = state, [author for (author,) in rows]
+        authors = self._authors[1]
         same = [author for author in authors if author.casefold().split() == wanted]
         return same or [author for author in authors if wanted and set(wanted) <= set(author.casefold().split())]
 
@@ -329,22 +329,26 @@ def _search(sql: Sql, text: str, limit: int, since: int) -> list[tuple[tuple[Any
         " ORDER BY score DESC LIMIT ?",
         (_SUBJECT_WEIGHT, " OR ".join(queries), since, max(limit, _CANDIDATES)),
     ).fetchall()
-    shares = _shares(sql, queries)
+    shares = _shares(sql, queries, [row[0] for row in rows])
     best = max((row[-1] for row in rows), default=0.0) or 1.0
     fitting = [row for row in rows if shares[row[0]] >= LEAST_SHARE]
     fitting.sort(key=lambda row: -(shares[row[0]] + row[-1] / best))
     return [(row[:-1], round(min(1.0, shares[row[0]]), 4)) for row in fitting[:limit]]
 
 
-def _shares(sql: Sql, queries: Sequence[str]) -> dict[int, float]:
-    """By the number of a commit, the share of the queries that its message fits; rare ones count more."""
+def _shares(sql: Sql, queries: Sequence[str], numbers: Sequence[int]) -> dict[int, float]:
+    """For some commits, the share of the queries that their messages fit; rare ones count more."""
     [(total,)] = sql.execute("SELECT count(*) FROM git_commits").fetchall()
-    found, weights = defaultdict[int, float](float), 0.0
-    for query in queries:
-        rows = sql.execute("SELECT rowid FROM git_words WHERE git_words MATCH ?", (query,)).fetchall()
-        weight = math.log(1 + (total + 1) / (len(rows) + 0.5))
+    found, weights = dict.fromkeys(numbers, 0.0), 0.0
+    statement = (
+        "SELECT count(*), json_group_array(rowid) FILTER (WHERE rowid IN (SELECT value FROM json_each(?)))"
+        " FROM git_words WHERE git_words MATCH ?"
+    )
+    for query in queries if numbers else ():
+        [(matches, fitting)] = sql.execute(statement, (json.dumps(numbers), query)).fetchall()
+        weight = math.log(1 + (total + 1) / (matches + 0.5))
         weights += weight
-        for (number,) in rows:
+        for number in json.loads(fitting):
             found[number] += weight
     return {number: weight / weights for number, weight in found.items()}
 

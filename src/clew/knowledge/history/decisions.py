@@ -20,7 +20,6 @@ from clew.fences import clean
 from clew.knowledge.code.file_content import blob_id, read_content
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.consented_trail import Consent
 from clew.knowledge.evidence.provenance import mark_check, with_marks
 from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog, read_heading
 from clew.knowledge.history.links import link_code
@@ -64,6 +63,7 @@ _SECTIONS = {
 }
 _PARTS = {alias: name for name, aliases in _SECTIONS.items() for alias in aliases}
 _DIGITS = re.compile(r"\d+")
+_IsWanted = Callable[[str], bool]
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,8 +246,8 @@ def _draft(decision: Decision, id: str, superseded: Mapping[str, str]) -> Draft:
 
 
 class DecisionSync:
-    """The decision records and changelogs in the files of one folder. `on_change` is called after decisions were
-    written or removed; `consent` says whether other nodes of the trail may be shown."""
+    """The decision records and changelogs in the files of one folder. Calls `on_change` after it wrote or removed
+    decisions."""
 
     def __init__(
         self,
@@ -256,12 +256,12 @@ class DecisionSync:
         owner: Principal,
         code: CodeGraph,
         on_change: Callable[[], None],
-        consent: Consent,
     ) -> None:
         self._trail, self._root, self._owner = trail, root, owner
-        self._code, self._on_change, self._consent = code, on_change, consent
-        self._known: tuple[str, dict[str, str]] = ("", {})
-        """A state of the files, and the blobs of the decision records and changelogs in it, by path."""
+        self._code, self._on_change = code, on_change
+        self._state = ""
+        self._blobs_of: dict[_IsWanted, dict[str, str]] = {is_adr: {}, is_changelog: {}}
+        """In that state of the files, the blobs of the decision records and of the changelogs by path."""
         self._synced: dict[str, str] | None = None
         """The blobs of the decision records on the trail, by path."""
         self._doubted: set[str] = set()
@@ -286,7 +286,7 @@ class DecisionSync:
             if blobs != self._synced or self._doubted:
                 await self._sync(blobs)
 
-    async def hold(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
+    async def recheck(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
         """The result of `find` once its claims about files are true. A decision that is out of date is synced first and
         dropped if that does not help; any other node loses a claim that its file does not bear out."""
         await self.catch_up()
@@ -299,7 +299,7 @@ class DecisionSync:
             failed = await self._failed(found)
         lost = {node.id for node in failed}
         kept = [each for each in found if each.node.id not in lost or not _is_synced(each.node)]
-        return await self._allowed([_without_place(each) if each.node.id in lost else each for each in kept])
+        return [_without_place(each) if each.node.id in lost else each for each in kept]
 
     async def decisions(self) -> list[Decision]:
         """The decisions that the records of the repository state."""
@@ -313,12 +313,14 @@ class DecisionSync:
             self._changes = blobs, [note for path in sorted(blobs) for note in self._notes[path][1]]
         return self._changes[1]
 
-    async def _blobs(self, is_wanted: Callable[[str], bool]) -> dict[str, str]:
-        state = await self._code.state(self._known[1])
-        if state != self._known[0]:
-            files = [file for file in await self._code.files() if is_adr(file.path) or is_changelog(file.path)]
-            self._known = state, {file.path: file.blob for file in files}
-        return {path: blob for path, blob in self._known[1].items() if is_wanted(path)}
+    async def _blobs(self, is_wanted: _IsWanted) -> dict[str, str]:
+        state = await self._code.state(self._blobs_of[is_wanted])
+        if state != self._state:
+            files = await self._code.files()
+            for each in self._blobs_of:
+                self._blobs_of[each] = {file.path: file.blob for file in files if each(file.path)}
+            self._state = state
+        return self._blobs_of[is_wanted]
 
     async def _sync(self, blobs: dict[str, str]) -> int:
         """Does nothing until all files are known: it would remove decisions whose files are still to be read."""
@@ -349,13 +351,6 @@ class DecisionSync:
             for node in claims
             if node.content_hash != blobs[str(node.path)] or not await self._is_ours(node, is_marked)
         ]
-
-    async def _allowed(self, found: list[ScoredNode]) -> list[ScoredNode]:
-        """Without consent, only nodes that this user's programs wrote from a file."""
-        if await self._consent.is_given():
-            return found
-        is_marked = mark_check()
-        return [each for each in found if await self._is_ours(each.node, is_marked)]
 
     async def _is_ours(self, node: Node, is_marked: Callable[[Breadcrumb], bool]) -> bool:
         """Whether a program of this user wrote a node from a file. A node that the owner does not see is not theirs."""

@@ -23,8 +23,8 @@ from clew.knowledge.history.entries import (
     newest_first,
     write_entry,
 )
-from clew.knowledge.history.links import CrossDomain, ensure_anchors, link, references_of, search_nodes
-from clew.knowledge.node_search import AsFound, Truth
+from clew.knowledge.history.links import CrossDomain, ensure_anchors, link, references_of
+from clew.knowledge.node_search import FileChecks, NodeSearch, NoFileChecks
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
 from clew.knowledge.text import likeness, stems
@@ -148,15 +148,15 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Archive:
-    """The summaries that one principal writes and sees. `truth` rechecks those that were read from files. Calls raise
+    """The summaries that one principal writes and sees. `checks` rechecks those that were read from files. Calls raise
     what the trail raises."""
 
     def __init__(
-        self, trail: Trail, by: Principal, firewall: Firewall | None = None, truth: Truth | None = None
+        self, trail: Trail, by: Principal, firewall: Firewall | None = None, checks: FileChecks | None = None
     ) -> None:
         self._trail, self._by, self._firewall = trail, by, firewall
-        self._truth = truth or AsFound()
-        self.links = CrossDomain(trail, by, self._truth)
+        self._checks = checks or NoFileChecks()
+        self.links = CrossDomain(trail, by, self._checks)
 
     async def store_summary(
         self,
@@ -204,14 +204,14 @@ class Archive:
 
     async def find(self, query: str = "", limit: int = 10, wanted: NodeFilter = ALL) -> list[ScoredNode]:
         """Entries of all sessions that fit a text, best first; without one, the newest by when they happened."""
+        if query.strip():
+            return await NodeSearch(self._trail, self._checks).search(query, wanted, by=self._by, limit=limit)
 
         async def find() -> list[ScoredNode]:
-            if query.strip():
-                return await search_nodes(self._trail, self._by, query, limit, wanted)
             found = await list_all(self._trail, to_selector(wanted), self._by, _MOST)
             return [ScoredNode(node=node, similarity=0.0) for node in newest_first(map(to_node, found))[:limit]]
 
-        return await self._truth.hold(find)
+        return await self._checks.recheck(find)
 
     async def find_patterns(self, query: str, min_occurrences: int = 2, category: str = "") -> list[list[ScoredNode]]:
         """Patterns that were described at least so many times, most often first: all descriptions of each, best first.

@@ -12,12 +12,11 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.refs import PREFIX, CodeRef, parse_ref
-from clew.knowledge.node_search import AsFound, Truth
+from clew.knowledge.node_search import FileChecks, NodeSearch, NoFileChecks
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust
-from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
+from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFilter, NodeGraph, ScoredNode
 from clew.knowledge.upsert import keyed_id
 from clew.trail.model.edge import Edge, EdgeType
-from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 
 MAX_REFS = 500
@@ -76,8 +75,8 @@ class CrossDomain:
     """The three domains as one principal sees them. Code is named by a node's id or by its place (`path`,
     `path#qualname`); code that nobody wrote about has no neighbours."""
 
-    def __init__(self, trail: Trail, by: Principal, truth: Truth | None = None) -> None:
-        self._trail, self._by, self._truth = trail, by, truth or AsFound()
+    def __init__(self, trail: Trail, by: Principal, checks: FileChecks | None = None) -> None:
+        self._trail, self._by, self._checks = trail, by, checks or NoFileChecks()
 
     async def linked(
         self, id_or_ref: str, domain: NodeDomain | None = None, *, along: EdgeType | None = None
@@ -92,7 +91,7 @@ class CrossDomain:
             ordered = sorted(found, key=lambda node: (node.created_at, node.id), reverse=True)
             return [ScoredNode(node=node, similarity=1.0) for node in ordered if domain in (None, node.domain)]
 
-        return [each.node for each in await self._truth.hold(find)]
+        return [each.node for each in await self._checks.recheck(find)]
 
     async def related(self, found: ScoredNode, *, along: EdgeType | None = None) -> Related:
         """A node with its neighbours in the other domains."""
@@ -111,7 +110,7 @@ class CrossDomain:
         """Nodes that fit a question, best first, each with its neighbours in the other domains."""
         if not query.strip():
             return []
-        found = await self._truth.hold(lambda: search_nodes(self._trail, self._by, query, limit, filter))
+        found = await NodeSearch(self._trail, self._checks).search(query, filter, by=self._by, limit=limit)
         return [await self.related(each, along=along) for each in found]
 
     def _node_id(self, id_or_ref: str) -> str:
@@ -124,13 +123,6 @@ class CrossDomain:
                 found.append(await self._trail.records.get(id, by=self._by))
         nodes = [each for each in found if each.schema_name == SCHEMA]
         return await NodeGraph(self._trail, self._by).as_nodes(nodes)
-
-
-async def search_nodes(trail: Trail, by: Principal, query: str, limit: int, filter: NodeFilter) -> list[ScoredNode]:
-    """Nodes that fit a text by words and meaning, best first; `similarity` is comparable between questions."""
-    request = SearchRequest(text=query, limit=limit, selector=to_selector(filter))
-    result = await trail.index.search(request, by=by)
-    return [ScoredNode(node=to_node(hit.breadcrumb), similarity=hit.relevance) for hit in result.hits]
 
 
 async def _add_anchor(graph: NodeGraph, id: str, place: CodeRef) -> None:

@@ -1,0 +1,44 @@
+"""The first question in a folder is answered before everything is indexed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clew.knowledge import base
+from tests.cli.conftest import Clew
+from tests.knowledge.code.repositories import make_repository
+
+FILES = {
+    "src/retry.py": 'def backoff(attempt):\n    """Seconds to wait before the next attempt."""\n    return 2**attempt\n',
+    "docs/decisions/0001-retry.md": "# 1. Retry twice\n\n## Decision\n\nA payment is retried twice.\n",
+    ".gitignore": ".clew/\n",
+}
+
+
+@pytest.mark.req("BEY-11")
+def test_the_first_answer_says_that_indexing_is_not_complete_and_the_second_has_the_whole(
+    clew: Clew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_repository(tmp_path, FILES)
+    monkeypatch.setattr(base, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(base, "FEW_FILES", 0)
+    first = clew("ask", "where are the seconds before the next attempt")
+    assert "src/retry.py:1" in first.out
+    assert base.PARTIAL in first.out
+
+    second = clew("ask", "what did we decide about retry of a payment")
+    assert base.PARTIAL not in second.out
+    assert "0001-retry.md:1" in second.out
+
+
+@pytest.mark.req("BEY-11")
+def test_a_small_folder_is_indexed_before_its_first_answer(
+    clew: Clew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_repository(tmp_path, FILES)
+    monkeypatch.setattr(base, "FIRST_SECONDS", 0.0)
+    first = clew("ask", "what did we decide about retry of a payment")
+    assert base.PARTIAL not in first.out
+    assert "0001-retry.md:1" in first.out
