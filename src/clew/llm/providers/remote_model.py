@@ -54,7 +54,7 @@ class WireModel:
         return f"WireModel({self.info.full_name})"
 
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
-        """As promised by `Model`. What is too long, or takes too long in all, is a ModelError: see `response_limits`."""
+        """See `Model.answer`. An answer beyond the limits of `response_limits` is a ModelError."""
         try:
             async with asyncio.timeout(response_limits.MAX_SECONDS) as whole:
                 return await self._ask(await self._opened(request.model or self.info.name), request, on_text)
