@@ -13,10 +13,8 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "clew"
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if not path.name.startswith("__"))
 MAX_MODULES, MAX_LINES = 20, 450
 VERB_FORM = re.compile(r"(?:.*_)?\w+(?:ing|ed)")
-TERMS = frozenset(
-    ("backtracking", "encoding", "indexing", "linking", "linting", "listing", "mapping", "packing", "parsing")
-    + ("ranking", "reembedding", "rendering", "routing", "scoring")
-)
+TERMS = {"backtracking", "encoding", "indexing", "linking", "linting", "listing", "mapping", "packing", "parsing"}
+TERMS |= {"ranking", "reembedding", "rendering", "routing", "scoring"}
 """Terms of the field that end like a gerund or a participle."""
 
 
