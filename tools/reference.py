@@ -1,4 +1,4 @@
-"""Write docs/reference from the code itself: the commands, the settings, the REST door and the schemas.
+"""Write docs/reference from the code itself: commands, settings, REST, schemas, modules and the library.
 
 Usage: reference.py [--check]   `--check` writes nothing, and fails when a page is out of date.
 """
@@ -6,7 +6,6 @@ Usage: reference.py [--check]   `--check` writes nothing, and fails when a page 
 from __future__ import annotations
 
 import io
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import msgspec
 from cyclopts import App
+from reference_source import modules_page, one_line, python_page, table
 from rich.console import Console
 
 from clew.adapters.rest.app import OPERATIONS
@@ -42,6 +42,8 @@ def render_pages() -> Iterator[tuple[Path, str]]:
     pages: dict[str, Callable[[], Iterator[str]]] = {
         "cli.md": cli_page,
         "config.md": config_page,
+        "modules.md": modules_page,
+        "python.md": python_page,
         "rest.md": rest_page,
         "schemas.md": schemas_page,
     }
@@ -231,24 +233,6 @@ def schema_section(definition: dict[str, Any]) -> Iterator[str]:
         yield f"Shown to a model with: `{msgspec.json.encode(hints).decode()}`\n"
     if definition.get("embed") == "never":
         yield "Not found by meaning, only by its words.\n"
-
-
-# -- Markdown ---------------------------------------------------------------------------------------------
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A table, or nothing where it would be empty."""
-    if not rows:
-        return
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'|'.join('---' for _ in head)}|"
-    for row in rows:
-        yield f"| {' | '.join(one_line(cell).replace('|', chr(92) + '|') for cell in row)} |"
-    yield ""
-
-
-def one_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip()
 
 
 if __name__ == "__main__":

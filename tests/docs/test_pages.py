@@ -25,11 +25,10 @@ def test_the_readme_is_one_screen_and_names_every_guide() -> None:
     assert {name for name in guides if f"docs/guides/{name}" not in text} == set()
 
 
-def test_the_architecture_names_every_package_and_every_module_of_the_catalog_and_the_skills() -> None:
+def test_the_architecture_names_every_package_and_no_file_that_is_not_there() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     source = ROOT / "src" / "clew"
-    packages = {path.name for path in source.iterdir() if path.is_dir() and not path.name.startswith("_")}
-    found = [path for package in ("catalog", "skills") for path in (source / package).glob("*.py")]
-    modules = {path.name for path in found if path.name != "__init__.py"}
-    assert {name for name in packages if f"`{name}`" not in text} == set()
-    assert {name for name in modules if f"`{name}`" not in text} == set()
+    packages = {path.parent for path in source.rglob("__init__.py")} - {source}
+    assert {path.name for path in packages if f"{path.name}/" not in text and f"`{path.name}`" not in text} == set()
+    files = {name.rpartition("/")[2] for name in re.findall(r"`([\w/]+\.py)`", text)}
+    assert files - {path.name for folder in (source, ROOT / "tests") for path in folder.rglob("*.py")} == set()
