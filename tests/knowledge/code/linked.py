@@ -37,7 +37,11 @@ def _import(line: int, module: str, name: str = "", alias: str = "") -> Import:
 
 def edges_of(files: Mapping[str, FileFacts], *types: str, packages: Packages = NO_PACKAGES) -> set[str]:
     """The edges of these types as `source -> target`, with `?` where it is a guess."""
-    return shown(Linker(files, packages=packages).all_edges(), *types)
+    return shown(all_edges(Linker(files, packages=packages), files), *types)
+
+
+def all_edges(linker: Linker, files: Iterable[str]) -> list[CodeEdge]:
+    return [edge for path in sorted(files) for edge in linker.edges(path)]
 
 
 def shown(edges: Iterable[CodeEdge], *types: str) -> set[str]:

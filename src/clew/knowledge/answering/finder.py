@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.catalog.operations.text import code_span
 from clew.clock import Clock
 from clew.errors import ClewError
-from clew.knowledge.answering.history import History, HistoryAnswer
+from clew.knowledge.answering.history import WHICH_VERSION, History, HistoryAnswer
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import Kind, Question, Tests
@@ -38,9 +38,7 @@ PREFERRED = 0.2
 COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
-UNREAD = "The commits are not read yet: `clew index` does that."
 _WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
-_WHICH_VERSION = re.compile(r"\b(?:version|release|since)\b", re.IGNORECASE)
 
 
 class Findings(NamedTuple):
@@ -89,14 +87,14 @@ class Finder:
             return Findings(noted, [], is_listing=True)
         past = await self._history.answer(question, self._clock.now())
         if past is not None:
-            return self._noting_unread(question, _listing(past))
+            return await self._with_gaps(question, _listing(past))
         if question.kind is Kind.OVERVIEW:
             return Findings(await self._overview(), [])
-        return self._noting_unread(question, await self._search(question, weights, by))
+        return await self._with_gaps(question, await self._search(question, weights, by))
 
-    def _noting_unread(self, question: Question, found: Findings) -> Findings:
-        is_missing = question.kind is Kind.HISTORY and self._history.is_unread
-        return found._replace(notes=[*found.notes, UNREAD]) if is_missing else found
+    async def _with_gaps(self, question: Question, found: Findings) -> Findings:
+        gaps = await self._history.gaps() if question.kind is Kind.HISTORY else []
+        return found._replace(notes=[*found.notes, *gaps])
 
     async def _search(self, question: Question, weights: Mapping[str, float], by: Principal) -> Findings:
         is_past = question.kind is Kind.HISTORY  # which may speak of what is gone
@@ -122,8 +120,15 @@ class Finder:
             passages = _merged(question, passages, hits, commits)
         sources = _unique([*named, *first, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
         if sources:
-            return Findings(sources, [])
+            return Findings(sources, await self._version_notes(question, sources[0].node))
         return Findings([], [_nothing(found)])
+
+    async def _version_notes(self, question: Question, best: Node) -> list[str]:
+        """The first version with a commit that answers which version has something."""
+        is_asked = question.kind is Kind.HISTORY and WHICH_VERSION.search(question.text)
+        if not is_asked or not best.id.startswith(COMMIT_PREFIX):
+            return []
+        return [await self._history.first_version(best.id.removeprefix(COMMIT_PREFIX))]
 
     async def _uses(self, question: Question, relation: Relation) -> Findings:
         uses = await find_uses(self._code, relation, question)
@@ -226,7 +231,7 @@ def _merged(
 ) -> list[ScoredNode]:
     """Passages, notes of changelogs and commits by the share of the question's words that they have. Who or when is
     told by commits, a version by notes; files tell neither."""
-    wants_person, wants_version = _WHO.search(question.text), _WHICH_VERSION.search(question.text)
+    wants_person, wants_version = _WHO.search(question.text), WHICH_VERSION.search(question.text)
     scored = [
         (hit.cover - (PREFERRED if wants_person else 0.0), each) for hit, each in zip(hits, passages, strict=True)
     ]

@@ -54,10 +54,6 @@ class Linker:
         """The edges that start in a file, in order; empty for an unknown file."""
         return self._edges.get(path, ())
 
-    def all_edges(self) -> Iterator[CodeEdge]:
-        for path in sorted(self._edges):
-            yield from self._edges[path]
-
     def update(
         self,
         changed: Mapping[str, FileFacts],
