@@ -176,7 +176,9 @@ class Finder:
         if not names or len(others) > FEW_WORDS or question.kind is Kind.HISTORY:
             return []
         found = [node for name in names for node in sorted(await self._code.named(name), key=_definition_order)]
-        wanted = [node for node in found if question.tests is not Tests.ONLY or kind_of(node.path or "") & TEST]
+        wanted = [
+            node for node in found if question.tests is not Tests.ONLY or kind_of(node.path or "", node.name) & TEST
+        ]
         return [ScoredNode(node=with_doc(node), similarity=1.0) for node in wanted[:MAX_DEFINITIONS]]
 
     async def _files(self, question: Question) -> list[ScoredNode]:
@@ -279,4 +281,8 @@ def _split(name: str) -> list[str]:
 def _definition_order(node: Node) -> tuple[int, int, int]:
     """Product before tests, types before functions, then the longest."""
     is_type = node.node_type in (NodeType.STRUCT, NodeType.INTERFACE)
-    return path_distance(node.path or ""), 0 if is_type else 1, -((node.line_end or 0) - (node.line_start or 0))
+    return (
+        path_distance(node.path or "", node.name),
+        0 if is_type else 1,
+        -((node.line_end or 0) - (node.line_start or 0)),
+    )

@@ -103,7 +103,7 @@ def missing_nouns(text: str, code: CodeGraph) -> list[str]:
 
 
 def _is_wanted(place: Place, question: Question) -> bool:
-    is_test = bool(kind_of(place.path) & TEST)
+    is_test = bool(kind_of(place.path, place.name) & TEST)
     return not (is_test and question.tests is Tests.NEVER) and (is_test or question.tests is not Tests.ONLY)
 
 

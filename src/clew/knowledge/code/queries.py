@@ -192,7 +192,7 @@ def _find_by_name(sql: Sql, name: str) -> list[SymbolRow]:
         if any(passed):
             return [_definitions_of(sql, row)[0] for row in passed if row is not None]
     found = [group[0] for group in _grouped(same or rows)]
-    return sorted(found, key=lambda row: (row.qualname != name, kind_of(row.path)))
+    return sorted(found, key=lambda row: (row.qualname != name, kind_of(row.path, row.qualname)))
 
 
 def _definitions_of(sql: Sql, row: SymbolRow) -> list[SymbolRow]:
@@ -306,7 +306,7 @@ def _to_link(row: SymbolRow, depth: int, hops: Sequence[Hop], ids: Mapping[int, 
 
 def _order(link: Link) -> tuple[int, bool, int, str, int]:
     path = link.node.path or ""
-    kind = kind_of(path)
+    kind = kind_of(path, link.node.name)
     return link.depth, link.is_guess, 2 if kind & TEST else int(bool(kind & ASIDE)), path, link.line
 
 

@@ -126,6 +126,7 @@ def rank_passages(weights: Mapping[int, float], view: View, vector: Floats | Non
     prior[(view.path_kinds & CHANGELOG) > 0] = shares.changelog
     total = total * np.where(view.dead, 0.0, prior)[view.passage_file]
     total[view.passage_kind == KINDS.index("module")] *= MODULE_SHARE
+    total[view.inline_tests] *= shares.test
     return Ranked(np.zeros(0), total, terms, matches)
 
 
