@@ -7,7 +7,7 @@ import re
 import pytest
 
 from clew.app import App
-from clew.knowledge.code import link_worker
+from clew.knowledge.code.linking import link_worker
 from tests.knowledge.asking.conftest import FILES
 from tests.knowledge.doors import ask, known
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from clew.knowledge.code.imports import NO_PACKAGES, Packages
-from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.linking.imports import NO_PACKAGES, Packages
+from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import CodeEdge, FileFacts, Import, Reference, Symbol
 from clew.knowledge.code.python_calls.statements import summarize
 from clew.knowledge.code.python_calls.summary import Summary

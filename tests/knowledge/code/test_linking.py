@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import CodeEdge
 from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.linked import all_edges, facts, python_facts, read_project, shown

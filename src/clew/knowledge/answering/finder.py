@@ -22,8 +22,8 @@ from clew.knowledge.answering.sources import passage_node, used_line, with_doc
 from clew.knowledge.answering.uses import Relation, find_uses, path_distance, read_relation
 from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.postings import Place
-from clew.knowledge.code.search_index import PassageHit
+from clew.knowledge.code.search.postings import Place
+from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node, ScoredNode

@@ -18,7 +18,7 @@ from clew.knowledge.answering.question import VERSION, Kind, Question
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileInfo, LeftOut
-from clew.knowledge.code.words import parts_of, terms_of
+from clew.knowledge.code.search.words import parts_of, terms_of
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.git.tags import version_key

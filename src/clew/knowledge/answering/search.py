@@ -10,10 +10,10 @@ from typing import NamedTuple
 from clew.knowledge.answering.question import ASKING, QUANTITY, Kind, Question, Tests, content_words, is_identifier
 from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.passages import SYMBOL_KINDS
-from clew.knowledge.code.postings import Place
-from clew.knowledge.code.ranking import Shares
-from clew.knowledge.code.search_index import PassageHit
+from clew.knowledge.code.search.passages import SYMBOL_KINDS
+from clew.knowledge.code.search.postings import Place
+from clew.knowledge.code.search.ranking import Shares
+from clew.knowledge.code.search.search_index import PassageHit
 from clew.trail.search.text import STOP
 
 SHOWN = 6

@@ -17,15 +17,15 @@ from pathlib import PurePosixPath
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.file_content import BINARY
 from clew.knowledge.code.files import ASIDE, TEST, kind_of
-from clew.knowledge.code.go_interfaces import find_implementers
-from clew.knowledge.code.imports import HEADER_SUFFIXES, family
+from clew.knowledge.code.linking.go_interfaces import find_implementers
+from clew.knowledge.code.linking.imports import HEADER_SUFFIXES, family
+from clew.knowledge.code.linking.reexports import find_reexported, find_renamed
+from clew.knowledge.code.linking.unresolved_calls import find_unresolved
 from clew.knowledge.code.models import CUT, CalledSymbol, Callers, FileInfo, LeftOut, Link, Located, SymbolRow, to_node
-from clew.knowledge.code.reexports import find_reexported, find_renamed
 from clew.knowledge.code.refs import CodeRef, check_ref, name_parts, node_id, readings, short_ref
 from clew.knowledge.code.rows import Hop, find_hops, find_symbols, read_files
-from clew.knowledge.code.search_index import Hit
+from clew.knowledge.code.search.search_index import Hit
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.unresolved_calls import find_unresolved
 
 EDGE_TYPES = {
     "imports": ("imports",),

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.knowledge.code.files import is_inline_test, kind_of
-from clew.knowledge.code.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
-from clew.knowledge.code.vectors import CompactVectors, products
-from clew.knowledge.code.words import terms_of
+from clew.knowledge.code.search.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
+from clew.knowledge.code.search.vectors import CompactVectors, products
+from clew.knowledge.code.search.words import terms_of
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
