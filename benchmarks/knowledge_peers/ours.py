@@ -7,7 +7,7 @@ from pathlib import Path
 from clew.knowledge.code.file_content import Content, blob_id, make_readable
 from clew.knowledge.code.models import Status
 from clew.knowledge.code.pool import run_job
-from clew.knowledge.code.search_index import EncodedText, SearchIndex
+from clew.knowledge.code.search.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore
 from knowledge_peers.contender import FOUND
 

@@ -104,8 +104,8 @@ class App:
                 await workspace.catalog.add(domain)
         workspace.catalog.knows = self._tell_known
 
-    async def _tell_known(self, question: str, by: Principal) -> Known:
-        return await self.knowledge().answer(question, by)
+    async def _tell_known(self, question: str, by: Principal, previous: str) -> Known:
+        return await self.knowledge().answer(question, by, previous)
 
     async def _open_knowledge(self) -> Knowledge:
         return self.knowledge()

@@ -11,7 +11,7 @@ from tests.cli.conftest import Clew
 from tests.knowledge.code.repositories import make_repository
 
 FILES = {
-    "src/retry.py": 'def backoff(attempt):\n    """Seconds to wait for the next attempt."""\n    return 2**attempt\n',
+    "src/retry.py": 'def backoff(attempt):\n    """Seconds before the next attempt."""\n    return 2**attempt\n',
     "docs/decisions/0001-retry.md": "# 1. Retry twice\n\n## Decision\n\nA payment is retried twice.\n",
     ".gitignore": ".clew/\n",
 }

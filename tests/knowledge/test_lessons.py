@@ -87,6 +87,21 @@ async def test_beliefs_are_told_as_they_held_at_a_moment(app: App) -> None:
     assert "Nothing was recorded" in before
 
 
+@pytest.mark.req("BEY-05")
+async def test_beliefs_disagree_only_while_both_are_valid(app: App) -> None:
+    fact: dict[str, Any] = {"subject": "shop", "attribute": "port"}
+    await get(
+        app, f"{HIDDEN}/record_belief", **fact, source="README.md", value="8081", valid_from="2025-01-01T00:00:00Z"
+    )
+    later = {"source": "a chat", "value": "9000", "valid_from": "2026-01-01T00:00:00Z"}
+    await get(app, f"{HIDDEN}/record_belief", **fact, **later)
+    then = await get(app, f"{HIDDEN}/get_beliefs", subject="shop", as_of="2025-06-01T00:00:00Z")
+    assert "is 8081" in then
+    assert "disagree" not in then.lower()
+    now = await get(app, f"{HIDDEN}/get_beliefs", subject="shop", as_of="2026-06-01T00:00:00Z")
+    assert "disagree" in now.lower()
+
+
 @pytest.mark.req("SYL-106")
 async def test_preferences_are_learned_from_accepted_and_rejected_suggestions(app: App) -> None:
     async def observe(response: str, suggestion: str = "tabs") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -34,6 +35,8 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 NAMED_DOMAINS = 30
+MAX_ASKED = 1_000
+"""Handles whose newest question is known."""
 NAMED_KINDS = ("skill", "toolset", "tool")
 NO_SKILLS = "This folder defines no skills."
 
@@ -71,8 +74,10 @@ class Catalog:
         self._shared = shared
         self.keep_up: Callable[[], Awaitable[bool]] | None = None
         """Brings what changes by itself up to date before an answer; False when that is still going on."""
-        self.knows: Callable[[str, Principal], Awaitable[Known]] | None = None
-        """What is known that answers a question."""
+        self.knows: Callable[[str, Principal, str], Awaitable[Known]] | None = None
+        """What is known that answers a question, given the question before it under the same handle."""
+        self._asked: OrderedDict[tuple[str, str], str] = OrderedDict()
+        """The newest question by owner and handle."""
         self.awaiting = 0
         """How many things are left out until the user agrees to them."""
         self.skills: LoadedSkills | None = None
@@ -136,6 +141,9 @@ class Catalog:
         lines = [*known_lines(known.notes, known.text), *map(cited_line, known.items)]
         rest = msgspec.structs.replace(question, budget=question.budget - sum(map(estimate_tokens, lines)))
         answer = await self._for(by).asking.ask(rest, by=by, reader=self._reader(by))
+        self._asked[by.owner_id, answer.handle] = question.query
+        if len(self._asked) > MAX_ASKED:
+            self._asked.popitem(last=False)
         answer = with_known(answer, known) if lines else answer
         answer = answer if is_current else with_hint(answer, STILL_READING)
         if loaded := await self._tell_loaded(question, by):
@@ -248,7 +256,8 @@ class Catalog:
         """What answers the question already, as far as it fits into a quarter of the budget."""
         if self.knows is None or question.domain is not None or not self._may_look(by):
             return Known()
-        return fitted(await self.knows(question.query, by), question.budget // 4)
+        previous = self._asked.get((by.owner_id, question.handle or ""), "")
+        return fitted(await self.knows(question.query, by, previous), question.budget // 4)
 
     def _for(self, by: Principal) -> Operations:
         return self._mine if self._may_look(by) else self._nothing

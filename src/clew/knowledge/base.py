@@ -24,6 +24,7 @@ from clew.knowledge.answering.history import History
 from clew.knowledge.answering.model_answer import MODEL_SECONDS, ModelAnswer
 from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
+from clew.knowledge.answering.question import parse_question, refers_back, with_subject
 from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import Indexed, Until
@@ -172,9 +173,9 @@ class Knowledge:
             decisions=kept,
         )
 
-    async def answer(self, question: str, by: Principal) -> Known:
-        """The citations that answer a question. Where they take longer than `patience`, as they may while all files are
-        read for the first time, a note that says so."""
+    async def answer(self, question: str, by: Principal, previous: str = "") -> Known:
+        """The citations that answer a question; `it` in a question means the subject of the previous one. If it takes
+        longer than `patience`, as it may while all files are read for the first time, a note says so."""
         patience = self.patience if self.code.is_whole else max(self.patience, READING_SECONDS)
         patience += MODEL_SECONDS if self._model is not None else 0.0
         try:
@@ -183,6 +184,7 @@ class Knowledge:
                 await self.decisions.catch_up()
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 withheld = await self.consent.withheld()  # clears the cache where consent was given meanwhile
+                asked = await self._with_subject(asked, previous[:MAX_QUESTION], by)
                 found = await self.code.with_rebuild(lambda: self.resolver.resolve(asked, by=by, session_id=session))
         except TimeoutError:
             return Known(notes=[LATE])
@@ -192,6 +194,17 @@ class Knowledge:
         notes = found.notes if found.items or _ASKS.search(question) else ()
         partial = [PARTIAL] if self.is_partial else []
         return Known(items=found.items, notes=[*notes, *withheld, *partial], text=found.text, more=found.more)
+
+    async def _with_subject(self, question: str, previous: str, by: Principal) -> str:
+        """A question with the name of its subject in place of `it`: a name of the previous question, or else the symbol
+        that its answer cites first."""
+        if not previous or not refers_back(question, self.clock.now()):
+            return question
+        names = parse_question(previous, self.clock.now()).names
+        if not names:
+            found = await self.resolver.resolve(previous, by=by, session_id=by.session or "")
+            names = tuple(item.id.partition("#")[2].partition(":")[0] for item in found.items[:1] if "#" in item.id)
+        return with_subject(question, names[0]) if names else question
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
         """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has

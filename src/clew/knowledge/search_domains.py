@@ -16,9 +16,9 @@ from clew.knowledge.answering.question import content_words
 from clew.knowledge.answering.sources import describe, passage_node
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import PREFIX
-from clew.knowledge.code.search_index import PassageHit
+from clew.knowledge.code.search.ranking import Shares
+from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.evidence.trust import freshness_of, rank_by_freshness
 from clew.knowledge.git.commits import Commits, commit_node

@@ -57,7 +57,6 @@ async def test_the_same_words_are_served_from_the_cache(knowledge: Knowledge, me
     assert await layers(knowledge, me, WHERE, WHERE, "  Where is  backoff? ") == ["graph", "cache", "cache"]
     first = await knowledge.resolver.resolve(WHERE, by=me)
     assert (first.tokens, first.items[0].path) == (0, "src/retry.py")
-    assert (knowledge.resolver.cache.hits, knowledge.resolver.cache.misses) == (3, 1)
 
 
 @pytest.mark.req("SYL-60")

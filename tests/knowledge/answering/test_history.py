@@ -201,3 +201,10 @@ async def test_commits_of_a_file_are_counted(app: App) -> None:
 async def test_a_question_about_the_past_of_a_named_file_gets_an_answer(app: App, question: str) -> None:
     answer = await ask(app, question)
     assert answer.known or answer.notes
+
+
+@pytest.mark.req("BEY-13")
+async def test_which_version_added_something_names_the_first_tag_with_its_commit(app: App) -> None:
+    answer = await ask(app, "which version added nightly reports")
+    assert answer.known[0].text.startswith(REPORTS)
+    assert any(note.startswith("`v5.1.0` is the first version with commit") for note in answer.notes), answer.notes

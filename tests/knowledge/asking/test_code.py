@@ -7,9 +7,9 @@ import re
 import pytest
 
 from clew.app import App
-from clew.knowledge.code import link_worker
+from clew.knowledge.code.linking import link_worker
 from tests.knowledge.asking.conftest import FILES
-from tests.knowledge.doors import known
+from tests.knowledge.doors import ask, known
 
 
 async def test_all_edges_are_found_while_commits_and_documents_are_read(
@@ -91,3 +91,19 @@ async def test_a_new_call_is_in_the_next_answer(app: App, monkeypatch: pytest.Mo
     assert len(await known(app, "what calls idle")) == 2
     (app.knowledge().root / "src/late.py").write_text("from src.user import idle\n\n\ndef late():\n    idle()\n")
     assert any("`late` calls `idle`" in line for line in await known(app, "what calls idle"))
+
+
+@pytest.mark.req("BEY-13")
+async def test_the_test_module_of_a_rust_file_counts_as_tests(app: App) -> None:
+    (app.knowledge().root / "src/parse.rs").write_text(
+        "pub fn parse_kettle(text: &str) -> usize {\n    text.len()\n}\n\n#[cfg(test)]\nmod tests {\n"
+        "    use super::*;\n\n"
+        '    #[test]\n    fn parse_kettle_of_nothing() {\n        assert_eq!(parse_kettle(""), 0);\n    }\n}\n'
+    )
+    await app.knowledge().gather()
+    where = (await ask(app, "where is the kettle text parsed")).known
+    assert (where[0].path, where[0].start) == ("src/parse.rs", 1)
+    tests = (await ask(app, "which tests cover parse_kettle")).known
+    assert [(item.path, item.start) for item in tests] == [("src/parse.rs", 11)]
+    outside = (await ask(app, "where is the kettle text parsed, without the tests")).known
+    assert [item.start for item in outside if item.path == "src/parse.rs"] == [1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from clew.knowledge.code.imports import NO_PACKAGES, Packages
-from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.linking.imports import NO_PACKAGES, Packages
+from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import CodeEdge, FileFacts, Import, Reference, Symbol
 from clew.knowledge.code.python_calls.statements import summarize
 from clew.knowledge.code.python_calls.summary import Summary
@@ -37,7 +37,11 @@ def _import(line: int, module: str, name: str = "", alias: str = "") -> Import:
 
 def edges_of(files: Mapping[str, FileFacts], *types: str, packages: Packages = NO_PACKAGES) -> set[str]:
     """The edges of these types as `source -> target`, with `?` where it is a guess."""
-    return shown(Linker(files, packages=packages).all_edges(), *types)
+    return shown(all_edges(Linker(files, packages=packages), files), *types)
+
+
+def all_edges(linker: Linker, files: Iterable[str]) -> list[CodeEdge]:
+    return [edge for path in sorted(files) for edge in linker.edges(path)]
 
 
 def shown(edges: Iterable[CodeEdge], *types: str) -> set[str]:

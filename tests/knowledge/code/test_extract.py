@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from clew.knowledge.code.file_content import readable_text
 from clew.knowledge.code.languages.detect import LANGUAGES
-from clew.knowledge.code.languages.extract import MAX_BYTES, extract
-from clew.knowledge.code.models import FileFacts
+from clew.knowledge.code.languages.extract import MAX_BYTES, MAX_STATEMENTS, extract
+from clew.knowledge.code.models import CUT, FileFacts
+from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
 
 DEEP = 50_000
@@ -224,3 +225,11 @@ def test_facts_go_to_another_process_and_into_a_file() -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(facts), type=FileFacts) == msgspec.structs.replace(
         facts, symbols=facts.symbols, imports=facts.imports, references=facts.references
     )
+
+
+def test_of_a_file_with_very_many_statements_a_part_is_read() -> None:
+    found = extract(b"first = 1\n" + b"a=1\n" * MAX_STATEMENTS + b"last = 1\n", "python")
+    assert found.error == CUT
+    assert [symbol.name for symbol in found.symbols if symbol.name in ("first", "last")] == ["first"]
+    assert found.lines == MAX_STATEMENTS + 2
+    assert summarize(b"a=1;" * (MAX_STATEMENTS + 2)).error == "too large"

@@ -16,17 +16,17 @@ import pytest
 from clew.errors import NotFound
 from clew.knowledge.code import index_pass, pool
 from clew.knowledge.code.file_content import Job
-from clew.knowledge.code.issue_text import parse_issue_text
 from clew.knowledge.code.languages.extract import extract, is_hard
 from clew.knowledge.code.languages.walker import MAX_SYMBOLS
-from clew.knowledge.code.link_worker import Links, serve
-from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.linking.link_worker import Links, serve
+from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.passages import split_comments
 from clew.knowledge.code.pool import GIVEN_UP, MORE_MEMORY, NOT_SURVIVED, POOL_FROM, Pool, run_job, run_jobs
 from clew.knowledge.code.python_calls.program import PythonFlow
 from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.rows import decode_facts
+from clew.knowledge.code.search.issue_text import parse_issue_text
+from clew.knowledge.code.search.passages import split_comments
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.project.style import _CASES
 from tests.knowledge.code.linked import edges_of, facts

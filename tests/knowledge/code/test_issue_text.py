@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.code.issue_text import parse_issue_text, split_zones
-from clew.knowledge.code.words import terms_of
+from clew.knowledge.code.search.issue_text import parse_issue_text, split_zones
+from clew.knowledge.code.search.words import terms_of
 
 ISSUE = """Table.read fails for lower case commands
 ### Description

@@ -7,10 +7,10 @@ from textwrap import dedent
 
 import pytest
 
-from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import CodeEdge
 from clew.knowledge.code.python_calls.statements import summarize
-from tests.knowledge.code.linked import facts, python_facts, read_project, shown
+from tests.knowledge.code.linked import all_edges, facts, python_facts, read_project, shown
 
 PROJECT = {
     "src/shop/__init__.py": "from .orders import Order, place as place_order\n",
@@ -57,7 +57,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_who_calls_a_symbol_is_known_through_aliases_methods_reexports_and_decorators(project: Path) -> None:
-    calls = shown(Linker(*read_project(project)).all_edges(), "calls")
+    files, summaries = read_project(project)
+    calls = shown(all_edges(Linker(files, summaries), files), "calls")
     assert "tests/test_shop.py#test_buy -> src/shop/log.py#traced.wrapper" in calls
     assert "src/shop/log.py#traced.wrapper -> src/shop/orders.py#place" in calls
     assert "src/shop/orders.py# -> src/shop/log.py#traced" in calls
@@ -68,14 +69,16 @@ def test_who_calls_a_symbol_is_known_through_aliases_methods_reexports_and_decor
 
 
 def test_what_only_the_name_speaks_for_is_marked_as_a_guess(project: Path) -> None:
-    edges = list(Linker(*read_project(project)).all_edges())
+    files, summaries = read_project(project)
+    edges = all_edges(Linker(files, summaries), files)
     guesses = [edge for edge in edges if edge.is_guess]
     wrap = CodeEdge("tests/test_shop.py", "test_total", "src/shop/special.py", "Gift.wrap", "calls", 9, is_guess=True)
     assert guesses == [wrap]
 
 
 def test_imports_bases_and_definitions_lead_to_where_things_are(project: Path) -> None:
-    edges = list(Linker(*read_project(project)).all_edges())
+    files, summaries = read_project(project)
+    edges = all_edges(Linker(files, summaries), files)
     assert "src/shop/special.py# -> src/shop/orders.py#Order" in shown(edges, "imports")
     assert "tests/test_shop.py# -> src/shop/__init__.py#" in shown(edges, "imports")
     assert shown(edges, "inherits") == {"src/shop/special.py#Gift -> src/shop/orders.py#Order"}
@@ -108,10 +111,10 @@ def test_files_that_come_and_go_change_the_edges_of_those_that_name_them(project
     linker = Linker(rest, {name: known for name, known in summaries.items() if name != without})
     assert linker.edges("src/shop/orders.py") != whole.edges("src/shop/orders.py")
     linker.update({without: files[without]}, {without: summaries[without]})
-    assert set(linker.all_edges()) == set(whole.all_edges())
+    assert set(all_edges(linker, files)) == set(all_edges(whole, files))
     changes = linker.update({}, removed=[without])
     assert without in changes
-    assert all(without not in (edge.source_path, edge.target_path) for edge in linker.all_edges())
+    assert all(without not in (edge.source_path, edge.target_path) for edge in all_edges(linker, files))
 
 
 def test_a_change_that_changes_no_edge_says_so(project: Path) -> None:
@@ -141,11 +144,10 @@ def test_a_python_file_without_a_summary_is_linked_by_name() -> None:
     }
     broken = {"old.py": summarize(b"print 'x'\n")}
     found = {f"old.py#run -> lib.py#{name}" for name in ("help_me", "other", "Tool.use")}
-    assert shown(Linker(files, broken).all_edges(), "calls") == found
+    assert shown(all_edges(Linker(files, broken), files), "calls") == found
 
 
 def test_an_empty_project_has_no_edges() -> None:
     linker = Linker({})
-    assert list(linker.all_edges()) == []
     assert linker.update({}, removed=["never.py"]) == []
     assert linker.edges("never.py") == ()

@@ -8,9 +8,9 @@ import pytest
 
 from clew.knowledge.code.languages.detect import language_of
 from clew.knowledge.code.languages.extract import extract
-from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.python_calls.statements import summarize
-from tests.knowledge.code.linked import shown
+from tests.knowledge.code.linked import all_edges, shown
 
 PROJECTS = {
     "python": {
@@ -160,7 +160,7 @@ def test_calls_lead_to_where_things_are_defined(language: str) -> None:
     contents = {path: dedent(text).lstrip().encode() for path, text in PROJECTS[language].items()}
     facts = {path: extract(content, language_of(path, content) or "") for path, content in contents.items()}
     summaries = {path: summarize(content) for path, content in contents.items() if path.endswith(".py")}
-    assert shown(Linker(facts, summaries).all_edges(), "calls") == CALLS[language]
+    assert shown(all_edges(Linker(facts, summaries), facts), "calls") == CALLS[language]
 
 
 @pytest.mark.req("SYL-72")
@@ -176,6 +176,6 @@ def test_names_lead_to_files_that_values_cannot_be_followed_into() -> None:
     facts = {path: extract(text.encode(), "python") for path, text in files.items()}
     summaries = {path: summarize(text.encode()) for path, text in files.items()}
     assert summaries["pkg/later.py"].error
-    edges = list(Linker(facts, summaries).all_edges())
+    edges = all_edges(Linker(facts, summaries), facts)
     assert "use.py#Mine.run -> pkg/later.py#go" in shown(edges, "calls")
     assert "use.py#Mine -> pkg/later.py#Base" in shown(edges, "inherits")

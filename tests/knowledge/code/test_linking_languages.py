@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.knowledge.code.imports import Packages
+from clew.knowledge.code.linking.imports import Packages
 from tests.knowledge.code.linked import edges_of, facts
 from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.code.sampling import opened

@@ -11,7 +11,7 @@ import pytest
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.models import FileFacts, Symbol
-from clew.knowledge.code.search_index import SearchIndex, encode_text
+from clew.knowledge.code.search.search_index import SearchIndex, encode_text
 from clew.knowledge.code.store import CodeStore
 from clew.llm import HashEmbedder
 

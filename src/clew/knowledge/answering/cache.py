@@ -23,7 +23,6 @@ class AnswerCache(Generic[T]):
         self._trail, self._code = trail, code
         self._answers: OrderedDict[str, T] = OrderedDict()
         self._seen: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        self.hits = self.misses = 0
 
     async def key(self, question: str, by: Principal, session_id: str) -> str:
         """The key of a question, asked now by a caller."""
@@ -33,11 +32,8 @@ class AnswerCache(Generic[T]):
 
     def get(self, key: str) -> T | None:
         found = self._answers.get(key)
-        if found is None:
-            self.misses += 1
-            return None
-        self._answers.move_to_end(key)
-        self.hits += 1
+        if found is not None:
+            self._answers.move_to_end(key)
         return found
 
     def put(self, key: str, answer: T) -> None:

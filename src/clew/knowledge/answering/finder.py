@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.catalog.operations.text import code_span
 from clew.clock import Clock
 from clew.errors import ClewError
-from clew.knowledge.answering.history import History, HistoryAnswer
+from clew.knowledge.answering.history import WHICH_VERSION, History, HistoryAnswer
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import Kind, Question, Tests
@@ -22,8 +22,8 @@ from clew.knowledge.answering.sources import passage_node, used_line, with_doc
 from clew.knowledge.answering.uses import Relation, find_uses, path_distance, read_relation
 from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.postings import Place
-from clew.knowledge.code.search_index import PassageHit
+from clew.knowledge.code.search.postings import Place
+from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node, ScoredNode
@@ -38,9 +38,7 @@ PREFERRED = 0.2
 COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
-UNREAD = "The commits are not read yet: `clew index` does that."
 _WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
-_WHICH_VERSION = re.compile(r"\b(?:version|release|since)\b", re.IGNORECASE)
 
 
 class Findings(NamedTuple):
@@ -89,14 +87,14 @@ class Finder:
             return Findings(noted, [], is_listing=True)
         past = await self._history.answer(question, self._clock.now())
         if past is not None:
-            return self._noting_unread(question, _listing(past))
+            return await self._with_gaps(question, _listing(past))
         if question.kind is Kind.OVERVIEW:
             return Findings(await self._overview(), [])
-        return self._noting_unread(question, await self._search(question, weights, by))
+        return await self._with_gaps(question, await self._search(question, weights, by))
 
-    def _noting_unread(self, question: Question, found: Findings) -> Findings:
-        is_missing = question.kind is Kind.HISTORY and self._history.is_unread
-        return found._replace(notes=[*found.notes, UNREAD]) if is_missing else found
+    async def _with_gaps(self, question: Question, found: Findings) -> Findings:
+        gaps = await self._history.gaps() if question.kind is Kind.HISTORY else []
+        return found._replace(notes=[*found.notes, *gaps])
 
     async def _search(self, question: Question, weights: Mapping[str, float], by: Principal) -> Findings:
         is_past = question.kind is Kind.HISTORY  # which may speak of what is gone
@@ -122,8 +120,15 @@ class Finder:
             passages = _merged(question, passages, hits, commits)
         sources = _unique([*named, *first, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
         if sources:
-            return Findings(sources, [])
+            return Findings(sources, await self._version_notes(question, sources[0].node))
         return Findings([], [_nothing(found)])
+
+    async def _version_notes(self, question: Question, best: Node) -> list[str]:
+        """The first version with a commit that answers which version has something."""
+        is_asked = question.kind is Kind.HISTORY and WHICH_VERSION.search(question.text)
+        if not is_asked or not best.id.startswith(COMMIT_PREFIX):
+            return []
+        return [await self._history.first_version(best.id.removeprefix(COMMIT_PREFIX))]
 
     async def _uses(self, question: Question, relation: Relation) -> Findings:
         uses = await find_uses(self._code, relation, question)
@@ -171,7 +176,9 @@ class Finder:
         if not names or len(others) > FEW_WORDS or question.kind is Kind.HISTORY:
             return []
         found = [node for name in names for node in sorted(await self._code.named(name), key=_definition_order)]
-        wanted = [node for node in found if question.tests is not Tests.ONLY or kind_of(node.path or "") & TEST]
+        wanted = [
+            node for node in found if question.tests is not Tests.ONLY or kind_of(node.path or "", node.name) & TEST
+        ]
         return [ScoredNode(node=with_doc(node), similarity=1.0) for node in wanted[:MAX_DEFINITIONS]]
 
     async def _files(self, question: Question) -> list[ScoredNode]:
@@ -226,7 +233,7 @@ def _merged(
 ) -> list[ScoredNode]:
     """Passages, notes of changelogs and commits by the share of the question's words that they have. Who or when is
     told by commits, a version by notes; files tell neither."""
-    wants_person, wants_version = _WHO.search(question.text), _WHICH_VERSION.search(question.text)
+    wants_person, wants_version = _WHO.search(question.text), WHICH_VERSION.search(question.text)
     scored = [
         (hit.cover - (PREFERRED if wants_person else 0.0), each) for hit, each in zip(hits, passages, strict=True)
     ]
@@ -274,4 +281,8 @@ def _split(name: str) -> list[str]:
 def _definition_order(node: Node) -> tuple[int, int, int]:
     """Product before tests, types before functions, then the longest."""
     is_type = node.node_type in (NodeType.STRUCT, NodeType.INTERFACE)
-    return path_distance(node.path or ""), 0 if is_type else 1, -((node.line_end or 0) - (node.line_start or 0))
+    return (
+        path_distance(node.path or "", node.name),
+        0 if is_type else 1,
+        -((node.line_end or 0) - (node.line_start or 0)),
+    )

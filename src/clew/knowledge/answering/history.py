@@ -15,9 +15,10 @@ from packaging.version import Version
 
 from clew.catalog.operations.text import code_span
 from clew.knowledge.answering.question import VERSION, Kind, Question
+from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.models import FileInfo
-from clew.knowledge.code.words import parts_of, terms_of
+from clew.knowledge.code.models import FileInfo, LeftOut
+from clew.knowledge.code.search.words import parts_of, terms_of
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.git.tags import version_key
@@ -34,6 +35,7 @@ SUBJECT_SHARE = 0.3
 """How much more a word counts in the subject of a commit than in its body."""
 CHANGELOG = "changelog"
 NO_HISTORY = "No history of this folder can be read: it has no commits, or its git folder is not its own."
+UNREAD = "The commits are not read yet: `clew index` does that."
 _NAMED = 200
 
 _OF_CHANGES = re.compile(
@@ -56,14 +58,14 @@ _ASKING_WORDS = """
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
 _SINCE = re.compile(r"\b(?:since|after|from) v?\d+\.\d", re.IGNORECASE)
-_FOLDER = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+")
-_WHO_OR_WHEN = re.compile(r"\b(?:who|when|author)\b", re.IGNORECASE)
-_INSIDE = re.compile(r"\b(?:in|of|to|under|below|inside|within) (?:the )?[`'\"]?([\w.-]*\w)/?(?![\w/])", re.IGNORECASE)
+WHICH_VERSION = re.compile(r"\b(?:version|release|since)\b", re.IGNORECASE)
+WHICH_VERSION_OR_WHEN = re.compile(rf"\b(?:who|when|author)\b|{WHICH_VERSION.pattern}", re.IGNORECASE)
 _PLACE = re.compile(
-    r"\b(?:in|of|to|at|on|under|below|touch(?:ed|ing)?|changed|modified|edited|folder|file|directory|module|package)"
-    r" (?:the )?[`'\"]?([\w.-]+(?:/[\w.-]+)+)",
+    r"(?P<before>\b(?:in|of|to|at|on|under|below|inside|within|touch(?:ed|ing)?|changed|modified|edited|folder|file"
+    r"|directory|module|package) (?:the )?[`'\"]?)?(?<![\w/.-])(?P<name>[\w.-]*\w(?:/[\w.-]+)*)/?",
     re.IGNORECASE,
 )
+"""A word or a path, after a word for a place or not."""
 _PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
 
 
@@ -73,6 +75,13 @@ class HistoryAnswer(NamedTuple):
     nodes: Sequence[Node]
     total: int = 0
     notes: tuple[str, ...] = ()
+
+
+class _Place(NamedTuple):
+    """A word or path; `is_named` if a word for a place, such as `in`, comes before it."""
+
+    name: str
+    is_named: bool
 
 
 class _NoteIndex:
@@ -115,12 +124,17 @@ class History:
     def __init__(self, commits: Commits, changes: ReadChanges, code: CodeGraph) -> None:
         self._commits, self._changes, self._code = commits, changes, code
         self._notes = _NoteIndex(())
+        self._large: tuple[Sequence[FileInfo], list[LeftOut]] = ((), [])
+        """Changelogs that are left out of the index, for a list of files."""
         self._stems: tuple[Sequence[FileInfo], dict[str, list[str]]] = ((), {})
 
-    @property
-    def is_unread(self) -> bool:
-        """Whether a long log was left to `clew index`."""
-        return self._commits.is_unread
+    async def gaps(self) -> list[str]:
+        """Sentences on parts of the history that are not read: a long log before `clew index`, large changelogs."""
+        files = await self._code.files()
+        if self._large[0] is not files:
+            self._large = files, [each for each in await self._code.left_out() if is_changelog(each.path)]
+        unread = [UNREAD] if self._commits.is_unread else []
+        return unread + [f"{_quoted(each.path)} is not read: it {each.reason}." for each in self._large[1]]
 
     async def answer(self, question: Question, now: datetime) -> HistoryAnswer | None:
         """The answer where a question names a commit, a version, a period or a thing whose changes it wants."""
@@ -147,10 +161,19 @@ class History:
         scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in commits]
         notes = (await self._note_index()).search(wanted, CANDIDATES)
         scored += [ScoredNode(node=note_node(note, now), similarity=share) for note, share in notes]
-        if _WHO_OR_WHEN.search(question.text) and max((each.similarity for each in scored), default=0.0) < SURE:
+        if (
+            WHICH_VERSION_OR_WHEN.search(question.text)
+            and max((each.similarity for each in scored), default=0.0) < SURE
+        ):
             scored += await self._introducing(question)
         best = sorted(scored, key=lambda each: -each.similarity)
         return [each for each in best if each.similarity > LEAST_COVER][:limit]
+
+    async def first_version(self, sha: str) -> str:
+        """A sentence with the first version that has a commit."""
+        tag = await self._commits.first_tag(sha)
+        shown = _quoted(sha[:10])
+        return f"{_quoted(tag)} is the first version with commit {shown}." if tag else f"No version has {shown} yet."
 
     async def _introducing(self, question: Question) -> list[ScoredNode]:
         """The first and the last commit that added or removed the name of a question in the file that defines it."""
@@ -219,7 +242,7 @@ class History:
         is_asked = question.period is not None or _LAST.search(question.text) or _WHO_CHANGED.search(question.text)
         named = {part.lower() for path in paths for part in _stems(path)}
         named |= {part for name in question.names for part in re.split(r"\W+", name.lower())}
-        spelled = (*question.paths, *_FOLDER.findall(question.text))
+        spelled = (*question.paths, *(place.name for place in _places(question.text) if "/" in place.name))
         named |= {word.lower() for name in spelled for word in find_words(name)}
         topic = [word for word in question.words if word.lower() not in _ASKING | named]
         if unknown and (_OF_CHANGES.search(question.text) or _WHO_CHANGED.search(question.text)):
@@ -286,17 +309,19 @@ class History:
     async def _paths(self, question: Question, *, words: bool = True) -> tuple[list[str], str]:
         """The files that a question names by path, symbol and folder, or with `words` by a word of their names; and the
         path without commits that it names, as it is shown."""
-        for name in (*question.paths, *_FOLDER.findall(question.text)):
+        places = _places(question.text)
+        folders = [place for place in places if "/" in place.name]
+        for name in (*question.paths, *(place.name for place in folders)):
             if paths := await self._commits.paths_of(name):
                 return paths, ""
-        place = _PLACE.search(question.text)
-        if question.paths or place is not None:
-            return [], _quoted(question.paths[0] if question.paths or place is None else place[1])
+        missing = [*question.paths, *(place.name for place in folders if place.is_named)]
+        if missing:
+            return [], _quoted(missing[0])
         for name in question.names:
             if nodes := await self._code.named(name):
                 return list(dict.fromkeys(node.path for node in nodes if node.path)), ""
-        for name in _INSIDE.findall(question.text):
-            if paths := await self._commits.paths_of(name):
+        for place in places:
+            if place.is_named and (paths := await self._commits.paths_of(place.name)):
                 return paths, ""
         if not words:
             return [], ""
@@ -369,6 +394,11 @@ def _shared(words: Sequence[str], text: str) -> int:
 def _quoted(name: str) -> str:
     """A name from a question or from git as a note shows it."""
     return code_span(mask_keys(name), _NAMED)
+
+
+def _places(text: str) -> list[_Place]:
+    """The words and paths of a question that may name a file or a folder."""
+    return [_Place(found["name"], found["before"] is not None) for found in _PLACE.finditer(text)]
 
 
 def _last_part(name: str) -> str:

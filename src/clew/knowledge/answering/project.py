@@ -11,7 +11,7 @@ from typing import NamedTuple
 from clew.knowledge.answering.question import Question
 from clew.knowledge.code.file_content import read_content
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.words import terms_of
+from clew.knowledge.code.search.words import terms_of
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.project.facts import Fact, is_fact_file, read_facts

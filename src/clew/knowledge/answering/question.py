@@ -13,7 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from clew.knowledge.answering.period import Period, read_period
-from clew.knowledge.code.issue_text import find_paths
+from clew.knowledge.code.search.issue_text import find_paths
 from clew.trail.model.readable import find_words
 from clew.trail.search.text import STOP
 
@@ -86,6 +86,11 @@ _NO_TESTS = re.compile(
 _WITH_TESTS = re.compile(
     r"\btests? (?:too|included|as well)\b|\b(?:including|with|and) (?:the )?(?:\w+ and )?tests\b", re.I
 )
+_PRONOUN = re.compile(
+    r"\b(?:it|them|(?:this|that)(?= ?(?:one|function|method|class|module)?\s*[?.!]?$))\b"
+    r"(?: (?:one|function|method|class|module))?",
+    re.IGNORECASE,
+)
 _ASKING_WORDS = """
     explain describe show find locate list file files function functions method methods class classes line lines code
     place spot implemented implementation defined definition located responsible happens happen work works exactly
@@ -152,6 +157,17 @@ def parse_question(text: str, now: datetime) -> Question:
         period=period,
         tests=_tests_of(line),
     )
+
+
+def refers_back(text: str, now: datetime) -> bool:
+    """Whether a question has a pronoun and no name: its subject is that of the question before."""
+    question = parse_question(text, now)
+    return _PRONOUN.search(question.text) is not None and not (question.names or question.paths)
+
+
+def with_subject(text: str, name: str) -> str:
+    """A question with a name in place of its pronoun."""
+    return _PRONOUN.sub(f"`{name}`", text, count=1)
 
 
 def content_words(text: str) -> list[str]:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from clew.knowledge.answering.question import ASKING, QUANTITY, Kind, Question, Tests, content_words, is_identifier
 from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.passages import SYMBOL_KINDS
-from clew.knowledge.code.postings import Place
-from clew.knowledge.code.ranking import Shares
-from clew.knowledge.code.search_index import PassageHit
+from clew.knowledge.code.search.passages import SYMBOL_KINDS
+from clew.knowledge.code.search.postings import Place
+from clew.knowledge.code.search.ranking import Shares
+from clew.knowledge.code.search.search_index import PassageHit
 from clew.trail.search.text import STOP
 
 SHOWN = 6
@@ -103,7 +103,7 @@ def missing_nouns(text: str, code: CodeGraph) -> list[str]:
 
 
 def _is_wanted(place: Place, question: Question) -> bool:
-    is_test = bool(kind_of(place.path) & TEST)
+    is_test = bool(kind_of(place.path, place.name) & TEST)
     return not (is_test and question.tests is Tests.NEVER) and (is_test or question.tests is not Tests.ONLY)
 
 

@@ -13,10 +13,10 @@ from clew.catalog.operations.text import code_span, inline, plain
 from clew.knowledge.answering.question import content_words
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import Excerpt
-from clew.knowledge.code.passages import BETWEEN, SYMBOL_KINDS
 from clew.knowledge.code.refs import node_id
-from clew.knowledge.code.search_index import PassageHit
-from clew.knowledge.code.words import terms_of
+from clew.knowledge.code.search.passages import BETWEEN, SYMBOL_KINDS
+from clew.knowledge.code.search.search_index import PassageHit
+from clew.knowledge.code.search.words import terms_of
 from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.evidence.trust import Evidence, level_of
 from clew.knowledge.git.log import COMMIT_PREFIX

@@ -126,11 +126,13 @@ async def find_uses(code: CodeGraph, relation: Relation, question: Question) -> 
     for use in await _by_text(code, relation, has_links=bool(found)):
         found.setdefault((use.path, use.line), use)
     if relation.edge == "tests":
-        wanted = [use for use in found.values() if kind_of(use.path) & TEST]
+        wanted = [use for use in found.values() if kind_of(use.path, use.user) & TEST]
     else:
         wanted = [use for use in found.values() if _is_wanted(use, question)]
     wanted = [use for use in wanted if not relation.within or _is_within(use.path, relation.within)]
-    return sorted(wanted, key=lambda use: (use.is_guess, use.depth, path_distance(use.path), use.path, use.line))
+    return sorted(
+        wanted, key=lambda use: (use.is_guess, use.depth, path_distance(use.path, use.user), use.path, use.line)
+    )
 
 
 async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[Use]:
@@ -256,7 +258,7 @@ def _is_within(path: str, place: str) -> bool:
 
 
 def _is_wanted(use: Use, question: Question) -> bool:
-    is_test = bool(kind_of(use.path) & TEST)
+    is_test = bool(kind_of(use.path, use.user) & TEST)
     return not (is_test and question.tests is Tests.NEVER) and (is_test or question.tests is not Tests.ONLY)
 
 
@@ -278,12 +280,12 @@ def _last_part(name: str) -> str:
 
 
 def _distance(node: Node) -> tuple[int, int, str]:
-    return path_distance(node.path or ""), -((node.line_end or 0) - (node.line_start or 0)), node.path or ""
+    return path_distance(node.path or "", node.name), -((node.line_end or 0) - (node.line_start or 0)), node.path or ""
 
 
-def path_distance(path: str) -> int:
-    """How far a file is from the product: 0 for the product, then files beside it, then tests."""
-    bits = kind_of(path)
+def path_distance(path: str, qualname: str = "") -> int:
+    """How far a file or a symbol is from the product: 0 for the product, then files beside it, then tests."""
+    bits = kind_of(path, qualname)
     return 2 if bits & TEST else 1 if bits & ASIDE else 0
 
 

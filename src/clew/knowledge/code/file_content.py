@@ -19,8 +19,8 @@ from clew.files import open_inside
 from clew.knowledge.code.files import status_of
 from clew.knowledge.code.languages.detect import language_of
 from clew.knowledge.code.models import Status
-from clew.knowledge.code.passages import format_of
 from clew.knowledge.code.refs import file_of
+from clew.knowledge.code.search.passages import format_of
 from clew.knowledge.git.blame import NAME_SHOWN, LineOrigin, blame_lines
 from clew.knowledge.lines import cut
 from clew.secrecy import is_secret_file, mask_in_place, mask_keys, may_hold_keys

@@ -58,10 +58,11 @@ _GUIDE = re.compile(r"migrat|upgrad", re.IGNORECASE)
 
 
 @lru_cache(1 << 15)
-def kind_of(path: str) -> int:
+def kind_of(path: str, qualname: str = "") -> int:
     """The bits of a path: TEST for tests and their data; ASIDE for examples, scripts, generated and copied files; TEXT
-    for files without code; LOCK for lists that a package manager writes; CHANGELOG as `is_changelog` says."""
-    is_test = _TESTS.search(path) is not None
+    for files without code; LOCK for lists that a package manager writes; CHANGELOG as `is_changelog` says. A symbol in
+    the module `tests` of a Rust file is a test too."""
+    is_test = _TESTS.search(path) is not None or is_inline_test(path, qualname)
     return (
         (TEST if is_test else 0)
         | (CHANGELOG if not is_test and _names_changes(path) else 0)
@@ -69,6 +70,11 @@ def kind_of(path: str) -> int:
         | (0 if _CODE.search(path) else TEXT)
         | (LOCK if _LOCK.search(path) else 0)
     )
+
+
+def is_inline_test(path: str, qualname: str) -> bool:
+    """Whether a symbol is in the module of unit tests that Rust files have at their end."""
+    return path.endswith(".rs") and qualname.partition(".")[0] in ("tests", "test")
 
 
 def is_changelog(path: str) -> bool:

@@ -20,13 +20,13 @@ from clew.knowledge.code.file_content import Content, decode_text, read_content,
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index import Indexed, Indexer, Until
 from clew.knowledge.code.index_pass import Progress
-from clew.knowledge.code.link_worker import LinkWorker
+from clew.knowledge.code.linking.link_worker import LinkWorker
 from clew.knowledge.code.models import CalledSymbol, Callers, FileInfo, LeftOut, Link, Located, SymbolRow, to_node
-from clew.knowledge.code.passages import SYMBOL_KINDS
-from clew.knowledge.code.postings import Place
-from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import readings
-from clew.knowledge.code.search_index import PassageHit, SearchIndex
+from clew.knowledge.code.search.passages import SYMBOL_KINDS
+from clew.knowledge.code.search.postings import Place
+from clew.knowledge.code.search.ranking import Shares
+from clew.knowledge.code.search.search_index import PassageHit, SearchIndex
 from clew.knowledge.code.store import CodeStore, Sql, read_meta
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.trail.model.globs import glob_matches

@@ -16,10 +16,10 @@ from clew.clock import Clock
 from clew.errors import StorageError
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index_pass import IndexPass, Progress, advance
-from clew.knowledge.code.link_worker import LinkWorker
+from clew.knowledge.code.linking.link_worker import LinkWorker
 from clew.knowledge.code.models import FileInfo, Status
 from clew.knowledge.code.rows import drop_file, find_files, read_files
-from clew.knowledge.code.search_index import SearchIndex
+from clew.knowledge.code.search.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore, is_locked, process_lock, read_meta, write_meta
 
 EMBED_BATCH = 100

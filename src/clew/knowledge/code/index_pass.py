@@ -12,7 +12,7 @@ from clew.knowledge.code.files import Tree
 from clew.knowledge.code.models import FileInfo
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, parse_batches
 from clew.knowledge.code.rows import Parsed
-from clew.knowledge.code.search_index import EncodedText, SearchIndex
+from clew.knowledge.code.search.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 
 Progress = Callable[[int, int, str], None]

@@ -29,7 +29,7 @@ from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
 from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.rows import Parsed, encode_facts
-from clew.knowledge.code.search_index import encode_text
+from clew.knowledge.code.search.search_index import encode_text
 
 WORKERS = 2
 POOL_FROM = 64

@@ -17,15 +17,15 @@ from pathlib import PurePosixPath
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.file_content import BINARY
 from clew.knowledge.code.files import ASIDE, TEST, kind_of
-from clew.knowledge.code.go_interfaces import find_implementers
-from clew.knowledge.code.imports import HEADER_SUFFIXES, family
+from clew.knowledge.code.linking.go_interfaces import find_implementers
+from clew.knowledge.code.linking.imports import HEADER_SUFFIXES, family
+from clew.knowledge.code.linking.reexports import find_reexported, find_renamed
+from clew.knowledge.code.linking.unresolved_calls import find_unresolved
 from clew.knowledge.code.models import CUT, CalledSymbol, Callers, FileInfo, LeftOut, Link, Located, SymbolRow, to_node
-from clew.knowledge.code.reexports import find_reexported, find_renamed
 from clew.knowledge.code.refs import CodeRef, check_ref, name_parts, node_id, readings, short_ref
 from clew.knowledge.code.rows import Hop, find_hops, find_symbols, read_files
-from clew.knowledge.code.search_index import Hit
+from clew.knowledge.code.search.search_index import Hit
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.unresolved_calls import find_unresolved
 
 EDGE_TYPES = {
     "imports": ("imports",),
@@ -192,7 +192,7 @@ def _find_by_name(sql: Sql, name: str) -> list[SymbolRow]:
         if any(passed):
             return [_definitions_of(sql, row)[0] for row in passed if row is not None]
     found = [group[0] for group in _grouped(same or rows)]
-    return sorted(found, key=lambda row: (row.qualname != name, kind_of(row.path)))
+    return sorted(found, key=lambda row: (row.qualname != name, kind_of(row.path, row.qualname)))
 
 
 def _definitions_of(sql: Sql, row: SymbolRow) -> list[SymbolRow]:
@@ -306,7 +306,7 @@ def _to_link(row: SymbolRow, depth: int, hops: Sequence[Hop], ids: Mapping[int, 
 
 def _order(link: Link) -> tuple[int, bool, int, str, int]:
     path = link.node.path or ""
-    kind = kind_of(path)
+    kind = kind_of(path, link.node.name)
     return link.depth, link.is_guess, 2 if kind & TEST else int(bool(kind & ASIDE)), path, link.line
 
 

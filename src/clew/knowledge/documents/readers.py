@@ -17,8 +17,8 @@ from clew.catalog.formats.prose import MAX_NAME, clean_name, cut, split_parts
 from clew.errors import FormatError
 from clew.fences import clean
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.passages import BETWEEN, format_of
-from clew.knowledge.code.passages import cut as cut_passages
+from clew.knowledge.code.search.passages import BETWEEN, format_of
+from clew.knowledge.code.search.passages import cut as cut_passages
 from clew.secrecy import mask_document
 from clew.tools.html_text import read_html
 

@@ -15,7 +15,7 @@ from clew.files import read_file
 from clew.knowledge.git.log import COMMIT_PREFIX, Commit, read_line_commits, read_text_commits
 from clew.knowledge.git.run import find_objects, run_git
 from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
-from clew.knowledge.git.tags import Tagged, read_between
+from clew.knowledge.git.tags import Tagged, find_first_tag, read_between
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 
@@ -95,6 +95,10 @@ class Commits:
     async def between(self, older: str, newer: str = "", *, limit: int = 10) -> Tagged | None:
         """The commits after one version up to another, as `read_between`. None without such tags."""
         return await self._cached(("tags", older, newer, limit), lambda: read_between(self._root, older, newer, limit))
+
+    async def first_tag(self, sha: str) -> str:
+        """The tag of the first version that has a commit; empty without one."""
+        return await self._cached(("tag", sha), lambda: find_first_tag(self._root, sha))
 
     async def changing_lines(self, path: str, first: int, last: int, limit: int = 10) -> list[Commit]:
         """The newest commits that changed lines of a committed file, newest first; none when git takes too long."""

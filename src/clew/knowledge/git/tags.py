@@ -60,6 +60,16 @@ def read_between(root: Path, older: str, newer: str, limit: int) -> Tagged | Non
         return None
 
 
+def find_first_tag(root: Path, sha: str) -> str:
+    """The tag of the first version that has a commit; empty without one. Releases come before pre-releases."""
+    try:
+        tags = _read_tags(root, f"--contains={sha}")
+    except SourceError:
+        return ""
+    first = min(tags, key=lambda tag: (tag.key.is_prerelease, tag.key, len(tag.name)), default=None)
+    return first.name if first is not None else ""
+
+
 def _read_range(root: Path, first: Tag | None, last: Tag, limit: int) -> Tagged:
     revisions = [last.sha, *([f"^{first.sha}"] if first else [])]
     counted = run_git(root, ["rev-list", "--count", "--end-of-options", *revisions, "--"])
@@ -68,10 +78,12 @@ def _read_range(root: Path, first: Tag | None, last: Tag, limit: int) -> Tagged:
     return Tagged(last.name, commits, total)
 
 
-def _read_tags(root: Path) -> list[Tag]:
+def _read_tags(root: Path, *chosen: str) -> list[Tag]:
     """The tags that name a version. Raises SourceError."""
     form = "--format=%(refname:strip=2)%00%(objectname)%00%(*objectname)"
-    printed = run_git(root, ["for-each-ref", f"--count={MOST_TAGS}", "--sort=-creatordate", form, "refs/tags/"])
+    printed = run_git(
+        root, ["for-each-ref", f"--count={MOST_TAGS}", "--sort=-creatordate", form, *chosen, "refs/tags/"]
+    )
     return [tag for line in printed.split(b"\n") if (tag := _read_tag(line)) is not None]
 
 

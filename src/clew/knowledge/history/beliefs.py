@@ -226,12 +226,17 @@ class BeliefLedger:
         subject: str = "",
         attribute: str = "",
     ) -> list[Standing]:
-        """Beliefs that were valid at one moment and recorded by another (default: now), oldest record first. Both sides
-        of a disagreement are there."""
+        """Beliefs that were valid at one moment and recorded by another (default: now), oldest record first, with the
+        disagreements among them."""
         _check_moment("valid", valid)
         moment = valid or self._clock.now()
         standing = await self.history(subject, attribute, recorded)
-        return [each for each in standing if _begin(each) <= moment < _end(each)]
+        valid_then = [each for each in standing if _begin(each) <= moment < _end(each)]
+        ids = {each.belief.id for each in valid_then}
+        return [
+            msgspec.structs.replace(each, disagrees_with=tuple(id for id in each.disagrees_with if id in ids))
+            for each in valid_then
+        ]
 
     async def history(self, subject: str = "", attribute: str = "", recorded: datetime | None = None) -> list[Standing]:
         """All beliefs about a subject that were recorded by a moment and not retracted by then, with their effective

@@ -15,7 +15,6 @@ from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.files import VERSION_FILE, text_stem
 from clew.secrecy import mask_document
 
-MAX_SIZE = 4_000_000
 MAX_TEXT = 2_000
 MAX_HEADING = 300
 
@@ -96,9 +95,7 @@ class ChangeNote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_changelog(path: str, content: bytes) -> list[ChangeNote]:
-    """The changes that a file lists, in its order; none from a file over MAX_SIZE."""
-    if len(content) > MAX_SIZE:
-        return []
+    """The changes that a file lists, in its order."""
     lines = clean(mask_document(content.decode(errors="replace"))).split("\n")
     return _Reader(path, blob_id(content), lines).read()
 

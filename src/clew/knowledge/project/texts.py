@@ -16,7 +16,7 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileFacts, FileInfo
 from clew.knowledge.code.pool import run_jobs
 from clew.knowledge.code.rows import decode_facts, find_facts
-from clew.knowledge.code.words import terms_of
+from clew.knowledge.code.search.words import terms_of
 from clew.knowledge.project.formats import load_table
 from clew.trail.search.text import STOP, split_word
 

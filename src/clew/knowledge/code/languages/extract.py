@@ -21,6 +21,8 @@ MAX_BYTES = 2_000_000
 MAX_MEAN_LINE = 2_000
 """Files with longer lines on average are generated."""
 
+MAX_STATEMENTS = 100_000
+"""Statements of a file that are parsed: the syntax tree of each takes about a kilobyte."""
 _PIECE = 2_048
 _FIRST_SECONDS = 0.1
 """A hundred times what the first piece of code takes."""
@@ -60,7 +62,8 @@ def extract(content: bytes, language: str) -> FileFacts:
         return FileFacts(language, lines=lines, error=f"larger than {MAX_BYTES:,} bytes")
     if len(content) > 20 * MAX_MEAN_LINE and len(content) > MAX_MEAN_LINE * lines:
         return FileFacts(language, lines=lines, error="made by a machine: its lines are too long")
-    source = _as_utf8(content)
+    whole = _as_utf8(content)
+    source, is_cut = _cut_statements(whole)
     grammar = _grammar(language)
     tree, is_whole = _parse(source, grammar.language)
     walk = Walker(source, grammar.table)
@@ -69,13 +72,22 @@ def extract(content: bytes, language: str) -> FileFacts:
     references = walk.references()
     if not is_whole:
         error = "too hard to parse, read in part"
-    elif walk.is_cut:
+    elif is_cut or walk.is_cut:
         error = CUT
     else:
         error = "syntax errors, read in part" if root.has_error else ""
     return FileFacts(
-        language, walk.symbols, walk.imports, references, _describe(source, root), _count_lines(source), error
+        language, walk.symbols, walk.imports, references, _describe(source, root), _count_lines(whole), error
     )
+
+
+def _cut_statements(source: bytes) -> tuple[bytes, bool]:
+    """The first MAX_STATEMENTS lines and statements, and whether there are more."""
+    if max(source.count(b"\n"), source.count(b";")) <= MAX_STATEMENTS:
+        return source, False
+    for end in (b"\n", b";"):
+        source = end.join(source.split(end, MAX_STATEMENTS)[:MAX_STATEMENTS])
+    return source, True
 
 
 def is_hard(content: bytes, language: str) -> bool:

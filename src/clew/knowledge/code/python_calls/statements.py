@@ -19,7 +19,7 @@ DECORATOR_KINDS: dict[str, FunctionKind] = {
 }
 """The kind of method that a decorator with this last name makes."""
 LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-MAX_BYTES = 4_000_000
+MAX_BYTES, MAX_STATEMENTS = 4_000_000, 100_000
 """A larger file was hardly written by a person."""
 
 _INNER = r"(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*+\])*+\])*+"
@@ -34,7 +34,7 @@ _PARAMETERS = re.compile(
 
 def summarize(content: bytes) -> Summary:
     """The summary of a Python file. Never raises: an unreadable file has a summary with `error`."""
-    if len(content) > MAX_BYTES:
+    if len(content) > MAX_BYTES or max(content.count(b"\n"), content.count(b";")) > MAX_STATEMENTS:
         return Summary(error="too large")
     try:
         with warnings.catch_warnings():

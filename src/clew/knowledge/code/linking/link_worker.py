@@ -21,8 +21,8 @@ import msgspec
 from clew.errors import ClewError, Corrupted, StorageError
 from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import Job, read_content, readable_text
-from clew.knowledge.code.imports import Packages
-from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.linking.imports import Packages
+from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import end_process, parse_batches, start_process
 from clew.knowledge.code.python_calls.summary import Summary
@@ -32,7 +32,7 @@ WORKER_FROM = 200
 """Files from which a worker links. Smaller projects are linked here, as starting a process takes longer."""
 
 _FOLLOWED = "python"
-_START = "import sys; from clew.knowledge.code.link_worker import serve; serve(*sys.argv[1:])"
+_START = "import sys; from clew.knowledge.code.linking.link_worker import serve; serve(*sys.argv[1:])"
 _DONE, _DAMAGED = "done", "damaged: "
 _MANIFESTS = {
     "go.mod": re.compile(rb"(?m)^module\s+(\S+)"),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from clew.knowledge.code.words import spelled_terms, terms_of
+from clew.knowledge.code.search.words import spelled_terms, terms_of
 from clew.trail.model.readable import find_words
 from clew.trail.search.text import STOP
 

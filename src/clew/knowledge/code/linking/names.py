@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 
-from clew.knowledge.code.file_names import TYPES, FileNames, Place, with_dots
-from clew.knowledge.code.imports import HEADER_SUFFIXES, ImportResolver, family, module_word
+from clew.knowledge.code.linking.file_names import TYPES, FileNames, Place, with_dots
+from clew.knowledge.code.linking.imports import HEADER_SUFFIXES, ImportResolver, family, module_word
 from clew.knowledge.code.models import FileFacts, Import
 
 MAX_DEPTH = 8

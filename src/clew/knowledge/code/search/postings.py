@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from clew.knowledge.code.files import kind_of
-from clew.knowledge.code.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
-from clew.knowledge.code.vectors import CompactVectors, products
-from clew.knowledge.code.words import terms_of
+from clew.knowledge.code.files import is_inline_test, kind_of
+from clew.knowledge.code.search.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
+from clew.knowledge.code.search.vectors import CompactVectors, products
+from clew.knowledge.code.search.words import terms_of
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
@@ -81,6 +81,7 @@ class Segment(msgspec.Struct):
     passage_kind: Counts
     file_length: Floats
     path_kinds: Counts
+    inline_tests: Bools
     by_name: dict[str, list[int]]
     vectors: CompactVectors | None
 
@@ -126,6 +127,9 @@ def build_segment(contents: Sequence[Content], dimension: int = 0) -> Segment:
         passage_kind=kinds,
         file_length=np.bincount(owner, length, len(contents)).astype(np.float32),
         path_kinds=np.array([kind_of(each.path) for each in contents], np.uint8),
+        inline_tests=np.array(
+            [is_inline_test(each.path, name) for each in contents for name in each.packed.names], bool
+        ),
         by_name=_file_names(contents),
         vectors=_vectors(contents, sizes, dimension) if dimension else None,
     )
@@ -148,6 +152,7 @@ class View:
         self.passage_kind: Counts = np.concatenate([np.zeros(0, np.uint8), *(one.passage_kind for one in segments)])
         self.file_length: Floats = np.concatenate([np.zeros(0, np.float32), *(one.file_length for one in segments)])
         self.path_kinds: Counts = np.concatenate([np.zeros(0, np.uint8), *(one.path_kinds for one in segments)])
+        self.inline_tests: Bools = np.concatenate([np.zeros(0, bool), *(one.inline_tests for one in segments)])
         self.is_symbol: Bools = self.passage_kind < len(SYMBOL_KINDS)
         self.dead_passages: Bools = self.dead[self.passage_file]
 

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.knowledge.code.files import ALL_KINDS, ASIDE, CHANGELOG, LOCK, TEST, TEXT
-from clew.knowledge.code.issue_text import IssueText
-from clew.knowledge.code.passages import KINDS
-from clew.knowledge.code.postings import Floats, Ints, Matches, Terms, View
+from clew.knowledge.code.search.issue_text import IssueText
+from clew.knowledge.code.search.passages import KINDS
+from clew.knowledge.code.search.postings import Floats, Ints, Matches, Terms, View
 
 FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)
 """Weights of a term's counts for files: in names, in comments and strings, in code."""
@@ -126,6 +126,7 @@ def rank_passages(weights: Mapping[int, float], view: View, vector: Floats | Non
     prior[(view.path_kinds & CHANGELOG) > 0] = shares.changelog
     total = total * np.where(view.dead, 0.0, prior)[view.passage_file]
     total[view.passage_kind == KINDS.index("module")] *= MODULE_SHARE
+    total[view.inline_tests] *= shares.test
     return Ranked(np.zeros(0), total, terms, matches)
 
 

@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 
 from clew.errors import Corrupted
-from clew.knowledge.code.issue_text import IssueText, parse_issue_text
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.passages import Packed, pack, read_texts
-from clew.knowledge.code.postings import Content, Floats, Ints, Place, View, build_segment
-from clew.knowledge.code.ranking import (
+from clew.knowledge.code.search.issue_text import IssueText, parse_issue_text
+from clew.knowledge.code.search.passages import Packed, pack, read_texts
+from clew.knowledge.code.search.postings import Content, Floats, Ints, Place, View, build_segment
+from clew.knowledge.code.search.ranking import (
     SYMBOL_DENSE_SHARE,
     Ranked,
     Shares,
@@ -30,9 +30,9 @@ from clew.knowledge.code.ranking import (
     rank_symbols,
     rarity,
 )
+from clew.knowledge.code.search.vectors import compact
+from clew.knowledge.code.search.words import parts_of, terms_of
 from clew.knowledge.code.store import CodeStore, Sql, read_meta
-from clew.knowledge.code.vectors import compact
-from clew.knowledge.code.words import parts_of, terms_of
 from clew.trail.store import Embedder
 
 SMALL = 64

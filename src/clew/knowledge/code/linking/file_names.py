@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from clew.knowledge.code.imports import family, module_word
+from clew.knowledge.code.linking.imports import family, module_word
 from clew.knowledge.code.models import FileFacts, Import, Symbol
 
 TYPES = frozenset(("class", "interface", "module"))

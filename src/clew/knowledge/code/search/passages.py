@@ -17,7 +17,7 @@ import numpy as np
 
 from clew.catalog.formats.restructured_text import find_titles
 from clew.knowledge.code.models import FileFacts, Symbol
-from clew.knowledge.code.words import TERM_BYTES, pack_terms
+from clew.knowledge.code.search.words import TERM_BYTES, pack_terms
 from clew.trail.model.readable import find_words
 from clew.trail.search.text import split_text
 

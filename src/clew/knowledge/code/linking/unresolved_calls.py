@@ -12,10 +12,10 @@ from posixpath import basename, dirname, splitext
 
 import msgspec
 
-from clew.knowledge.code.file_names import FileNames, with_dots
-from clew.knowledge.code.imports import family
+from clew.knowledge.code.linking.file_names import FileNames, with_dots
+from clew.knowledge.code.linking.imports import family
+from clew.knowledge.code.linking.names import COMMON, IMPLICIT
 from clew.knowledge.code.models import FILE_KIND, FileFacts, NamedCall, Reference, SymbolRow
-from clew.knowledge.code.names import COMMON, IMPLICIT
 from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import decode_facts, find_summary, find_symbols

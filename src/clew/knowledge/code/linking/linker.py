@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from posixpath import basename, dirname, splitext
 
-from clew.knowledge.code.file_names import Place
-from clew.knowledge.code.imports import NO_PACKAGES, ImportResolver, Packages, words_of
+from clew.knowledge.code.linking.file_names import Place
+from clew.knowledge.code.linking.imports import NO_PACKAGES, ImportResolver, Packages, words_of
+from clew.knowledge.code.linking.names import COMMON, Names
 from clew.knowledge.code.models import CodeEdge, EdgeType, FileFacts, Import, Reference
-from clew.knowledge.code.names import COMMON, Names
 from clew.knowledge.code.python_calls.program import PythonFlow, uncollected
 from clew.knowledge.code.python_calls.summary import Summary
 
@@ -53,10 +53,6 @@ class Linker:
     def edges(self, path: str) -> tuple[CodeEdge, ...]:
         """The edges that start in a file, in order; empty for an unknown file."""
         return self._edges.get(path, ())
-
-    def all_edges(self) -> Iterator[CodeEdge]:
-        for path in sorted(self._edges):
-            yield from self._edges[path]
 
     def update(
         self,

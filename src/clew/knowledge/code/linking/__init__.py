@@ -1,0 +1,1 @@
+"""Edges between symbols: imports, calls, inheritance."""

@@ -1,0 +1,1 @@
+"""Search over the text of a folder: words, vectors and ranking."""
