@@ -13,7 +13,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.indexing.code_resources import with_defined
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.indexing.lifecycle import Lifecycle
-from clew.catalog.indexing.tool_index import drop_domain, index_domain, keeper_of
+from clew.catalog.indexing.tool_index import drop_domain, index_domain, keeper_of, read_markers
 from clew.catalog.operations.answers import Answer, Cited, Entry, Item, Known, MalformedItem, Question, Results
 from clew.catalog.operations.ask import STILL_READING, Asking, check_question, tell_awaiting
 from clew.catalog.operations.discovery import Discovery, is_sound
@@ -35,6 +35,7 @@ from clew.skills.rules.interception import RuleInterceptor
 from clew.skills.rules.texts import WAITING, render
 from clew.skills.rules.tree import Rules
 from clew.trail.bootstrap import bootstrap
+from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
@@ -115,6 +116,7 @@ class Catalog:
         self._shared = shared
         self._providers = providers or Providers()
         self._preparing, self._is_prepared = asyncio.Lock(), False
+        self._markers: dict[str, Breadcrumb] = {}
         self._reading, self._unread = asyncio.Lock(), False
         self.registry = Registry(self._providers.pending_domains)
         self.discovery = Discovery(trail)
@@ -134,17 +136,19 @@ class Catalog:
         self.registry.add(with_defined(domain))
         try:
             await self._prepare()
-            await index_domain(self._trail, domain, by=self._owner)
+            marker = self._markers.pop(domain.name, None)
+            await index_domain(self._trail, domain, by=self._owner, marker=marker)
         except BaseException:
             self.registry.remove(domain.name)
             raise
         self._unread = True
 
     async def _prepare(self) -> None:
-        """Make sure, once, that the trail knows the schemas of the catalog, and so what of a record is searched."""
+        """Make sure, once, that the trail has the schemas of the catalog, which say what of a record is searched."""
         async with self._preparing:
             if not self._is_prepared:
                 await bootstrap(self._trail, self._owner)
+                self._markers = await read_markers(self._trail, by=self._owner)
                 self._is_prepared = True
 
     async def replace(self, domain: Domain) -> None:
@@ -311,6 +315,7 @@ class Catalog:
 
     async def _keep_up(self) -> bool:
         """Bring what changes by itself up to date; False while that goes on."""
+        self._markers.clear()  # they are as old as the first domain
         if self._providers.keep_up is not None:
             return await self._providers.keep_up()
         async with self._reading:

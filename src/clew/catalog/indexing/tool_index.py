@@ -26,25 +26,32 @@ MAX_ARGUMENTS = 2_000
 _NAMESPACE = UUID("0e6dcb5e-4a52-5a80-8f0d-29f3a07c0a5e")
 
 
-async def index_domain(trail: Trail, domain: Domain, *, by: Principal) -> int:
+async def read_markers(trail: Trail, *, by: Principal) -> dict[str, Breadcrumb]:
+    """The markers of all domains that were indexed, by name, for `index_domain`."""
+    selector = Selector(schema_name=DOMAIN_SCHEMA)
+    return {str(each.context.get("name")): each async for each in each_record(trail, selector, by=by)}
+
+
+async def index_domain(trail: Trail, domain: Domain, *, by: Principal, marker: Breadcrumb | None = None) -> int:
     """Make the trail hold exactly this domain's tools; how many were written. Nothing is, where nothing changed.
 
+    `marker` is the domain's marker where it was read a moment ago, which spares a look.
     Of a foreign server only the entry points are written: its registry keeps the rest. Where another process indexes
     the same domain at the same time, this one looks again.
     """
     for _ in range(TRIES - 1):
         try:
-            return await _index(trail, domain, by)
+            return await _index(trail, domain, by, marker)
         except (AlreadyExists, Conflict, NotFound):
-            continue
-    return await _index(trail, domain, by)
+            marker = None
+    return await _index(trail, domain, by, None)
 
 
-async def _index(trail: Trail, domain: Domain, by: Principal) -> int:
+async def _index(trail: Trail, domain: Domain, by: Principal, marker: Breadcrumb | None) -> int:
     tools = [tool for tool in domain.tools if tool.searchable or not domain.is_foreign]
     drafts = [draft_of(domain, tool, by) for tool in tools]
     digest = _digest([(draft.context, sorted(draft.scopes), sorted(draft.tags)) for draft in drafts])
-    marker = await _find_marker(trail, domain.name, by)
+    marker = marker or await _find_marker(trail, domain.name, by)
     if marker is not None and marker.context["digest"] == digest:
         return 0
     by = _holding(by, scopes_of(domain), marker.context["scopes"] if marker is not None else ())
@@ -71,8 +78,8 @@ def _tools_of(domain: str) -> Selector:
 
 async def keeper_of(trail: Trail, domains: Sequence[Domain], *, by: Principal) -> Principal:
     """The owner with the scopes of all these domains, and of those that are on the trail from before."""
-    known = each_record(trail, Selector(schema_name=DOMAIN_SCHEMA), by=by)
-    return _holding(by, *map(scopes_of, domains), *[each.context["scopes"] async for each in known])
+    known = await read_markers(trail, by=by)
+    return _holding(by, *map(scopes_of, domains), *(each.context["scopes"] for each in known.values()))
 
 
 def scopes_of(domain: Domain) -> frozenset[str]:
