@@ -52,7 +52,15 @@ log = logging.getLogger(__name__)
 class App:
     """An open trail with its sweeper, its workspace and the person at this machine. Made by `open_app`."""
 
-    def __init__(self, config: Config, clock: Clock, trail: Trail, ownership: Ownership, me: Principal) -> None:
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        trail: Trail,
+        ownership: Ownership,
+        me: Principal,
+        patience: float | None = None,
+    ) -> None:
         self.config = config
         self.clock = clock
         self.trail = trail
@@ -72,6 +80,8 @@ class App:
         self._knowledge: Knowledge | None = None
         self._has_read = asyncio.Event()
         """Set when the code has been read as far as it will be."""
+        self._reads_code = False
+        self._patience = patience
         self._opening = asyncio.Lock()
 
     async def workspace(self) -> Workspace:
@@ -83,18 +93,28 @@ class App:
             if self._workspace is None:
                 from clew.catalog.workspace.workspace import open_workspace  # commands on the trail alone do without
 
+                knows = self._tell_known if self.has_knowledge() else None
                 self._workspace = await open_workspace(
-                    self.trail, self.clock, self.config, self.me, model_for=self._model_for_server
+                    self.trail,
+                    self.clock,
+                    self.config,
+                    self.me,
+                    knows=knows,
+                    goes_first=self._let_code_go_first,
+                    model_for=self._model_for_server,
                 )
-                await self._offer_knowledge(self._workspace)
+                if knows is not None:
+                    await self._offer_knowledge(self._workspace)
             return self._workspace
 
-    async def _offer_knowledge(self, workspace: Workspace) -> None:
-        """Have what is known of the folder's files as domains. Another domain of such a name has precedence."""
+    def has_knowledge(self) -> bool:
+        """Whether the folder lies in a project whose files can be known."""
         from clew.catalog.workspace.repository import has_repository
 
-        if not has_repository(self.config):
-            return
+        return has_repository(self.config)
+
+    async def _offer_knowledge(self, workspace: Workspace) -> None:
+        """Add what is known of the folder's files as domains. Another domain of such a name has precedence."""
         from clew.knowledge.domains.code import build_code  # where there is no code to know, nothing of it is loaded
         from clew.knowledge.domains.history import build_history
         from clew.knowledge.domains.reference import build_reference
@@ -102,7 +122,6 @@ class App:
         for domain in (build(self._open_knowledge) for build in (build_code, build_history, build_reference)):
             if workspace.catalog.registry.find_domain(domain.name) is None:
                 await workspace.catalog.add(domain)
-        workspace.catalog.knows = self._tell_known
 
     async def _tell_known(self, question: str, by: Principal, previous: str) -> Known:
         return await self.knowledge().answer(question, by, previous)
@@ -127,6 +146,7 @@ class App:
                 build_embedder(self.config),
                 self._knowledge_model(models),
                 self.ownership,
+                self._patience,
             )
         return self._knowledge
 
@@ -232,11 +252,10 @@ class App:
         from clew.trail.model.flow import read_flow
 
         definitions = (await self.workspace()).definitions
-        if definitions is not None:
-            await definitions.refresh()
-            definitions.notice_consent()
-            flow = await read_flow(self.trail, by=self.me)
-            await mirror_agents(self.trail, flow, definitions, by=self.me)
+        await definitions.refresh()
+        definitions.notice_consent()
+        flow = await read_flow(self.trail, by=self.me)
+        await mirror_agents(self.trail, flow, definitions, by=self.me)
 
     @contextlib.asynccontextmanager
     async def running_agents(self) -> AsyncIterator[None]:
@@ -289,21 +308,18 @@ class App:
             await _end(tasks)
 
     async def _keep_knowledge(self) -> None:
-        from clew.catalog.workspace.repository import has_repository
-
         try:
-            workspace = await self.workspace()
-            if has_repository(self.config):
-                workspace.goes_first = self._wait_for_code
+            await self.workspace()
+            if self.has_knowledge():
+                self._reads_code = True
                 await self.knowledge().keep_up(sweeps=self.config.hygiene.enabled, on_read=self._has_read.set)
         finally:
             self._has_read.set()  # nobody waits for what there is not, or what failed
 
     async def _keep_definitions(self) -> None:
         workspace = await self.workspace()
-        if workspace.definitions is not None:
-            async with workspace.definitions.watch(workspace.renew_definitions):
-                await asyncio.Event().wait()
+        async with workspace.definitions.watch(workspace.renew_definitions):
+            await asyncio.Event().wait()
 
     async def _keep_fresh(self) -> None:
         while True:
@@ -324,6 +340,10 @@ class App:
         for report in await workspace.lifecycle().restart():
             if report.outcome == "failed":
                 log.warning("%s was not refreshed: %s", report.source_id, report.error)
+
+    async def _let_code_go_first(self) -> None:
+        if self._reads_code:
+            await self._wait_for_code()
 
     async def _wait_for_code(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -421,16 +441,18 @@ def build_embedder(config: Config) -> Embedder | None:
 
 @contextlib.asynccontextmanager
 async def open_app(
-    config: Config, clock: Clock | None = None, *, scopes: frozenset[str] = frozenset()
+    config: Config, clock: Clock | None = None, *, scopes: frozenset[str] = frozenset(), patience: float | None = None
 ) -> AsyncIterator[App]:
-    """Open the trail of a configuration, and close it at the end. `scopes` are those of the person here."""
+    """Open the trail of a configuration, and close it at the end. `scopes` are those of the person here, `patience`
+    how many seconds an answer may wait for what is known, where that is not the default."""
     clock = clock or SystemClock()
     config = confirm_settings(config)
     embedder = build_embedder(config)
     trail, ownership = await open_owned(
         config, lambda: open_trail(config.trail_url, clock, embedder, queue_limit=config.server.queue)
     )
-    app = App(config, clock, trail, ownership, Principal(owner_id=config.owner, agent_id="cli", scopes=scopes))
+    me = Principal(owner_id=config.owner, agent_id="cli", scopes=scopes)
+    app = App(config, clock, trail, ownership, me, patience)
     try:
         yield app
     finally:

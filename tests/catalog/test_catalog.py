@@ -14,10 +14,12 @@ from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
 from clew.catalog.operations.answers import Item
 from clew.catalog.resource import Resource
-from clew.clock import ManualClock
+from clew.clock import ManualClock, SystemClock
 from clew.errors import AlreadyExists, HandleRefused, InvalidInput, NotFound
 from clew.skills.exposure import LIFE
 from clew.tools import GuidedContent, guide, tool
+from clew.trail import open_trail
+from tests.catalog.making import MemorySource, a_domain
 from tests.tools.fraud import (
     ANALYST,
     FINCRIME,
@@ -31,6 +33,7 @@ from tests.tools.fraud import (
     codes_of,
     get,
     messages_of,
+    resources_of,
     routes_of,
     some_tool,
 )
@@ -79,6 +82,24 @@ async def test_every_unrevealed_route_is_refused_and_the_named_question_reveals_
             query, _, rest = advice.partition('", domain="')
             answer = await ask(catalog, query, domain=rest.partition('")')[0])
             assert codes_of(await get(catalog, route, handle=answer.handle)) == ["ok"], f"{query} reveals {route}"
+
+
+@pytest.mark.req("ERN-03")
+async def test_a_catalog_in_python_finds_the_resources_of_its_domains_without_a_further_call(tmp_path: Path) -> None:
+    trail = await open_trail(f"sqlite://{tmp_path}/trail.db")
+    source = MemorySource({"rules": "refunds = up to 300 euros"})
+    try:
+        catalog = Catalog(trail, SystemClock(), owner=ME)
+        await catalog.add(Domain(name="guide", description="Guide", resources=[page("walrus", "All about the walrus")]))
+        assert resources_of(await ask(catalog, "the walrus")) == ["guide://resources/walrus"]
+        await catalog.add(a_domain(source))
+        assert "docs://resources/rules" in resources_of(await ask(catalog, "refunds rules"))
+        assert codes_of(await get(catalog, "docs://resources/rules/refunds")) == ["ok"]
+        listed = source.listed
+        await ask(catalog, "refunds of euros")
+        assert source.listed == listed, "what was read is not read again by each question"
+    finally:
+        await trail.close()
 
 
 @pytest.mark.req("BEY-01")

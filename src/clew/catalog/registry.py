@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -77,20 +77,20 @@ Routed = TypeVar("Routed", RoutedTool, RoutedResource)
 
 
 class Registry:
-    """Domains by name and routes by their text. `generation` changes with every addition and removal."""
+    """Domains by name and routes by their text. `generation` changes with every addition and removal;
+    `pending_domains` names the domains that wait for the user's consent."""
 
-    def __init__(self) -> None:
+    def __init__(self, pending_domains: Callable[[], Collection[str]] = tuple) -> None:
+        self._pending_domains = pending_domains
         self._domains: dict[str, Domain] = {}
         self._tools: dict[str, dict[str, RoutedTool]] = {}
         self._resources: dict[str, dict[str, RoutedResource]] = {}
         self._entries: dict[tuple[str, frozenset[str]], EntryPoints] = {}
         self.generation = 0
-        self.waiting: Collection[str] = ()
-        """Names of domains that are left out until the user agrees to them."""
 
     def tell_waiting(self, name: str) -> str:
         """Why a domain is not there, if it waits for consent; empty otherwise."""
-        is_left_out = name in self.waiting and name not in self._domains
+        is_left_out = name not in self._domains and name in self._pending_domains()
         return f"{name} waits for the user's consent" if is_left_out else ""
 
     def add(self, domain: Domain) -> None:

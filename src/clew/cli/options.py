@@ -76,7 +76,9 @@ def _check_identity(owner: str, scopes: frozenset[str], *, is_typed: bool) -> No
 
 
 @asynccontextmanager
-async def open_here(here: Here, *, create: bool = False, tell_first: bool = False) -> AsyncIterator[App]:
+async def open_here(
+    here: Here, *, create: bool = False, tell_first: bool = False, patience: float | None = None
+) -> AsyncIterator[App]:
     """The trail of the folder. Raises ClewError where there is none, unless it may be created. That it was is told once
     the work is done, or first where a conversation follows."""
     config = here.config()
@@ -88,7 +90,7 @@ async def open_here(here: Here, *, create: bool = False, tell_first: bool = Fals
         prepare_folder(config.folder)
     else:
         mend_ignored(config.folder)
-    async with open_app(config, scopes=here.scope_set) as app:
+    async with open_app(config, scopes=here.scope_set, patience=patience) as app:
         if is_new:
             await app.bootstrap()
         if is_new and tell_first:

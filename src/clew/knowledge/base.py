@@ -101,6 +101,7 @@ class Knowledge:
         code: CodeGraph,
         model: Model | None = None,
         ownership: Ownership | None = None,
+        patience: float | None = None,
     ) -> None:
         self._trail = trail
         self.consent = Consent(ownership, lambda: self.resolver.cache.clear())
@@ -110,7 +111,7 @@ class Knowledge:
         self.root = root
         self.clock = clock
         self.code = code
-        self.patience = WAIT_SECONDS
+        self.patience = WAIT_SECONDS if patience is None else patience
         self.is_partial = False
         """Whether answers come before commits, documents and vectors are indexed."""
         self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear())
@@ -312,8 +313,9 @@ def open_knowledge(
     embedder: Embedder | None,
     model: Model | None = None,
     ownership: Ownership | None = None,
+    patience: float | None = None,
 ) -> Knowledge:
     """What is known of the files below `root`, kept in `folder` and on the trail. Nothing is read yet. Raises
     StorageError."""
     code = open_code(folder, root, clock, embedder)
-    return Knowledge(trail, clock, root, owner, code, model, ownership)
+    return Knowledge(trail, clock, root, owner, code, model, ownership, patience)

@@ -75,16 +75,16 @@ def read_question(given: Mapping[str, Any] | None) -> Question:
     return Question(query=found.query, domain=found.domain, per_domain=per_domain, handle=found.handle)
 
 
-def ask_result(answer: Answer) -> CallToolResult:
-    """An answer as markdown, and as an object."""
+def ask_result(answer: Answer, rules: str = "") -> CallToolResult:
+    """An answer as markdown, and as an object; with rules, where the caller was not given them yet."""
     found = msgspec.to_builtins(answer)
-    return _result(answer.markdown, {key: value for key, value in found.items() if key != "markdown"})
+    return _result(answer.markdown, {key: value for key, value in found.items() if key != "markdown"}, rules)
 
 
-def get_result(results: Results) -> CallToolResult:
-    """Results as markdown, and as an object with `results`, `summary` and `handle`."""
+def get_result(results: Results, rules: str = "") -> CallToolResult:
+    """Results as markdown, and as an object with `results`, `summary` and `handle`; with rules as above."""
     found = msgspec.to_builtins(results)
-    return _result(results.markdown, {key: found[key] for key in ("results", "summary", "handle")})
+    return _result(results.markdown, {key: found[key] for key in ("results", "summary", "handle")}, rules)
 
 
 def error_result(error: ClewError) -> CallToolResult:
@@ -105,5 +105,7 @@ def rising(report: Report) -> Report:
     return tell
 
 
-def _result(markdown: str, structured: dict[str, Any]) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=markdown)], structured_content=structured)
+def _result(markdown: str, structured: dict[str, Any], rules: str) -> CallToolResult:
+    text = f"{rules}\n\n{markdown}" if rules else markdown
+    full = {**structured, "rules": rules} if rules else structured
+    return CallToolResult(content=[TextContent(text=text)], structured_content=full)

@@ -25,6 +25,11 @@ class Offering(Protocol):
         report: Report | None = None,
     ) -> Results: ...
 
+    async def rules(self, *, by: Principal, handle: str) -> str:
+        """The rules of the folder that `by` was not given under this handle, as markdown; empty where there are
+        none."""
+        ...
+
     async def instructions(self, *, by: Principal) -> str:
         """What a model is told when `by` connects, made of the catalog as it is now."""
         ...

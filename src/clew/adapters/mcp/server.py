@@ -100,15 +100,15 @@ class _Door:
             return error_result(error)
 
     async def _ask(self, context: Context, arguments: dict[str, Any] | None) -> types.CallToolResult:
-        question = read_question(arguments)
-        return ask_result(await self._catalog.ask(question, by=self._principal_of(context)))
+        question, by = read_question(arguments), self._principal_of(context)
+        answer = await self._catalog.ask(question, by=by)
+        return ask_result(answer, await self._catalog.rules(by=by, handle=answer.handle))
 
     async def _get(self, context: Context, arguments: dict[str, Any] | None) -> types.CallToolResult:
         wanted = read_arguments(arguments, GetArguments)
         by, report = self._principal_of(context), rising(context.session.report_progress)
-        return get_result(
-            await self._catalog.get(read_items(wanted.routes), by=by, handle=wanted.handle, report=report)
-        )
+        results = await self._catalog.get(read_items(wanted.routes), by=by, handle=wanted.handle, report=report)
+        return get_result(results, await self._catalog.rules(by=by, handle=results.handle))
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None

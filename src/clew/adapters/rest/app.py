@@ -26,8 +26,7 @@ from clew.adapters.rest.routes import (
     system,
     tokens,
 )
-from clew.catalog.catalog import Catalog
-from clew.catalog.workspace.workspace import Workspace
+from clew.catalog.workspace.workspace import Workspace, empty_workspace
 from clew.clock import Clock, SystemClock
 from clew.config import Config, ServerConfig
 from clew.llm.model import Models
@@ -109,7 +108,7 @@ async def _nothing(owner_id: str) -> None:
 
 
 def _empty(trail: Trail, clock: Clock, owner: Principal) -> Callable[[], Awaitable[Workspace]]:
-    workspace = Workspace(trail, clock, Catalog(trail, clock, owner=owner), owner)
+    workspace = empty_workspace(trail, clock, owner)
 
     async def get() -> Workspace:
         return workspace

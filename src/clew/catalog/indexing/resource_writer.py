@@ -12,10 +12,10 @@ from clew.catalog.indexing.document_nodes import Place, node_digest, scope_field
 from clew.catalog.indexing.resource_queries import select_resources
 from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from clew.trail.bulk import AT_ONCE, drop_records, each_record
+from clew.trail.mirror import batches, change_to
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Update
 from clew.trail.store import Trail
 
-BATCH = 1_000
 ATTEMPTS = 5
 
 
@@ -48,16 +48,15 @@ class Swap:
         outcome = Swapped()
         new = [draft for draft in drafts if draft.id not in known]
         doubtful = [draft for draft in drafts if draft.id in known]
-        for start in range(0, len(new), BATCH):
-            some = new[start : start + BATCH]
+        for some in batches(new):
             try:
                 await self._trail.records.create_many(some, by=self._by)
                 outcome.written += len(some)
             except (AlreadyExists, InvalidInput):
                 # one of them stands in the way of all, so each is looked at by itself
                 doubtful += some
-        for start in range(0, len(doubtful), BATCH):
-            await self._replace_all(doubtful[start : start + BATCH], rewrite, outcome)
+        for some in batches(doubtful):
+            await self._replace_all(some, rewrite, outcome)
         return outcome
 
     async def rescope(self) -> int:
@@ -72,8 +71,8 @@ class Swap:
             async for each in self.present()
             if each.scopes != scopes
         ]
-        for start in range(0, len(wrong), BATCH):
-            await self._trail.records.update_many(wrong[start : start + BATCH], by=self._by)
+        for some in batches(wrong):
+            await self._trail.records.update_many(some, by=self._by)
         return len(wrong)
 
     async def drop(self, ids: Iterable[str]) -> int:
@@ -91,14 +90,13 @@ class Swap:
                 alone.append(draft)
             elif rewrite or _differs(found, draft):
                 together.append(draft)
-                updates.append(Update(id=found.id, change=_change(draft), expect=found.version))
+                updates.append(Update(id=found.id, change=change_to(draft), expect=found.version))
         try:
             await self._trail.records.update_many(updates, by=self._by)
             outcome.written += len(updates)
         except (Conflict, NotFound, InvalidInput):
             alone += together
-        for start in range(0, len(alone), AT_ONCE):
-            some = alone[start : start + AT_ONCE]
+        for some in batches(alone, AT_ONCE):
             await asyncio.gather(*(self._replace(draft, rewrite, outcome) for draft in some))
 
     async def _replace(self, draft: Draft, rewrite: bool, outcome: Swapped) -> None:
@@ -123,7 +121,7 @@ class Swap:
             if not rewrite and not _differs(found, draft):
                 return False
             try:
-                await self._trail.records.update(found.id, _change(draft), expect=found.version, by=self._by)
+                await self._trail.records.update(found.id, change_to(draft), expect=found.version, by=self._by)
                 return True
             except Conflict:
                 continue
@@ -141,14 +139,3 @@ class Swap:
 
 def _differs(found: Breadcrumb, draft: Draft) -> bool:
     return found.scopes != tuple(draft.scopes) or node_digest(found) != node_digest(draft)
-
-
-def _change(draft: Draft) -> Change:
-    return Change(
-        title=draft.title,
-        context=draft.context,
-        tags=draft.tags,
-        schema_name=draft.schema_name,
-        scopes=draft.scopes,
-        llm_hints=draft.llm_hints,
-    )

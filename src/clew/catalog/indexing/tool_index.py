@@ -3,7 +3,6 @@ is written is found by the next search."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,48 +15,51 @@ from clew.catalog.domain import Domain
 from clew.errors import AlreadyExists, Conflict, NotFound
 from clew.tools import Tool
 from clew.trail.bulk import each_record
+from clew.trail.mirror import TRIES, mirror
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 TOOL_SCHEMA, DOMAIN_SCHEMA = "tool.v1", "domain.v1"
 ENTRY_POINT = "entry-point:yes"
-BATCH = 1_000
 MAX_ARGUMENTS = 2_000
-TRIES = 10
 _NAMESPACE = UUID("0e6dcb5e-4a52-5a80-8f0d-29f3a07c0a5e")
 
 
-async def index_domain(trail: Trail, domain: Domain, *, by: Principal) -> int:
+async def read_markers(trail: Trail, *, by: Principal) -> dict[str, Breadcrumb]:
+    """The markers of all domains that were indexed, by name, for `index_domain`."""
+    selector = Selector(schema_name=DOMAIN_SCHEMA)
+    return {str(each.context.get("name")): each async for each in each_record(trail, selector, by=by)}
+
+
+async def index_domain(trail: Trail, domain: Domain, *, by: Principal, marker: Breadcrumb | None = None) -> int:
     """Make the trail hold exactly this domain's tools; how many were written. Nothing is, where nothing changed.
 
+    `marker` is the domain's marker where it was read a moment ago, which spares a look.
     Of a foreign server only the entry points are written: its registry keeps the rest. Where another process indexes
     the same domain at the same time, this one looks again.
     """
     for _ in range(TRIES - 1):
         try:
-            return await _index(trail, domain, by)
+            return await _index(trail, domain, by, marker)
         except (AlreadyExists, Conflict, NotFound):
-            continue
-    return await _index(trail, domain, by)
+            marker = None
+    return await _index(trail, domain, by, None)
 
 
-async def _index(trail: Trail, domain: Domain, by: Principal) -> int:
+async def _index(trail: Trail, domain: Domain, by: Principal, marker: Breadcrumb | None) -> int:
     tools = [tool for tool in domain.tools if tool.searchable or not domain.is_foreign]
-    drafts = {draft.context["route"]: draft for draft in (draft_of(domain, tool, by) for tool in tools)}
-    digest = _digest([(draft.context, sorted(draft.scopes), sorted(draft.tags)) for draft in drafts.values()])
-    marker = await _find_marker(trail, domain.name, by)
+    drafts = [draft_of(domain, tool, by) for tool in tools]
+    digest = _digest([(draft.context, sorted(draft.scopes), sorted(draft.tags)) for draft in drafts])
+    marker = marker or await _find_marker(trail, domain.name, by)
     if marker is not None and marker.context["digest"] == digest:
         return 0
     by = _holding(by, scopes_of(domain), marker.context["scopes"] if marker is not None else ())
     if marker is None or marker.context["digest"] or not by.scopes <= set(marker.context["scopes"]):
         marker = await _mark(trail, domain, "", by.scopes, marker, by)
-    known = await _known(trail, domain.name, by)
-    written = await _write(trail, drafts, known, by)
-    for route in known.keys() - drafts.keys():
-        await trail.records.delete(known[route].id, by=by)
+    mirrored = await mirror(trail, drafts, _tools_of(domain.name), by=by)
     await _mark(trail, domain, digest, scopes_of(domain), marker, by)
-    return written
+    return mirrored.created + mirrored.updated
 
 
 async def drop_domain(trail: Trail, name: str, *, by: Principal) -> None:
@@ -66,15 +68,18 @@ async def drop_domain(trail: Trail, name: str, *, by: Principal) -> None:
     if marker is None:
         return
     by = _holding(by, marker.context["scopes"])
-    for each in (await _known(trail, name, by)).values():
-        await trail.records.delete(each.id, by=by)
+    await mirror(trail, (), _tools_of(name), by=by)
     await trail.records.delete(marker.id, by=by)
+
+
+def _tools_of(domain: str) -> Selector:
+    return Selector(schema_name=TOOL_SCHEMA, all_tags=(f"domain:{domain}",))
 
 
 async def keeper_of(trail: Trail, domains: Sequence[Domain], *, by: Principal) -> Principal:
     """The owner with the scopes of all these domains, and of those that are on the trail from before."""
-    known = each_record(trail, Selector(schema_name=DOMAIN_SCHEMA), by=by)
-    return _holding(by, *map(scopes_of, domains), *[each.context["scopes"] async for each in known])
+    known = await read_markers(trail, by=by)
+    return _holding(by, *map(scopes_of, domains), *(each.context["scopes"] for each in known.values()))
 
 
 def scopes_of(domain: Domain) -> frozenset[str]:
@@ -117,32 +122,6 @@ def _arguments(schema: Mapping[str, Any]) -> str:
     return "\n".join(described)[:MAX_ARGUMENTS]
 
 
-async def _known(trail: Trail, domain: str, by: Principal) -> Mapping[str, Breadcrumb]:
-    """The tools of a domain on the trail, by route."""
-    selector = Selector(schema_name=TOOL_SCHEMA, all_tags=(f"domain:{domain}",))
-    return {each.context["route"]: each async for each in each_record(trail, selector, by=by)}
-
-
-async def _write(trail: Trail, drafts: Mapping[str, Draft], known: Mapping[str, Breadcrumb], by: Principal) -> int:
-    new = [draft for route, draft in drafts.items() if route not in known]
-    for first in range(0, len(new), BATCH):
-        await trail.records.create_many(new[first : first + BATCH], by=by)
-    changed = [
-        (known[route], draft) for route, draft in drafts.items() if route in known and not _is_same(known[route], draft)
-    ]
-    await asyncio.gather(*(_update(trail, old, draft, by) for old, draft in changed))
-    return len(new) + len(changed)
-
-
-def _is_same(old: Breadcrumb, draft: Draft) -> bool:
-    return old.context == draft.context and set(old.tags) == set(draft.tags) and set(old.scopes) == set(draft.scopes)
-
-
-async def _update(trail: Trail, old: Breadcrumb, draft: Draft, by: Principal) -> None:
-    change = Change(title=draft.title, context=draft.context, tags=draft.tags, scopes=draft.scopes)
-    await trail.records.update(old.id, change, expect=old.version, by=by)
-
-
 def _digest(contents: Sequence[Any]) -> str:
     return hashlib.blake2b(msgspec.json.encode(contents), digest_size=16).hexdigest()
 
@@ -161,8 +140,8 @@ async def _find_marker(trail: Trail, name: str, by: Principal) -> Breadcrumb | N
 async def _mark(
     trail: Trail, domain: Domain, digest: str, scopes: Iterable[str], marker: Breadcrumb | None, by: Principal
 ) -> Breadcrumb:
-    """Written before anything else, with the scopes of all that is about to change, and last with the digest: what an
-    interruption leaves behind is put in order by the next start."""
+    """Written first with the scopes of all records that are about to change, and last with the digest: the next start
+    repairs what an interruption left behind."""
     context = {"name": domain.name, "digest": digest, "scopes": sorted(scopes)}
     if marker is not None:
         return await trail.records.update(marker.id, Change(context=context), expect=marker.version, by=by)

@@ -66,22 +66,32 @@ class Asking:
         self._clock = clock
         self._answers: OrderedDict[tuple[str, ...], Remembered] = OrderedDict()
 
-    async def ask(self, question: Question, *, by: Principal, reader: Principal) -> Answer:
-        """The answer to a question that was checked. `reader` reads the catalog's records with the caller's scopes.
-        Raises NotFound (a domain), HandleRefused."""
+    async def ask(
+        self,
+        question: Question,
+        *,
+        by: Principal,
+        reader: Principal,
+        known: Known | None = None,
+        hints: Sequence[str] = (),
+    ) -> Answer:
+        """The answer to a question that was checked, with what is known and some hints, rendered once.
+
+        `reader` reads the catalog's records with the caller's scopes. Raises NotFound (a domain), HandleRefused.
+        """
         exposure = await self._exposures.open(question.handle, by=by)
         key = _key(question, exposure.handle, by)
         repeated = await self._recall(key, reader)
         if repeated is not None:
-            return repeated
+            return _rendered(repeated, known or Known(), hints)
         seq, generation = await self._trail.log.head(), self._registry.generation
         found = await self._answer(question, exposure, by, reader)
-        # what is shown is noted while it is rendered
+        # the trail notes what is shown while the answer is rendered
         noting = asyncio.ensure_future(self._exposures.reveal(exposure, self._shown(question, found), by=by))
         await asyncio.sleep(0)
-        answer = _rendered(found)
+        answer = _rendered(found, known or Known(), hints)
         await noting
-        self._answers[key] = Remembered(answer, seq, generation)
+        self._answers[key] = Remembered(found, seq, generation)
         while len(self._answers) > REMEMBERED:
             self._answers.popitem(last=False)
         return answer
@@ -126,7 +136,7 @@ class Asking:
         if events:
             return None
         self._answers[key] = Remembered(known.answer, max(seq, known.seq), known.generation)
-        return _rendered(msgspec.structs.replace(known.answer, is_repeated=True, hint=REPEATED))
+        return msgspec.structs.replace(known.answer, is_repeated=True, hint=REPEATED)
 
     def _shown(self, question: Question, answer: Answer) -> list[Exposed]:
         now, why = self._clock.now(), f"ask: {mask_keys(question.query)[:200]}"
@@ -150,29 +160,26 @@ def _routes_in(query: str) -> list[Route]:
     return found
 
 
-def with_hint(answer: Answer, hint: str) -> Answer:
-    """The answer with one more hint in front."""
-    return _rendered(msgspec.structs.replace(answer, hint=" ".join(filter(None, (hint, answer.hint)))))
-
-
-def with_known(answer: Answer, known: Known) -> Answer:
-    """The answer with the citations that answer the question already. Such an answer is never far from the question."""
-    hint = "" if known.items and answer.hint == NOTHING_CLOSE else answer.hint
-    more = f"{known.more:,} more not shown. Name a folder or a file to see those."
-    notes = [*known.notes, *([more] if known.more else [])]
-    full = msgspec.structs.replace(answer, known=known.items, notes=notes, text=known.text)
-    return _rendered(msgspec.structs.replace(full, hint=hint, is_relevant=answer.is_relevant or bool(known.items)))
-
-
 def tell_awaiting(number: int) -> str:
     """What a caller is told of what is left out; how it is agreed to is for the user alone to know."""
     things = "thing that this folder brings waits" if number == 1 else "things that this folder brings wait"
     return f"{number:,} {things} for the user's consent."
 
 
-def _rendered(answer: Answer) -> Answer:
-    markdown = render_answer(answer)
-    return msgspec.structs.replace(answer, markdown=markdown, tokens=estimate_tokens(markdown))
+def _rendered(answer: Answer, known: Known, hints: Sequence[str]) -> Answer:
+    """The whole answer with its markdown. An answer with citations is never far from the question."""
+    hint = "" if known.items and answer.hint == NOTHING_CLOSE else answer.hint
+    more = f"{known.more:,} more not shown. Name a folder or a file to see those."
+    full = msgspec.structs.replace(
+        answer,
+        known=known.items,
+        notes=[*known.notes, *([more] if known.more else [])],
+        text=known.text,
+        hint=" ".join(filter(None, (*reversed(hints), hint))),
+        is_relevant=answer.is_relevant or bool(known.items),
+    )
+    markdown = render_answer(full)
+    return msgspec.structs.replace(full, markdown=markdown, tokens=estimate_tokens(markdown))
 
 
 def check_question(question: Question) -> None:

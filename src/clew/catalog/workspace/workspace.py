@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -13,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.catalog import Catalog, DomainInfo
+from clew.catalog.catalog import Catalog, DomainInfo, Knows, Providers
 from clew.catalog.consent.consent import Consent, project_of
 from clew.catalog.consent.pending_consent import Waiting
 from clew.catalog.domain import Domain, without_duplicates
@@ -29,7 +30,7 @@ from clew.catalog.skills.domain import build_skills
 from clew.catalog.skills.loaded_skills import LoadedSkills
 from clew.catalog.skills.skill_search import SkillSearch
 from clew.catalog.skills.source import SOURCE as SKILL_SOURCE
-from clew.catalog.skills.wishes import definers_of
+from clew.catalog.skills.wishes import Definers, definers_of
 from clew.catalog.sources.source_tables import SourceTables
 from clew.catalog.workspace.repository import NAME as REPOSITORY
 from clew.catalog.workspace.repository import build_repository, has_repository
@@ -37,7 +38,8 @@ from clew.clock import Clock
 from clew.config import Config, SourceConfig
 from clew.errors import AlreadyExists, ClewError, ConfigError
 from clew.llm import open_embedder
-from clew.trail.store import Embedder, Trail
+from clew.skills.rules.tree import Rules
+from clew.trail.store import Trail
 from clew.trust import Trust
 
 SKILLS_TAKEN = "the skills of this folder are left out: another domain is named skills. Rename that one"
@@ -54,36 +56,53 @@ class Workspace:
         self,
         trail: Trail,
         clock: Clock,
-        catalog: Catalog,
+        config: Config,
         owner: Principal,
-        servers: ServerRegistry | None = None,
-        waiting: Waiting | None = None,
-        definitions: Definitions | None = None,
-        tables: SourceTables | None = None,
-        embedder: Embedder | None = None,
+        *,
+        servers: ServerRegistry,
+        waiting: Waiting,
+        definitions: Definitions,
+        tables: SourceTables,
+        knows: Knows | None = None,
+        goes_first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._trail = trail
         self._clock = clock
         self._owner = owner
-        self.catalog = catalog
-        self.servers = servers or ServerRegistry(trail, by=owner, clock=clock)
+        self.servers = servers
         self.servers.on_update = self._update_server
         self.problems: dict[str, str] = {}
-        """Why a domain is not there, or not all of it; what the trail holds of it stays."""
-        self.waiting = waiting or Waiting()
+        """Why a domain, or a part of it, is missing. The trail keeps its records."""
+        self.waiting = waiting
         self.definitions = definitions
-        """What the folder defines for agents."""
-        if definitions is not None:
-            catalog.tell_broken = definitions.tell_broken
+        """The skills, agents and rules that the folder defines."""
+        self.loaded_skills: LoadedSkills | None = None
         self.skill_search: SkillSearch | None = None
-        """What finds skills by a need, where there are any."""
-        self.goes_first: Callable[[], Awaitable[None]] | None = None
-        """What is waited for before local sources are read again."""
-        self._tables = tables or SourceTables(trail, Path.cwd(), owner)
+        """Finds skills by a need, where there are any."""
+        self._goes_first = goes_first
+        """Awaited before local sources are read again."""
+        self._tables = tables
+        self._embedder = open_embedder(config.embedder)
         self._noticing = asyncio.Lock()
-        self._embedder = embedder
         self._looking: asyncio.Task[None] | None = None
         self._looked = -LOOK_SECONDS
+        self._is_person_told = False
+        self.catalog = Catalog(
+            trail,
+            clock,
+            owner=owner,
+            strict=config.catalog.strict,
+            shared=config.catalog.shared,
+            providers=Providers(
+                keep_up=self.keep_up,
+                knows=knows,
+                count_pending=lambda: 0 if self._is_person_told else len(self.waiting.names),
+                pending_domains=lambda: {*self.waiting.servers, *self.waiting.spared},
+                skills=lambda: self.loaded_skills,
+                tell_broken=definitions.tell_broken,
+                rules=Rules(definitions.definers.root, trail, by=owner) if definitions.definers.is_repository else None,
+            ),
+        )
 
     def lifecycle(self, report: Progress | None = None) -> Lifecycle:
         """What refreshes the sources of all domains."""
@@ -120,8 +139,8 @@ class Workspace:
 
     async def _look(self) -> None:
         try:
-            if self.goes_first is not None:
-                await self.goes_first()
+            if self._goes_first is not None:
+                await self._goes_first()
             for report in await self.look_again():
                 if report.outcome == "failed":
                     _log.warning("%s was not refreshed: %s", report.source_id, report.error)
@@ -144,7 +163,7 @@ class Workspace:
     async def notice_consent(self) -> None:
         """Take up what the user has agreed to in the meantime, so that nobody need start again."""
         async with self._noticing:
-            if self.definitions is not None and self.definitions.notice_consent():
+            if self.definitions.notice_consent():
                 self._looked = -LOOK_SECONDS
             if not self.waiting.has_news():
                 return
@@ -159,11 +178,11 @@ class Workspace:
                 await self._take_up(each.id, partial(self._foreign, each))
             for name, source in sources.items():
                 await self._take_up_source(name, source)
-            self.tell_waiting()
+            self.problems |= self.waiting.problems()
 
     async def offer_skills(self) -> None:
         """Look whether the folder defines skills, and once it does, have them as a domain."""
-        if self.definitions is None or self.catalog.skills is not None:
+        if self.loaded_skills is not None:
             return
         await self.definitions.refresh()
         if not self.definitions.manifest.skills:
@@ -175,16 +194,14 @@ class Workspace:
             self.problems[domain.name] = SKILLS_TAKEN
             return
         await self.catalog.add(domain)
-        self.catalog.skills, self.skill_search = loaded, search
+        self.loaded_skills, self.skill_search = loaded, search
 
     async def renew_definitions(self) -> None:
         """Have the skills, agents and rules of the folder as their files are now, and log what waits for consent since
         they changed."""
-        if self.definitions is None:
-            return
         before = self.definitions.told()
         await self.offer_skills()
-        if self.catalog.skills is not None:
+        if self.loaded_skills is not None:
             for report in await self.lifecycle().refresh_source(SKILL_SOURCE):
                 if report.outcome == "failed":
                     _log.warning("the skills of this folder were not read again: %s", report.error)
@@ -227,17 +244,20 @@ class Workspace:
         is_keeper = by.owner_id == self._owner.owner_id and by.may("administer")
         return [*self.catalog.domains(by=by), *(self.waiting.listed() if is_keeper else ())]
 
-    def tell_waiting(self) -> None:
-        """Say what is left out, to the user by name and to callers by number."""
-        self.problems |= self.waiting.problems()
-        self.catalog.awaiting = len(self.waiting.names)
-        self.catalog.registry.waiting = {*self.waiting.servers, *self.waiting.spared}
+    def tell_person(self) -> list[str]:
+        """The problems, for the person at the terminal. Answers do not repeat then how much waits for consent."""
+        self._is_person_told = True
+        return self.tell_problems()
 
     def tell_problems(self) -> list[str]:
         """The problems in a few lines: all that waits for consent in one."""
         known = (text for name, text in self.problems.items() if name not in self.waiting.names)
-        skills = self.definitions.told() if self.definitions is not None else []
-        return [*known, *self.waiting.told(), *skills, *map(str, find_dead_ends(self.catalog.registry))]
+        return [
+            *known,
+            *self.waiting.told(),
+            *self.definitions.told(),
+            *map(str, find_dead_ends(self.catalog.registry)),
+        ]
 
     async def _update_server(self, id: str) -> None:
         """Show a server's domain as its entries are now."""
@@ -267,11 +287,12 @@ async def open_workspace(
     trust: Trust | None = None,
     *,
     model_for: ModelFor | None = None,
+    knows: Knows | None = None,
+    goes_first: Callable[[], Awaitable[None]] | None = None,
 ) -> Workspace:
-    """The workspace of a configuration. No source is read yet, and no foreign server started; what the user has not
+    """The workspace of a configuration. No source is read yet, and no foreign server started. What the user has not
     agreed to is left out. Raises ConfigError."""
-    chosen, project = config.catalog, project_of(config)
-    catalog = Catalog(trail, clock, owner=owner, strict=chosen.strict, shared=chosen.shared)
+    project = project_of(config)
     waiting = Waiting(Consent(project, trust))
     known = [_placed(each, project) for each in read_servers(config.folder)]
     servers = await open_registry(
@@ -279,12 +300,21 @@ async def open_workspace(
     )
     definitions = Definitions(definers_of(config), waiting.consent)
     tables = SourceTables(trail, project, owner)
-    embedder = open_embedder(config.embedder)
-    workspace = Workspace(trail, clock, catalog, owner, servers, waiting, definitions, tables, embedder)
-    catalog.keep_up = workspace.keep_up
+    workspace = Workspace(
+        trail,
+        clock,
+        config,
+        owner,
+        servers=servers,
+        waiting=waiting,
+        definitions=definitions,
+        tables=tables,
+        knows=knows,
+        goes_first=goes_first,
+    )
     sources = await tables.take(waiting.admit_sources(config.sources))
     workspace.problems |= tables.problems
-    domains = [*waiting.load(waiting.admit_domains(chosen.domains)), *sources]
+    domains = [*waiting.load(waiting.admit_domains(config.catalog.domains)), *sources]
     if has_repository(config):
         domains.append(build_repository(project, trail, owner.owner_id))
     foreign = waiting.admit_servers(servers.servers.list())
@@ -292,8 +322,23 @@ async def open_workspace(
         await workspace.add(domain)
     await workspace.offer_skills()
     await definitions.look_at_rules()
-    workspace.tell_waiting()
+    workspace.problems |= waiting.problems()
     return workspace
+
+
+def empty_workspace(trail: Trail, clock: Clock, owner: Principal) -> Workspace:
+    """A workspace without a folder: no domains, no skills, no sources."""
+    waiting = Waiting()
+    return Workspace(
+        trail,
+        clock,
+        Config(owner=owner.owner_id),
+        owner,
+        servers=ServerRegistry(trail, by=owner, clock=clock),
+        waiting=waiting,
+        definitions=Definitions(Definers(root=Path(os.devnull), is_repository=False), waiting.consent),
+        tables=SourceTables(trail, Path.cwd(), owner),
+    )
 
 
 def own_names(config: Config) -> set[str]:

@@ -237,7 +237,7 @@ async def _talk_without(app: App, missing: ModelError, message: str, *, as_json:
     """Say how to add a model, and answer from the catalog meanwhile."""
     note(str(missing))
     workspace = await app.workspace()
-    workspace.catalog.awaiting = 0
+    workspace.tell_person()
     with interrupts() as caught, open_lines() as lines:
         try:
             while True:

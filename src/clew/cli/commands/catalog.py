@@ -64,14 +64,12 @@ async def ask(
     question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
     check_question(question)
     async with open_workspace_here(here) as (app, workspace):
-        if workspace.catalog.knows is None and not cached:
-            await look_again(workspace)
+        if not cached and app.has_knowledge():
+            is_whole = app.knowledge().code.is_whole
+            await (read_all(app, workspace, until="embedded") if is_whole else read_first(app, workspace))
         elif not cached:
-            app.knowledge().patience = PATIENCE_SECONDS
-            await (
-                read_all(app, workspace, "embedded") if app.knowledge().code.is_whole else read_first(app, workspace)
-            )
-        answer = await workspace.catalog.ask(question, by=app.me)
+            await look_again(workspace)
+        answer = await workspace.catalog.ask(question, by=app.me, refresh=False)
     if json:
         print_json(answer)
     else:
@@ -102,7 +100,7 @@ async def get(
             async def report(done: float, total: float | None, what: str) -> None:
                 shown.advance(int(done), int(total or 0), "routes")
 
-            results = await workspace.catalog.get(items, by=app.me, handle=handle, report=report)
+            results = await workspace.catalog.get(items, by=app.me, handle=handle, report=report, refresh=False)
     if json:
         print_json(results)
     else:
@@ -219,12 +217,10 @@ def show_why(found: Why) -> None:
 @asynccontextmanager
 async def open_workspace_here(here: Here) -> AsyncIterator[tuple[App, Workspace]]:
     """The workspace of the folder, made where there is none."""
-    async with open_here(here, create=True) as app:
+    async with open_here(here, create=True, patience=PATIENCE_SECONDS) as app:
         workspace = await app.workspace()
-        for problem in workspace.tell_problems():
+        for problem in workspace.tell_person():
             note(problem)
-        workspace.catalog.awaiting = 0  # the person was just told
-        workspace.catalog.keep_up = None  # a command looks once, here, and shows how far it is
         yield app, workspace
 
 
