@@ -156,10 +156,17 @@ def test_known_shapes_of_keys_are_masked_without_a_name(secret: str) -> None:
         ("https://shop.example/x?password=", "hunter2"),
         ("https://shop.example/x?a=1&access_token=", "hunter2"),
         ("Server=db;User Id=ann;Password=", "hunter2"),
+        ("    password = '", "hunter2"),
+        ('self.password="', "swordfish"),
+        ('{"client_secret": "', "a1b2c3d4e5"),
+        ("client_secret=", "a1b2c3d4e5"),
+        ("export SHOP_API_KEY=", "a1b2c3d4e5"),
+        ('clientSecret: "', "pa$$w0rd"),
     ],
 )
 def test_keys_that_are_told_by_what_stands_before_them_are_masked_in_documents(before: str, secret: str) -> None:
-    assert mask_keys(f"{before}{secret}\n") == f"{before}{MASK}\n"
+    end = next((each for each in "\"'" if before.endswith(each)), "")
+    assert mask_keys(f"{before}{secret}{end}\n") == f"{before}{MASK}{end}\n"
     assert may_hold_keys(before + secret)
 
 
@@ -209,6 +216,10 @@ def test_a_key_that_is_glued_to_a_word_is_masked() -> None:
         "see hvs.example and dp.state",
         "EAAAAAAAAAAAAAAAAAAAAAAA",
         "Private-Lines: are counted",
+        'password = "password", password="string", "password": "required", api_key = "your-key-1"',
+        "password = os.environ['DB_PASSWORD2'], client_secret=settings.secret2, api_key=key2(), pwd=${PWD2}",
+        '"password": "Passwort", password_file = "/run/secrets/db1", key = "env:LAB_KEY2"',
+        "api_key=None, access_token=token, secret_key = get_key()",
     ],
 )
 def test_what_is_no_key_stays_readable(text: str) -> None:
@@ -254,11 +265,25 @@ def test_a_private_key_is_masked() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["no such table: orders", "https://example.org/a:b@c", "the token was refused", "3 tokens: fine", "at 10:30"],
+    [
+        "no such table: orders",
+        "https://example.org/a:b@c",
+        "the token was refused",
+        "3 tokens: fine",
+        "at 10:30",
+        "cat: /etc/passwd: Permission denied",
+        "/etc/passwd:root:x:0:0",
+        "unexpected token: expected a name",
+        "invalid token: expired",
+        "password: must have at least eight characters",
+        "token authentication is required, basic authentication too",
+        "authorization: please log in again",
+        "cookie: can't be read",
+        "secret: read/write of a well-known place",
+    ],
 )
 def test_plain_messages_stay(text: str) -> None:
-    assert mask_secrets(text).split(":")[0] == text.split(":")[0]
-    assert mask_secrets("no such table: orders") == "no such table: orders"
+    assert mask_secrets(text) == text
 
 
 @given(st.text(max_size=300))

@@ -18,15 +18,33 @@ _NAMES = (
 )
 _KEY_BEGIN = r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
 _KEY_END = r"-{4,5} ?END"
+_NAME_STEMS = ("key", "secret", "token", "passw", "passphrase", "pwd", "authorization", "cookie", "bearer", "basic")
+"""Every name and scheme holds one of these."""
+_ORDINARY = (
+    r"(?:expired|invalid|valid|missing|required|denied|empty|unknown|null|none|nil|true|false|undefined|unset|set|wrong"
+    r"|refused|rejected|revoked|string|str|text|bytes|int|object|yes|no|ok|failed|found|error)"
+)
+"""Words that messages put after the name of a secret."""
+_TELLING = r"(?=[^\s\"'&,;]{0,200}(?:\d|[@#$%^*+=~_!](?=\w)))"
+"""Looks ahead for a digit or a sign within a word: ordinary words have neither."""
 _SECRETS = (
-    re.compile(r"(?i)(authorization[\"']?\s*[=:]\s*[\"']?(?:[a-z]+\s+)?)[^\s\"']+"),
-    re.compile(r"(?i)((?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}"),
+    re.compile(
+        r"(?i)(authorization[\"']?\s*[=:]\s*[\"']?(?:bearer|basic|digest|token|bot|negotiate|apikey)\s+)[^\s\"']+"
+    ),
+    re.compile(
+        r"(?i:((?:bearer|basic|token)\s+))(?=[A-Za-z._~+/=-]{0,200}\d|[A-Z]*[a-z]{1,20}[A-Z])[A-Za-z0-9._~+/=-]{8,}"
+    ),
     re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*\")[^\"\n]+"),
     re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*')[^'\n]+"),
-    re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*)[^\s\"'&,;]+"),
-    re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
-    re.compile(rf"({_KEY_BEGIN}).*?(?={_KEY_END}|\Z)", re.DOTALL),
+    re.compile(rf"(?i)({_NAMES}[\"']?\s*=\s*)[^\s\"'&,;]+"),
+    re.compile(
+        # After a colon sentences go on too: a value that is telling, or a single word that ends the line.
+        rf"(?im)((?<!/){_NAMES}[\"']?\s*:\s*)"
+        rf"(?:{_TELLING}[^\s\"'&,;]+|(?!{_ORDINARY}\b)[^\W\d_]{{2,}}(?=[.!]?\s*?$))"
+    ),
 )
+_PASSWORD_IN_ADDRESS = re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)")
+_KEY_BODY = re.compile(rf"({_KEY_BEGIN}).*?(?={_KEY_END}|\Z)", re.DOTALL)
 _ASSIGNED = re.compile(
     # What is set to a value; after a colon, as it stands in sentences too, only to one with a digit.
     rf"(?i)({_NAMES}[\"']?\s{{0,5}}(?:=\s{{0,5}}[\"']?|:\s{{0,5}}[\"']?(?=[^\s\"']{{0,100}}\d)))"
@@ -98,6 +116,33 @@ _ASKED_FOR = ("password", "passwd", "token", "access_token", "api_key", "apikey"
 """What passwords are called in the query of an address."""
 _STANDS_IN = r"(?![$<%{\[*.]|\\)"
 """Not where a variable, or a word for the reader, stands for the secret."""
+_PASSWORDS = r"(?:[Pp]ass(?:[Ww]ord|wd)|[Pp]ass[Pp]hrase|[Pp]wd|PASS(?:WORD|WD|PHRASE)|PWD)"
+_LITERAL_NAMES = (
+    rf"(?:{_PASSWORDS}|[Cc]lient_?[Ss]ecret|CLIENT_?SECRET|[Aa]pi_?[Kk]ey|API_?KEY|[Ss]ecret_?[Kk]ey|SECRET_?KEY"
+    r"|(?:[Aa]ccess|[Aa]uth|[Rr]efresh)_?[Tt]oken|(?:ACCESS|AUTH|REFRESH)_?TOKEN)"
+)
+_LITERAL_MARKS = (
+    *("assword", "ASSWORD", "asswd", "ASSWD", "assphrase", "ASSPHRASE", "pwd", "PWD"),
+    *("lient_secret", "LIENT_SECRET", "lientSecret", "lientsecret", "pi_key", "PI_KEY", "piKey", "apikey", "APIKEY"),
+    *("ecret_key", "ECRET_KEY", "ecretKey", "s_token", "S_TOKEN", "sToken", "h_token", "H_TOKEN", "hToken"),
+)
+_NO_LITERAL = r"(?!/|~/|https?:|env:|file:|keyring:|your|example|change|xxx|\.\.\.)"
+"""Not a path, an address, the name of a place where the key is, or a word for the reader."""
+_LITERALS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # password = "hunter2", "client_secret": "a1b2c3"
+        rf"({_LITERAL_NAMES}[\"']?\s{{0,5}}(?:=>?|:=?)\s{{0,5}}[\"']){_STANDS_IN}(?i:{_NO_LITERAL})"
+        r"(?=[^\s\"'{}<>]{0,200}(?:\d|[@#$%^*+=~!](?=\w)))[^\s\"'{}<>]{4,200}(?=[\"'])",
+        # password = "swordfish"
+        rf"({_PASSWORDS}\s{{0,5}}=\s{{0,5}}[\"'])"
+        rf"(?i:{_NO_LITERAL})(?!passw|secret|hidden|{_ORDINARY}[\"'])[a-z]{{6,200}}(?=[\"'])",
+        # client_secret=a1b2c3d4
+        rf"({_LITERAL_NAMES}\s{{0,5}}=\s{{0,5}}){_STANDS_IN}(?i:{_NO_LITERAL})"
+        r"(?=[A-Za-z_+/~!@^*-]{0,100}\d)[A-Za-z0-9_+/~!@#%^*=-]{6,200}(?![A-Za-z0-9_.(\[])",
+    )
+)
+"""What passwords and keys are set to in code and settings, on one line."""
 _NAMED_KINDS = (
     (("AccountKey=", "AccessKey="), r"(?:Account|SharedAccess)Key=)[A-Za-z0-9+/=]{40,}"),
     (
@@ -149,7 +194,9 @@ _PATTERNS = (
     *((marks, re.compile(rf"({shape}")) for marks, shape in _NAMED_KINDS),
 )
 _PRIVATE_MARKS = ("PRIVATE KEY", "Private-Lines:")
-_MARKS = tuple(sorted({*_PRIVATE_MARKS, *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)}))
+_MARKS = tuple(
+    sorted({*_PRIVATE_MARKS, *_LITERAL_MARKS, *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)})
+)
 _SHORT = 2_000
 _ADDRESS = re.compile(r"://\S*")
 
@@ -251,7 +298,7 @@ def _pairs_of_marks() -> NDArray[np.uint16]:
 def _mask_key_bodies(text: str) -> str:
     """Private keys, of which the end may be cut off."""
     if "PRIVATE KEY" in text:
-        text = _SECRETS[-1].sub(rf"\g<1>{MASK}", text)
+        text = _KEY_BODY.sub(rf"\g<1>{MASK}", text)
     return _PRIVATE_KEY.sub(_keep_name, text) if "Private-Lines:" in text else text
 
 
@@ -260,13 +307,35 @@ def _mask_shapes(text: str) -> str:
     for marks, pattern in _PATTERNS if found else ():
         if not found.isdisjoint(marks):
             masked = pattern.sub(_keep_name, masked)
+    masked = _mask_literals(masked, found.intersection(_LITERAL_MARKS))
     return _IN_ADDRESS.sub(rf"\g<1>\g<2>{MASK}", masked) if "@" in masked and "://" in masked else masked
 
 
+def _mask_literals(text: str, marks: set[str]) -> str:
+    """Mask literals in the lines that hold one of the marks: looking at every line takes three times as long."""
+    parts: list[str] = []
+    done = 0
+    for at in sorted(found.start() for mark in marks for found in re.finditer(mark, text)):
+        if at < done:
+            continue
+        start, end = text.rfind("\n", done, at) + 1 or done, text.find("\n", at)
+        end = end if end >= 0 else len(text)
+        line = text[start:end]
+        for pattern in _LITERALS:
+            line = pattern.sub(_keep_name, line)
+        parts += (text[done:start], line)
+        done = end
+    return "".join((*parts, text[done:])) if parts else text
+
+
 def mask_secrets(text: str) -> str:
-    """The text with what looks secret replaced; a guess, for where text of strangers cannot be avoided."""
-    for secret in _SECRETS:
-        text = secret.sub(rf"\g<1>{MASK}", text)
+    """Mask whatever looks secret, by a guess: for messages of other programs."""
+    lower = text.lower()
+    if any(stem in lower for stem in _NAME_STEMS):
+        for secret in _SECRETS:
+            text = secret.sub(rf"\g<1>{MASK}", text)
+    if "@" in text and "://" in text:
+        text = _PASSWORD_IN_ADDRESS.sub(rf"\g<1>{MASK}", text)
     return _mask_shapes(_mask_key_bodies(text))
 
 

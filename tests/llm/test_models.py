@@ -197,12 +197,12 @@ def test_known_servers_need_no_table_and_may_be_moved_by_their_own_variables(tmp
 
 HARMLESS = [
     ("ollama", ProviderConfig()),
-    ("ollama", ProviderConfig(base_url="http://localhost:9999/v1")),
-    ("box", ProviderConfig(base_url="http://127.0.0.1:8000/v1")),
     ("openai", ProviderConfig(timeout_seconds=5)),
     ("openai", ProviderConfig(kind="openai", key="env:OPENAI_API_KEY", base_url="https://api.openai.com/v1/other")),
 ]
 WISHES = [
+    ("ollama", ProviderConfig(base_url="http://localhost:9999/v1"), "sends conversations to http://localhost:9999/v1"),
+    ("box", ProviderConfig(base_url="http://127.0.0.1:8000/v1"), "sends conversations to http://127.0.0.1:8000/v1"),
     ("openai", ProviderConfig(base_url="https://evil.example/v1"), "env:OPENAI_API_KEY, to https://evil.example/v1"),
     ("openai", ProviderConfig(base_url="http://api.openai.com/v1"), "env:OPENAI_API_KEY, to http://api.openai.com/v1"),
     ("openai", ProviderConfig(base_url="https://api.openai.com.evil.example/v1"), "api.openai.com.evil.example"),

@@ -46,6 +46,13 @@ async def test_the_second_read_is_a_hit_and_an_edit_makes_a_miss(tmp_path: Path)
     assert body(after) == "one\nthree"
 
 
+async def test_passwords_that_are_set_in_a_file_are_masked_and_the_rest_stays(tmp_path: Path) -> None:
+    text = 'password = "hunter2"\nclient_secret=a1b2c3d4e5\ntoken = read_token()\nPASSWORD_FIELD = "password"'
+    shown = await box(plant(tmp_path, {"settings.py": text})).call("read-file", file_path="settings.py")
+    masked = text.replace("hunter2", "[masked]").replace("a1b2c3d4e5", "[masked]")
+    assert body(shown) == masked
+
+
 @pytest.mark.req("PLA-08")
 async def test_arguments_are_checked_by_the_schema_that_is_shown() -> None:
     tools = box(Path("."))

@@ -64,13 +64,16 @@ def _preset_name(name: str, table: ProviderConfig | None) -> str:
 
 
 def provider_wish(name: str, table: ProviderConfig, project: Path) -> Wish | None:
-    """The wish of a table `[providers.NAME]`; None for one that sends nothing but what its preset would send, or
-    nothing but the conversation to this machine. It covers where it answers, and which key is sent there."""
+    """Return the wish of a table `[providers.NAME]`: the address that gets conversations, and the key sent with them.
+
+    None for a table that keeps the address and the key of its preset. Every other address waits for consent, one of
+    this machine too: another program may listen there.
+    """
     preset = shipped().providers.get(_preset_name(name, table))
     key = table.key or (preset.key if preset is not None else "")
     is_moved = bool(table.base_url) and (preset is None or not _is_same_host(table.base_url, preset.base_url))
     is_other_key = bool(table.key) and (preset is None or table.key != preset.key)
-    if not is_other_key and (not is_moved or (not key and is_loopback(table.base_url))):
+    if not is_other_key and not is_moved:
         return None
     address = table.base_url or (preset.base_url if preset is not None else "")
     sent = f"sends conversations, with the key in {_shown(key)}," if key else "sends conversations"
