@@ -16,9 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from clew.skills.formats import definition_reader
-from clew.skills.formats import digests
-from clew.skills.formats import unique_names
+from clew.skills.formats import definition_reader, digests, unique_names
 from clew.skills.formats.collection import Alias, Collected, collect, wishes
 from clew.skills.formats.definition_reader import Memory
 from clew.skills.manifest import Skill

@@ -41,11 +41,20 @@ def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
 
 
 def has_repository(config: Config) -> bool:
-    """Whether the files around the folder are a domain. A folder of another name is not part of a project, and a home
-    folder is one only where git says so: nobody wants all their private files in an answer."""
-    folder = config.folder.absolute()
-    is_project = folder.parent != Path.home() or (folder.parent / ".git").exists()
-    return config.catalog.repository and folder.name == FOLDER and is_project
+    """Whether the files around the folder are a domain: not for a folder of another name, nor for a whole machine."""
+    return config.catalog.repository and config.folder.absolute().name == FOLDER and not is_machine(config)
+
+
+def is_machine(config: Config) -> bool:
+    """Whether the folder lies in `/`, in a home folder, or in a folder of all users such as `/home`.
+
+    A git repository counts as a project, except in `/`.
+    """
+    root, home = config.folder.absolute().parent.resolve(), Path.home().resolve()
+    if len(root.parts) == 1:
+        return True
+    holds_users = len(root.parts) == 2 and home.is_relative_to(root)
+    return (root == home or holds_users) and not (root / ".git").exists()
 
 
 def _named(root: Path) -> str:
