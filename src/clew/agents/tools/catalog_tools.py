@@ -10,7 +10,7 @@ from msgspec import Meta
 from clew.access import Principal
 from clew.catalog.catalog import Catalog
 from clew.catalog.operations.answers import DEFAULT_PER_DOMAIN, MAX_ITEMS, MAX_PER_DOMAIN, Item, Question
-from clew.tools.tool import Effects, Limits, Tool, ToolContext, tool
+from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool
 
 OpenCatalog = Callable[[], Awaitable[Catalog]]
 """The catalog, which is opened when it is first needed."""
@@ -36,7 +36,7 @@ def catalog_tools(open_catalog: OpenCatalog) -> tuple[Tool, ...]:
         question = Question(query=query, domain=domain, per_domain=per_domain, handle=_handle(context.by))
         return (await catalog.ask(question, by=context.by)).markdown
 
-    @tool(limits=Limits(seconds=300.0), category="catalog")
+    @tool(limits=ToolLimits(seconds=300.0), category="catalog")
     async def get(context: ToolContext, routes: Routes) -> Any:
         """Run tools and read documents by route, side by side. Use routes that `ask` or a result gave you.
 

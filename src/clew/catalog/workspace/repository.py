@@ -18,7 +18,7 @@ from clew.catalog.resource import Pipeline
 from clew.catalog.sources.local import LocalSource
 from clew.config import FOLDER, Config
 from clew.skills.formats.instruction_files import Telling
-from clew.tools import Effects, GuidedContent, Limits, Tool, ToolContext, guide, tool
+from clew.tools import Effects, GuidedContent, Tool, ToolContext, ToolLimits, guide, tool
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -87,7 +87,7 @@ def _search_tool(trail: Trail, owner_id: str) -> Tool:
         steps = [guide(each["uri"], f"read {inline(each['name'], 80)}") for each in records]
         return GuidedContent(content="\n\n".join(shown), guidance=steps)
 
-    return msgspec.structs.replace(search, limits=Limits(seconds=20, characters=40_000))
+    return msgspec.structs.replace(search, limits=ToolLimits(seconds=20, characters=40_000))
 
 
 def _excerpt(content: str, query: str) -> str:
