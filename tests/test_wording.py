@@ -13,7 +13,7 @@ import pytest
 from msgspec import Meta
 
 from clew.adapters.rest.parsing import body_decoder
-from clew.cli.arguments.json_input import parse_json
+from clew.cli.arguments.values import parse_json
 from clew.decode_errors import MAX_REASON, in_plain_words, noun_of, suggest
 from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import Draft

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from clew.adapters.rest.app import OPERATIONS
 from clew.adapters.rest.openapi import build_document
-from clew.cli.command_table import COMMANDS, Command
+from clew.cli.command_table import COMMANDS, CliCommand
 from clew.cli.parser import build_parser, label_of, meaning_of
 from clew.cli.project import ABOUT
 from clew.config import NOT_SETTINGS, Config, KnownModel, ProviderConfig, SourceConfig, is_table
@@ -77,7 +77,9 @@ def cli_page() -> Iterator[str]:
     yield "is 1 for an error, 2 for wrong usage, 130 after Ctrl-C. Output is a table on a terminal, and lines with tabs"
     yield "or JSON (`--json`) elsewhere.\n"
     for entry in COMMANDS:
-        commands = [(entry.name,)] if isinstance(entry, Command) else [(entry.name, one.name) for one in entry.commands]
+        commands = (
+            [(entry.name,)] if isinstance(entry, CliCommand) else [(entry.name, one.name) for one in entry.commands]
+        )
         for words in commands:
             yield from command_section(words)
 

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from clew.llm.embedders import open_embedder
 from clew.team.classifier import EMBEDDER, WEIGHTS, softmax
 from clew.team.features import COLUMNS, MAX_EMBEDDED, hashed_features
-from clew.team.route import FOLLOW_UP, Target
+from clew.team.route import FOLLOW_UP, RouteTarget
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 OWN = Path(__file__).parent / "router_messages.txt"
-CLASSES = (*(each.value for each in Target), FOLLOW_UP)
+CLASSES = (*(each.value for each in RouteTarget), FOLLOW_UP)
 SOURCES = {"dev": 1.5, "real": 1.0, "own": 0.8}
 """Weight of one message of each source: the dev set is even over targets, the real prompts are of one team."""
 TARGET_SHARE = 0.6

@@ -226,15 +226,15 @@ def read_config(
 
 
 def find_folder(start: Path) -> Path:
-    """The nearest `.clew` from `start` upward, where there is none the one that the git repository around `start` would
-    get, or else `start` itself.
+    """Return the nearest `.clew` from `start` upward, else that of the git repository around `start`, else of `start`.
 
-    The search ends below the home folder, and passes over folders of other users, who could have put settings there.
+    The search stops below the home folder and below the root of the file system. It skips folders of other users, who
+    could have put settings there.
     """
     home = Path(os.path.expanduser("~"))
     if start == home or os.path.isdir(start / FOLDER):
         return Path(FOLDER)
-    above = list(takewhile(lambda place: place != home, start.parents))
+    above = list(takewhile(lambda place: place not in (home, Path(start.anchor)), start.parents))
     found = next(
         (place / FOLDER for place in above if os.path.isdir(place / FOLDER) and _is_mine(place / FOLDER)), None
     )

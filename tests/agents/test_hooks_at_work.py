@@ -13,7 +13,7 @@ from clew.agents.conversations.steps import Answered
 from clew.agents.hooks.chain import Abort, Hook, Priority, PromptData, ToolData
 from clew.clock import ManualClock
 from clew.errors import ConfigError, ToolFailure
-from clew.tools.tool import Effects, Limits, tool
+from clew.tools.tool import Effects, ToolLimits, tool
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
@@ -126,7 +126,7 @@ async def unset() -> str:
     raise ConfigError("no address is set")
 
 
-@tool(effects=READS, limits=Limits(seconds=0.01))
+@tool(effects=READS, limits=ToolLimits(seconds=0.01))
 async def slow() -> str:
     """Take too long."""
     raise TimeoutError("it took too long")

@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from clew.catalog.operations.answers import Item
-from clew.tools import GuidedContent, Limits, Tool, guide, tool
+from clew.tools import GuidedContent, Tool, ToolLimits, guide, tool
 from tests.catalog.laboratory import content_of, lab
 from tests.tools.fraud import (
     ME,
@@ -26,7 +26,7 @@ from tests.tools.fraud import (
 async def test_no_more_calls_of_a_tool_run_at_once_than_it_allows(tmp_path: Path) -> None:
     running, most, two = 0, 0, asyncio.Event()
 
-    @tool(limits=Limits(at_once=2))
+    @tool(limits=ToolLimits(at_once=2))
     async def narrow() -> str:
         """Counts how many run, two at least."""
         nonlocal running, most
@@ -67,7 +67,7 @@ async def test_cancelling_a_get_cancels_its_tools(tmp_path: Path) -> None:
 
 
 async def test_a_tool_that_waits_for_ever_ends_at_its_limit(tmp_path: Path) -> None:
-    @tool(limits=Limits(seconds=0.01))
+    @tool(limits=ToolLimits(seconds=0.01))
     async def endless() -> str:
         """Never ends by itself."""
         await asyncio.Event().wait()
@@ -80,7 +80,7 @@ async def test_a_tool_that_waits_for_ever_ends_at_its_limit(tmp_path: Path) -> N
 
 
 async def test_a_result_is_cut_at_its_limit_and_says_so(tmp_path: Path) -> None:
-    @tool(limits=Limits(characters=1_000))
+    @tool(limits=ToolLimits(characters=1_000))
     async def long(size: int) -> GuidedContent:
         """Says much."""
         return GuidedContent(content="é" * size, guidance=[guide("lab://tools/long", "On", size=1)])
@@ -93,7 +93,7 @@ async def test_a_result_is_cut_at_its_limit_and_says_so(tmp_path: Path) -> None:
     assert guided_by(part) == ["lab://tools/long"]
 
 
-def stubborn(release: asyncio.Event, ended: asyncio.Event, limits: Limits) -> Tool:
+def stubborn(release: asyncio.Event, ended: asyncio.Event, limits: ToolLimits) -> Tool:
     async def stay(raises: bool) -> str:
         while not release.is_set():
             try:
@@ -116,7 +116,7 @@ async def test_a_tool_that_swallows_its_cancellation_holds_up_neither_the_batch_
 ) -> None:
     monkeypatch.setattr("clew.catalog.operations.tool_execution.GRACE_SECONDS", 0.01, raising=False)
     release, ended = asyncio.Event(), asyncio.Event()
-    stay = stubborn(release, ended, Limits(seconds=0.3, at_once=1))
+    stay = stubborn(release, ended, ToolLimits(seconds=0.3, at_once=1))
     async with catalog_at(tmp_path, lab(stay, some_tool("good"))) as (catalog, _):
         items = [Item(route="lab://tools/stay", params={"raises": raises})] * 2
         running = asyncio.create_task(catalog.get([*items, Item(route="lab://tools/good")], by=ME))
@@ -138,7 +138,7 @@ async def test_cancelling_a_get_does_not_wait_for_a_tool_that_swallows_it(
 ) -> None:
     monkeypatch.setattr("clew.catalog.operations.tool_execution.GRACE_SECONDS", 0.01, raising=False)
     release, ended, started = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    stay = stubborn(release, ended, Limits())
+    stay = stubborn(release, ended, ToolLimits())
 
     @tool
     async def tell() -> str:

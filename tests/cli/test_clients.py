@@ -12,12 +12,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.cli.arguments.jsonc import read_object
-from clew.cli.servers.clients import CLIENTS, ENTRY, ClientFile, Launch
+from clew.cli.servers.clients import CLIENTS, ENTRY, ClientFile, ServerLaunch
 from clew.errors import ConfigError
+from clew.jsonc import read_object
 
-LAUNCH = Launch("clew", ("mcp", "--folder", '/home/ann/my "shop" 🜁/.clew'))
-OTHER = Launch("/opt/clew", ("mcp",))
+LAUNCH = ServerLaunch("clew", ("mcp", "--folder", '/home/ann/my "shop" 🜁/.clew'))
+OTHER = ServerLaunch("/opt/clew", ("mcp",))
 KEYS = {
     "claude-code": "mcpServers",
     "cursor": "mcpServers",
@@ -43,7 +43,7 @@ def read(client: ClientFile, text: str) -> Any:
     return READERS.get(client.name, json.loads)(text)
 
 
-def check(client: ClientFile, before: str, launch: Launch = LAUNCH) -> str:
+def check(client: ClientFile, before: str, launch: ServerLaunch = LAUNCH) -> str:
     """Add the entry and show that everything else is as it was."""
     after = client.add(before, launch)
     known, found, key = read(client, before or "") if before.strip() else {}, read(client, after), KEYS[client.name]

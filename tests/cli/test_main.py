@@ -19,7 +19,7 @@ import pytest
 
 import clew
 from clew.cli import main
-from clew.cli.command_table import COMMANDS, Command, Group, find_command
+from clew.cli.command_table import COMMANDS, CliCommand, Group, find_command
 from clew.cli.options import Here
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
 
@@ -28,7 +28,7 @@ LEAVES = [
     for entry in COMMANDS
     for words, command in (
         [((entry.name,), entry)]
-        if isinstance(entry, Command)
+        if isinstance(entry, CliCommand)
         else [((entry.name, one.name), one) for one in entry.commands]
     )
 ]
@@ -69,7 +69,7 @@ def test_a_group_lists_its_commands(clew: Clew, group: Group) -> None:
     ("words", "command"), LEAVES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )
 def test_the_help_of_a_command_begins_as_the_table_says_and_has_an_example(
-    clew: Clew, words: tuple[str, ...], command: Command
+    clew: Clew, words: tuple[str, ...], command: CliCommand
 ) -> None:
     page = clew(*words, "--help").out
     assert page.startswith(f"Usage: clew {' '.join(words)}")
@@ -87,7 +87,7 @@ def test_the_help_of_a_command_begins_as_the_table_says_and_has_an_example(
     ("words", "command"), LEAVES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )
 def test_every_command_can_answer_in_json_and_names_its_arguments_in_the_usage(
-    clew: Clew, words: tuple[str, ...], command: Command
+    clew: Clew, words: tuple[str, ...], command: CliCommand
 ) -> None:
     page = clew(*words, "--help").out
     assert "\n  --json " in page or command.target in WITHOUT_JSON

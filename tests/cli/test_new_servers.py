@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from clew.cli.arguments.jsonc import remove_entry
 from clew.errors import ConfigError
+from clew.jsonc import remove_entry
 from tests.cli.conftest import Clew
 from tests.cli.test_trust import answer_on_terminal
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from clew.adapters.rest.app import OPERATIONS
-from clew.cli.command_table import COMMANDS, Command
+from clew.cli.command_table import COMMANDS, CliCommand
 from clew.trail.bootstrap import read_pieces
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +56,7 @@ def test_no_command_route_or_schema_is_left_out() -> None:
     text = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")}
     for entry in COMMANDS:
         for words in (
-            [entry.name] if isinstance(entry, Command) else [f"{entry.name} {one.name}" for one in entry.commands]
+            [entry.name] if isinstance(entry, CliCommand) else [f"{entry.name} {one.name}" for one in entry.commands]
         ):
             assert f"## clew {words}\n" in text["cli.md"]
     for operation in OPERATIONS:

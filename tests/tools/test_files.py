@@ -14,7 +14,7 @@ import pytest
 from clew.access import Principal
 from clew.errors import InvalidInput, NotFound, TooLarge, ToolFailure
 from clew.tools import ToolContext
-from clew.tools.files.edit_journal import MAX_ENTRIES, EditJournal, Entry
+from clew.tools.files.edit_journal import MAX_ENTRIES, EditJournal, JournalEntry
 from clew.tools.files.edit_preview import Preview
 from clew.tools.files.file_tools import Operation, file_tools
 from clew.tools.files.folder import WorkingFolder
@@ -292,7 +292,7 @@ async def test_an_edit_that_was_noted_but_not_made_is_made(tmp_path: Path) -> No
     root = plant(tmp_path / "root", {"a.txt": "one\n"})
     journal = EditJournal(tmp_path / "journal")
     preview = Preview(diff="", lines_added=1, lines_removed=1, files_affected=("a.txt",))
-    journal.begin("k", Entry(path="a.txt", before="0" * 64, after="1" * 64, preview=preview))
+    journal.begin("k", JournalEntry(path="a.txt", before="0" * 64, after="1" * 64, preview=preview))
     tools = box(root, tmp_path / "journal")
     context = msgspec.structs.replace(ANN, key="k")
     await tools.call("edit-file", context, file_path="a.txt", old_string="one", new_string="two")
@@ -310,7 +310,7 @@ def test_a_journal_forgets_the_oldest_and_survives_what_is_broken(tmp_path: Path
     preview = Preview(diff="", lines_added=0, lines_removed=0, files_affected=())
     for number in range(MAX_ENTRIES + 150):
         (tmp_path / f"{number}.json").touch()
-    journal.begin("key", Entry(path="a", before="b", after="c", preview=preview))
+    journal.begin("key", JournalEntry(path="a", before="b", after="c", preview=preview))
     assert len(os.listdir(tmp_path)) == MAX_ENTRIES
     assert journal.find("key") is not None
     for entry in tmp_path.glob("*.json"):

@@ -15,7 +15,7 @@ from clew.errors import ConfigError, InvalidInput
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.permissions.permission_settings import find_strays, permissions_wish, policy_of, rules_of, widening
 from clew.tools.permissions.policy import DEFAULT, Policy, decide, extend, narrow, read_policy
-from clew.tools.permissions.rules import STRICTNESS, Rule, parse_rule, wild_matches
+from clew.tools.permissions.rules import STRICTNESS, PermissionRule, parse_rule, wild_matches
 from clew.trust import Trust
 from tests.tools.working import plant
 
@@ -92,17 +92,17 @@ def test_a_denied_command_is_denied_wherever_it_stands(command: str) -> None:
 
 
 def test_a_denial_holds_whatever_else_is_allowed() -> None:
-    policy = extend(DEFAULT, [Rule(tool="*", verdict="allow"), parse_rule("read-file(secret/.env)", "allow")])
+    policy = extend(DEFAULT, [PermissionRule(tool="*", verdict="allow"), parse_rule("read-file(secret/.env)", "allow")])
     assert verdict(policy, "read-file", file_path="secret/.env") == "deny"
 
 
 def test_the_most_specific_rule_decides_and_of_equal_ones_the_stricter() -> None:
     rules = [
-        Rule(tool="*", verdict="ask"),
+        PermissionRule(tool="*", verdict="ask"),
         parse_rule("write-file(src/**)", "allow"),
         parse_rule("write-file(src/core/**)", "ask"),
-        Rule(tool="write-file", path="docs/**", verdict="allow"),
-        Rule(tool="write-file", path="docs/**", verdict="ask"),
+        PermissionRule(tool="write-file", path="docs/**", verdict="allow"),
+        PermissionRule(tool="write-file", path="docs/**", verdict="ask"),
     ]
     for order in (rules, rules[::-1]):
         policy = Policy(rules=tuple(order))
@@ -113,7 +113,9 @@ def test_the_most_specific_rule_decides_and_of_equal_ones_the_stricter() -> None
 
 
 def test_every_path_of_a_call_is_judged() -> None:
-    policy = Policy(rules=(Rule(tool="*", verdict="allow"), Rule(tool="*", path="private/**", verdict="deny")))
+    policy = Policy(
+        rules=(PermissionRule(tool="*", verdict="allow"), PermissionRule(tool="*", path="private/**", verdict="deny"))
+    )
     assert verdict(policy, "foreign", paths=["a", "b"]) == "allow"
     assert verdict(policy, "foreign", paths=["a", "PRIVATE/b"]) == "deny"
     assert verdict(policy, "foreign", path=["a", "./private/b"]) == "deny"
@@ -122,7 +124,7 @@ def test_every_path_of_a_call_is_judged() -> None:
 def test_a_path_is_judged_as_it_really_is(tmp_path: Path) -> None:
     folder = WorkingFolder(plant(tmp_path, {"private/a": "x"}))
     (tmp_path / "open").symlink_to("private")
-    policy = Policy(rules=(Rule(tool="*", verdict="allow"), parse_rule("read-file(private/**)", "deny")))
+    policy = Policy(rules=(PermissionRule(tool="*", verdict="allow"), parse_rule("read-file(private/**)", "deny")))
     arguments = {"file_path": "open/a"}
     assert decide(policy, "read-file", arguments, place=folder.locate).verdict == "deny"
     assert decide(policy, "read-file", {"file_path": "../x"}, place=folder.locate).verdict == "allow", (
@@ -153,7 +155,7 @@ def test_a_decision_says_why_and_what_could_be_agreed_to() -> None:
     found = decide(GIT, "exec", {"command": "git push origin; ls"})
     assert (found.verdict, found.pattern) == ("ask", 'exec "git push origin; ls" in "."')
     assert found.reason == "git push origin: exec is asked about"
-    assert found.rule == Rule(tool="exec", verdict="ask")
+    assert found.rule == PermissionRule(tool="exec", verdict="ask")
     several = decide(GIT, "exec", {"command": "make *.o; ls; make 'a b'", "cwd": "src/"})
     assert several.pattern == """exec "make *.o; ls; make 'a b'" in "src\""""
     assert several.reason == "make *.o, make 'a b': exec is asked about", "all that is asked about is named"
@@ -212,7 +214,7 @@ def test_routes_are_agreed_to_one_by_one() -> None:
 VERDICTS = st.sampled_from(["allow", "ask", "deny"])
 TOOLS = st.sampled_from(["read-file", "write-file", "exec", "fetch"])
 RULES = st.builds(
-    Rule,
+    PermissionRule,
     tool=st.sampled_from(["*", "read-*", "*-file", "read-file", "write-file", "exec", "fetch"]),
     verdict=VERDICTS,
     path=st.sampled_from([None, "**", "a/**", "a/b", "*.py"]),
@@ -245,14 +247,16 @@ def test_a_child_never_has_more_than_its_parent(
 
 @given(policy=POLICIES, rules=st.lists(RULES, max_size=4), tool=TOOLS, arguments=CALLS)
 def test_more_rules_never_lift_a_denial(
-    policy: Policy, rules: list[Rule], tool: str, arguments: dict[str, Any]
+    policy: Policy, rules: list[PermissionRule], tool: str, arguments: dict[str, Any]
 ) -> None:
     if decide(policy, tool, arguments).rule is not None and decide(policy, tool, arguments).verdict == "deny":
         assert decide(extend(policy, rules), tool, arguments).verdict == "deny"
 
 
 @given(rules=st.lists(RULES, max_size=6), tool=TOOLS, arguments=CALLS)
-def test_rules_that_do_not_widen_never_allow_more(rules: list[Rule], tool: str, arguments: dict[str, Any]) -> None:
+def test_rules_that_do_not_widen_never_allow_more(
+    rules: list[PermissionRule], tool: str, arguments: dict[str, Any]
+) -> None:
     kept = [rule for rule in rules if rule not in widening(rules)]
     before, after = (decide(each, tool, arguments).verdict for each in (DEFAULT, extend(DEFAULT, kept)))
     assert STRICTNESS[after] >= STRICTNESS[before]

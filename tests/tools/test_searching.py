@@ -12,7 +12,7 @@ from clew.errors import InvalidInput, NotFound, ToolFailure
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.permissions.policy import DEFAULT, extend
 from clew.tools.permissions.rules import parse_rule
-from clew.tools.search.line_matcher import Task
+from clew.tools.search.line_matcher import MatchTask
 from clew.tools.search.search_tools import search_tools
 from clew.tools.search.searchers import PythonSearcher, RipgrepSearcher, Searcher, find_searcher
 from tests.tools.working import Toolbox, plant
@@ -144,7 +144,7 @@ async def test_places_outside_and_secrets_are_not_searched(root: Path) -> None:
 async def test_what_becomes_a_link_after_it_was_listed_gives_nothing(tmp_path: Path) -> None:
     plant(tmp_path, {"outside": "x secret\n", "root/a": "x\n"})
     (tmp_path / "root/b").symlink_to(tmp_path / "outside")
-    task = Task(root=os.path.realpath(tmp_path / "root"), files=(b"a", b"b", b"gone"), pattern="x")
+    task = MatchTask(root=os.path.realpath(tmp_path / "root"), files=(b"a", b"b", b"gone"), pattern="x")
     assert [each.file for each in await PythonSearcher().search(task)] == [0]
 
 

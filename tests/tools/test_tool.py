@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clew.errors import InvalidInput
-from clew.tools import Effects, GuidedContent, Limits, Tool, ToolContext, tool
+from clew.tools import Effects, GuidedContent, Tool, ToolContext, ToolLimits, tool
 from tests.tools.fraud import ME, some_tool
 
 CONTEXT = ToolContext(by=ME)
@@ -38,7 +38,7 @@ def test_what_the_decorator_is_given_is_what_the_tool_has() -> None:
         title="Deeper",
         searchable=False,
         scopes=["b", "a"],
-        limits=Limits(seconds=1),
+        limits=ToolLimits(seconds=1),
         effects=Effects(reads_only=True),
         examples=[{"a": 1}],
     )
@@ -98,7 +98,7 @@ def test_a_description_is_there_and_has_an_end(description: str) -> None:
 @pytest.mark.parametrize("limits", [{"seconds": 0}, {"seconds": float("nan")}, {"characters": 0}, {"at_once": 0}])
 def test_limits_that_let_nothing_through_are_refused(limits: dict[str, float]) -> None:
     with pytest.raises(InvalidInput):
-        Limits(**limits)  # type: ignore[arg-type]  # numbers of either kind
+        ToolLimits(**limits)  # type: ignore[arg-type]  # numbers of either kind
 
 
 def test_a_function_that_is_not_async_or_says_nothing_is_refused() -> None:

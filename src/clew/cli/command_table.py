@@ -13,7 +13,7 @@ MAX_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CliCommand:
     """One command. `target` is `module:function`, loaded when the command runs; the function's docstring is its
     help, and begins with `summary`. `takes` are its arguments beside options, as usage shows them."""
 
@@ -30,59 +30,59 @@ class Group:
 
     name: str
     summary: str
-    commands: tuple[Command, ...]
+    commands: tuple[CliCommand, ...]
     default: str = ""
     more: str = ""
 
 
-COMMANDS: tuple[Command | Group, ...] = (
-    Command("chat", "Talk to an agent of this folder.", "clew.cli.chat.chat:chat", "[MESSAGE...]"),
-    Command("ask", "Ask what can be done and what is known.", "clew.cli.commands.catalog:ask", "QUERY..."),
-    Command(
+COMMANDS: tuple[CliCommand | Group, ...] = (
+    CliCommand("chat", "Talk to an agent of this folder.", "clew.cli.chat.chat:chat", "[MESSAGE...]"),
+    CliCommand("ask", "Ask what can be done and what is known.", "clew.cli.commands.catalog:ask", "QUERY..."),
+    CliCommand(
         "get",
         "Run tools and read resources, side by side.",
         "clew.cli.commands.catalog:get",
         "ROUTES...",
     ),
-    Command("domains", "List the domains that you may see.", "clew.cli.commands.catalog:domains"),
-    Command(
+    CliCommand("domains", "List the domains that you may see.", "clew.cli.commands.catalog:domains"),
+    CliCommand(
         "refresh",
         "Bring the resources of the catalog up to date.",
         "clew.cli.commands.catalog:refresh",
         "[SOURCE]",
     ),
-    Command(
+    CliCommand(
         "index",
         "Read the code, the history and the documents of this folder.",
         "clew.cli.commands.knowledge:index",
     ),
-    Command(
+    CliCommand(
         "locate",
         "Find the files that a text is about, each with its best line.",
         "clew.cli.commands.knowledge:locate",
         "QUERY...",
     ),
-    Command(
+    CliCommand(
         "callers", "Find what calls a function, a method or a class.", "clew.cli.commands.knowledge:callers", "SYMBOL"
     ),
-    Command(
+    CliCommand(
         "blame-why",
         "Say why a line is as it is: commits, decisions and what was noted.",
         "clew.cli.commands.knowledge:blame_why",
         "PLACE",
     ),
-    Command(
+    CliCommand(
         "brief", "Show where things stand, each line with its source.", "clew.cli.commands.knowledge:brief", "[TIER]"
     ),
-    Command(
+    CliCommand(
         "route", "Decide who takes a message, and how sure that is.", "clew.cli.commands.route:route", "MESSAGE..."
     ),
-    Command("why", "Say why a route is, or is not, there for you.", "clew.cli.commands.catalog:why", "WHAT..."),
+    CliCommand("why", "Say why a route is, or is not, there for you.", "clew.cli.commands.catalog:why", "WHAT..."),
     Group(
         "context",
         "See what a model would see.",
         (
-            Command(
+            CliCommand(
                 "preview",
                 "Show the context that a message would get.",
                 "clew.cli.commands.context:preview",
@@ -90,41 +90,43 @@ COMMANDS: tuple[Command | Group, ...] = (
             ),
         ),
     ),
-    Command("agents", "List the agents of this folder, and how they are.", "clew.cli.commands.agents:agents"),
-    Command(
+    CliCommand("agents", "List the agents of this folder, and how they are.", "clew.cli.commands.agents:agents"),
+    CliCommand(
         "usage", "Show what models took: calls, tokens, cost, and what was saved.", "clew.cli.commands.usage:usage"
     ),
     Group(
         "skills",
         "Write, check, find and load the skills of this folder.",
         (
-            Command("list", "List the skills of this folder.", "clew.cli.commands.skills:list_"),
-            Command(
+            CliCommand("list", "List the skills of this folder.", "clew.cli.commands.skills:list_"),
+            CliCommand(
                 "show",
                 "Show one skill: what it is for, what it brings, and its text.",
                 "clew.cli.commands.skills:show",
                 "NAME",
             ),
-            Command("new", "Write a new skill to begin with.", "clew.cli.commands.skill_files:new", "NAME"),
-            Command("import", "Copy skills into this folder.", "clew.cli.commands.skill_files:import_", "PATHS..."),
-            Command(
+            CliCommand("new", "Write a new skill to begin with.", "clew.cli.commands.skill_files:new", "NAME"),
+            CliCommand("import", "Copy skills into this folder.", "clew.cli.commands.skill_files:import_", "PATHS..."),
+            CliCommand(
                 "lint",
                 "Check the definitions of agents, skills, toolsets and tools.",
                 "clew.cli.commands.skill_files:lint",
                 "[PLACE]",
             ),
-            Command(
+            CliCommand(
                 "build",
                 "Build the manifest of agents, skills, toolsets and tools.",
                 "clew.cli.commands.skill_files:build",
                 "[PLACE]",
             ),
-            Command("load", "Load a skill in the session of an agent.", "clew.cli.commands.skills:load", "NAME"),
-            Command("unload", "Unload a skill in the session of an agent.", "clew.cli.commands.skills:unload", "NAME"),
-            Command("why", "Say why a skill is, or is not, loaded.", "clew.cli.commands.skills:why", "NAME"),
+            CliCommand("load", "Load a skill in the session of an agent.", "clew.cli.commands.skills:load", "NAME"),
+            CliCommand(
+                "unload", "Unload a skill in the session of an agent.", "clew.cli.commands.skills:unload", "NAME"
+            ),
+            CliCommand("why", "Say why a skill is, or is not, loaded.", "clew.cli.commands.skills:why", "NAME"),
         ),
     ),
-    Command(
+    CliCommand(
         "connect",
         "Tell a coding agent about the MCP server of this folder.",
         "clew.cli.servers.connect:connect",
@@ -134,47 +136,51 @@ COMMANDS: tuple[Command | Group, ...] = (
         "mcp",
         "Serve MCP to a coding agent, and front other MCP servers.",
         (
-            Command(
+            CliCommand(
                 "serve",
                 "Serve MCP on standard input and output.",
                 "clew.cli.servers.mcp:serve",
             ),
-            Command(
+            CliCommand(
                 "import",
                 "Take over the MCP servers of other clients.",
                 "clew.cli.servers.add_servers:import_",
                 "FILES...",
             ),
-            Command(
+            CliCommand(
                 "add",
                 "Add a foreign MCP server: a program, or an address.",
                 "clew.cli.servers.add_servers:add",
                 "NAME COMMAND...",
             ),
-            Command("ls", "List the foreign MCP servers and what they offer.", "clew.cli.servers.servers:ls"),
-            Command(
+            CliCommand("ls", "List the foreign MCP servers and what they offer.", "clew.cli.servers.servers:ls"),
+            CliCommand(
                 "approve",
                 "Accept tools of a foreign server as it describes them now.",
                 "clew.cli.servers.servers:approve",
                 "SERVER TOOLS...",
             ),
-            Command("login", "Log in to a foreign server that wants OAuth.", "clew.cli.servers.login:login", "SERVER"),
-            Command("logout", "Forget the login to a foreign server.", "clew.cli.servers.login:logout", "SERVER"),
-            Command("rm", "Forget foreign servers and what they offered.", "clew.cli.servers.servers:rm", "SERVERS..."),
+            CliCommand(
+                "login", "Log in to a foreign server that wants OAuth.", "clew.cli.servers.login:login", "SERVER"
+            ),
+            CliCommand("logout", "Forget the login to a foreign server.", "clew.cli.servers.login:logout", "SERVER"),
+            CliCommand(
+                "rm", "Forget foreign servers and what they offered.", "clew.cli.servers.servers:rm", "SERVERS..."
+            ),
         ),
         default="serve",
         more="`clew mcp` alone serves one agent that starts it, on standard input and output; `clew connect` tells an"
         " agent to. For several agents, other machines or REST, `clew up` serves the same at /mcp over HTTP.",
     ),
-    Command("trust", "Agree to what the files of this folder bring.", "clew.cli.commands.trust:trust", "NAMES..."),
-    Command("verify", "Verify a source that a tool ingested.", "clew.cli.commands.verify:verify", "ID"),
+    CliCommand("trust", "Agree to what the files of this folder bring.", "clew.cli.commands.trust:trust", "NAMES..."),
+    CliCommand("verify", "Verify a source that a tool ingested.", "clew.cli.commands.verify:verify", "ID"),
     Group(
         "rules",
         "See the rules of this folder: AGENTS.md and its like.",
         (
-            Command("for", "Show which rules hold for a file, and why.", "clew.cli.commands.rules:for_", "PATH"),
-            Command("ls", "List the rule files of the project.", "clew.cli.commands.rules:ls"),
-            Command(
+            CliCommand("for", "Show which rules hold for a file, and why.", "clew.cli.commands.rules:for_", "PATH"),
+            CliCommand("ls", "List the rule files of the project.", "clew.cli.commands.rules:ls"),
+            CliCommand(
                 "search",
                 "Find documents that the rules link to, by what is to be done.",
                 "clew.cli.commands.rules:search",
@@ -182,62 +188,66 @@ COMMANDS: tuple[Command | Group, ...] = (
             ),
         ),
     ),
-    Command("up", "Serve the trail of this folder until Ctrl-C.", "clew.cli.commands.up:up"),
+    CliCommand("up", "Serve the trail of this folder until Ctrl-C.", "clew.cli.commands.up:up"),
     Group(
         "trail",
         "Read, search, follow and write breadcrumbs.",
         (
-            Command("ls", "List breadcrumbs, newest first.", "clew.cli.trail.browse:ls"),
-            Command("show", "Show one breadcrumb as a model should see it.", "clew.cli.trail.browse:show", "ID"),
-            Command("search", "Find breadcrumbs by words and by meaning.", "clew.cli.trail.browse:search", "TEXT"),
-            Command("tail", "Follow what happens on the trail until Ctrl-C.", "clew.cli.trail.tail:tail"),
-            Command("put", "Write breadcrumbs from options or from standard input.", "clew.cli.trail.write:put"),
-            Command("edit", "Write the next version of a breadcrumb.", "clew.cli.trail.write:edit", "ID"),
-            Command("rm", "Remove breadcrumbs with their versions and edges.", "clew.cli.trail.write:rm", "IDS..."),
-            Command("history", "List the versions of a breadcrumb.", "clew.cli.trail.browse:history", "ID"),
-            Command("export", "Write breadcrumbs and edges as JSON lines.", "clew.cli.trail.transfer:export", "[FILE]"),
-            Command("import", "Read what `clew trail export` wrote.", "clew.cli.trail.transfer:import_", "FILE"),
-            Command("stats", "Count breadcrumbs, events and edges.", "clew.cli.trail.browse:stats"),
-            Command(
+            CliCommand("ls", "List breadcrumbs, newest first.", "clew.cli.trail.browse:ls"),
+            CliCommand("show", "Show one breadcrumb as a model should see it.", "clew.cli.trail.browse:show", "ID"),
+            CliCommand("search", "Find breadcrumbs by words and by meaning.", "clew.cli.trail.browse:search", "TEXT"),
+            CliCommand("tail", "Follow what happens on the trail until Ctrl-C.", "clew.cli.trail.tail:tail"),
+            CliCommand("put", "Write breadcrumbs from options or from standard input.", "clew.cli.trail.write:put"),
+            CliCommand("edit", "Write the next version of a breadcrumb.", "clew.cli.trail.write:edit", "ID"),
+            CliCommand("rm", "Remove breadcrumbs with their versions and edges.", "clew.cli.trail.write:rm", "IDS..."),
+            CliCommand("history", "List the versions of a breadcrumb.", "clew.cli.trail.browse:history", "ID"),
+            CliCommand(
+                "export", "Write breadcrumbs and edges as JSON lines.", "clew.cli.trail.transfer:export", "[FILE]"
+            ),
+            CliCommand("import", "Read what `clew trail export` wrote.", "clew.cli.trail.transfer:import_", "FILE"),
+            CliCommand("stats", "Count breadcrumbs, events and edges.", "clew.cli.trail.browse:stats"),
+            CliCommand(
                 "reembed", "Give every breadcrumb a vector of the present embedder.", "clew.cli.trail.transfer:reembed"
             ),
         ),
     ),
-    Command("token", "Print a token for the REST door of this folder.", "clew.cli.commands.token:token"),
+    CliCommand("token", "Print a token for the REST door of this folder.", "clew.cli.commands.token:token"),
     Group(
         "hygiene",
         "Remove what has expired, or see what was removed.",
         (
-            Command("run", "Remove what has expired, now.", "clew.cli.trail.maintenance:run_hygiene"),
-            Command("stats", "Show the report of the last hygiene run.", "clew.cli.trail.maintenance:hygiene_stats"),
+            CliCommand("run", "Remove what has expired, now.", "clew.cli.trail.maintenance:run_hygiene"),
+            CliCommand("stats", "Show the report of the last hygiene run.", "clew.cli.trail.maintenance:hygiene_stats"),
         ),
     ),
     Group(
         "dlq",
         "See, retry and drop events that a consumer gave up on.",
         (
-            Command("ls", "List dead letters, oldest first.", "clew.cli.trail.maintenance:list_dead_letters"),
-            Command(
+            CliCommand("ls", "List dead letters, oldest first.", "clew.cli.trail.maintenance:list_dead_letters"),
+            CliCommand(
                 "retry", "Make dead letters pending again.", "clew.cli.trail.maintenance:retry_dead_letters", "IDS..."
             ),
-            Command("drop", "Forget dead letters.", "clew.cli.trail.maintenance:drop_dead_letters", "IDS..."),
+            CliCommand("drop", "Forget dead letters.", "clew.cli.trail.maintenance:drop_dead_letters", "IDS..."),
         ),
     ),
     Group(
         "secret",
         "Keep values that breadcrumbs may name and no read returns.",
         (
-            Command(
+            CliCommand(
                 "put",
                 "Write a secret; its value comes from standard input or a prompt.",
                 "clew.cli.trail.secret:put",
                 "NAME",
             ),
-            Command("ls", "List the names of secrets.", "clew.cli.trail.secret:ls"),
-            Command("rm", "Remove secrets.", "clew.cli.trail.secret:rm", "NAMES..."),
+            CliCommand("ls", "List the names of secrets.", "clew.cli.trail.secret:ls"),
+            CliCommand("rm", "Remove secrets.", "clew.cli.trail.secret:rm", "NAMES..."),
         ),
     ),
-    Command("doctor", "Check the installation, the folder and all that is in it.", "clew.cli.commands.doctor:doctor"),
+    CliCommand(
+        "doctor", "Check the installation, the folder and all that is in it.", "clew.cli.commands.doctor:doctor"
+    ),
 )
 
 _EXAMPLES = """\
@@ -253,12 +263,12 @@ Examples:
 """
 
 
-def find_command(words: Sequence[str]) -> Command | None:
+def find_command(words: Sequence[str]) -> CliCommand | None:
     """The command of one word, or of a group's name and one word."""
-    level: Iterable[Command | Group] = COMMANDS
+    level: Iterable[CliCommand | Group] = COMMANDS
     for at, word in enumerate(words):
         entry = next((entry for entry in level if entry.name == word), None)
-        if isinstance(entry, Command):
+        if isinstance(entry, CliCommand):
             return entry if at == len(words) - 1 else None
         level = entry.commands if entry is not None else ()
     return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cyclopts import App, Parameter
 
 from clew import __version__
-from clew.cli.command_table import COMMANDS, HELP_FLAGS, Command, render_rows
+from clew.cli.command_table import COMMANDS, HELP_FLAGS, CliCommand, render_rows
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpEntry, HelpPanel
@@ -28,7 +28,7 @@ def build_parser(page: HelpFormatter | None = None) -> App:
         suppress_keyboard_interrupt=False,
     )
     for entry in COMMANDS:
-        if isinstance(entry, Command):
+        if isinstance(entry, CliCommand):
             root.command(entry.target, name=entry.name, usage=usage_of(entry))
             continue
         group = App(name=entry.name, help=entry.summary)
@@ -38,7 +38,7 @@ def build_parser(page: HelpFormatter | None = None) -> App:
     return root
 
 
-def usage_of(command: Command, group: str = "") -> str:
+def usage_of(command: CliCommand, group: str = "") -> str:
     """How a command is written."""
     return " ".join(filter(None, ("clew", group, command.name, "[OPTIONS]", command.takes)))
 

@@ -5,34 +5,34 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from clew.team.route import Target
+from clew.team.route import RouteTarget
 
-COMMANDS: dict[str, Target] = {
-    "session": Target.SESSION,
-    "sessions": Target.SESSION,
-    "switch": Target.SESSION,
-    "suspend": Target.SESSION,
-    "resume": Target.SESSION,
-    "close": Target.SESSION,
-    "task": Target.TASK,
-    "approve": Target.CONTROL,
-    "reject": Target.CONTROL,
-    "continue": Target.CONTROL,
-    "pause": Target.CONTROL,
-    "stop": Target.CONTROL,
-    "cancel": Target.CONTROL,
-    "skip": Target.CONTROL,
-    "find": Target.LIBRARIAN,
-    "where": Target.LIBRARIAN,
-    "code": Target.LIBRARIAN,
-    "history": Target.ARCHIVALIST,
-    "brief": Target.ARCHIVALIST,
-    "research": Target.ACADEMIC,
-    "plan": Target.ARCHITECT,
-    "inspect": Target.INSPECTOR,
-    "review": Target.INSPECTOR,
-    "test": Target.TESTER,
-    "design": Target.DESIGNER,
+COMMANDS: dict[str, RouteTarget] = {
+    "session": RouteTarget.SESSION,
+    "sessions": RouteTarget.SESSION,
+    "switch": RouteTarget.SESSION,
+    "suspend": RouteTarget.SESSION,
+    "resume": RouteTarget.SESSION,
+    "close": RouteTarget.SESSION,
+    "task": RouteTarget.TASK,
+    "approve": RouteTarget.CONTROL,
+    "reject": RouteTarget.CONTROL,
+    "continue": RouteTarget.CONTROL,
+    "pause": RouteTarget.CONTROL,
+    "stop": RouteTarget.CONTROL,
+    "cancel": RouteTarget.CONTROL,
+    "skip": RouteTarget.CONTROL,
+    "find": RouteTarget.LIBRARIAN,
+    "where": RouteTarget.LIBRARIAN,
+    "code": RouteTarget.LIBRARIAN,
+    "history": RouteTarget.ARCHIVALIST,
+    "brief": RouteTarget.ARCHIVALIST,
+    "research": RouteTarget.ACADEMIC,
+    "plan": RouteTarget.ARCHITECT,
+    "inspect": RouteTarget.INSPECTOR,
+    "review": RouteTarget.INSPECTOR,
+    "test": RouteTarget.TESTER,
+    "design": RouteTarget.DESIGNER,
 }
 """`/name …` goes to this target, whatever follows."""
 
@@ -43,7 +43,7 @@ LONG_NAME = 6
 _COMMAND = re.compile(r"\s*/([a-z][a-z_-]*)(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
 
 
-def read_command(message: str) -> tuple[Target, float, str] | None:
+def read_command(message: str) -> tuple[RouteTarget, float, str] | None:
     """The target of a slash command, the confidence, and the text behind the name; None for other messages."""
     found = _COMMAND.match(message)
     if found is None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 import msgspec
 
 from clew.knowledge.answering.period import EVER, read_period
-from clew.team.route import Intent, Target
+from clew.team.route import Intent, RouteTarget
 from clew.trail.model.readable import find_words
 from clew.trail.search.text import STOP, split_word
 
@@ -218,12 +218,12 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     until: str = ""
 
 
-def read_metadata(message: str, target: Target, now: datetime) -> Metadata | None:
+def read_metadata(message: str, target: RouteTarget, now: datetime) -> Metadata | None:
     """The metadata of a message to the librarian or the archivalist; None for all other targets."""
-    if target is Target.LIBRARIAN:
+    if target is RouteTarget.LIBRARIAN:
         intent, words = _match(message, LIBRARIAN_TRIGGERS)
         return Metadata(intent=intent, subject=_subject(message, intent, words))
-    if target is not Target.ARCHIVALIST:
+    if target is not RouteTarget.ARCHIVALIST:
         return None
     intent, words = _match(message, ARCHIVALIST_TRIGGERS)
     said = _find_time(message, now)

@@ -13,7 +13,7 @@ from clew.errors import ModelError
 from clew.fences import clean, fenced
 from clew.llm.messages import Message
 from clew.llm.requests import Model, ModelRequest
-from clew.team.route import ARCHIVALIST_INTENTS, DUTIES, FOLLOW_UP, LIBRARIAN_INTENTS, Intent, Target
+from clew.team.route import ARCHIVALIST_INTENTS, DUTIES, FOLLOW_UP, LIBRARIAN_INTENTS, Intent, RouteTarget
 
 CACHED = 1_000
 MAX_MESSAGE = 4_000
@@ -55,7 +55,7 @@ _SCHEMA = {
                 "additionalProperties": False,
                 "required": ["target", "intent", "subject", "time_scope", "confidence"],
                 "properties": {
-                    "target": {"enum": [*(each.value for each in Target), FOLLOW_UP]},
+                    "target": {"enum": [*(each.value for each in RouteTarget), FOLLOW_UP]},
                     "intent": {"enum": [each.value for each in Intent]},
                     "subject": {"type": "string"},
                     "time_scope": {"type": "string"},
@@ -67,7 +67,7 @@ _SCHEMA = {
 }
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class ModelVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The model's word on one message. `target` may also be `followup`."""
 
     target: str
@@ -77,19 +77,21 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.target not in (*Target, FOLLOW_UP):
+        if self.target not in (*RouteTarget, FOLLOW_UP):
             raise ValueError(f"unknown target {self.target!r}")
 
     def checked_intent(self) -> Intent | None:
         """The intent, where the target has it; GENERAL for another one, and None for targets without intents."""
-        known = {Target.LIBRARIAN: LIBRARIAN_INTENTS, Target.ARCHIVALIST: ARCHIVALIST_INTENTS}.get(Target(self.target))
+        known = {RouteTarget.LIBRARIAN: LIBRARIAN_INTENTS, RouteTarget.ARCHIVALIST: ARCHIVALIST_INTENTS}.get(
+            RouteTarget(self.target)
+        )
         if known is None:
             return None
         return self.intent if self.intent in known else Intent.GENERAL
 
 
 class _Verdicts(msgspec.Struct, frozen=True):
-    routes: list[Verdict]
+    routes: list[ModelVerdict]
 
 
 _Key = tuple[str, str]
@@ -101,19 +103,19 @@ class ModelClassifier:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._cache: OrderedDict[_Key, Verdict] = OrderedDict()
-        self._waiting: dict[_Key, asyncio.Future[Verdict | None]] = {}
+        self._cache: OrderedDict[_Key, ModelVerdict] = OrderedDict()
+        self._waiting: dict[_Key, asyncio.Future[ModelVerdict | None]] = {}
         self._batches: dict[str, list[_Key]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def find_cached(self, text: str, owner: str) -> Verdict | None:
+    def find_cached(self, text: str, owner: str) -> ModelVerdict | None:
         """The earlier verdict on the same text, or None."""
         key = _key(text, owner)
         if key in self._cache:
             self._cache.move_to_end(key)
         return self._cache.get(key)
 
-    async def classify(self, text: str, owner: str) -> Verdict | None:
+    async def classify(self, text: str, owner: str) -> ModelVerdict | None:
         """The model's verdict; None where the model fails, is too slow, or answers something else."""
         key = _key(text, owner)
         if key not in self._waiting:
@@ -136,13 +138,13 @@ class ModelClassifier:
         await asyncio.sleep(BATCH_SECONDS)
         if self._batches.get(batch[0][0]) is batch:
             del self._batches[batch[0][0]]
-        verdicts: list[Verdict] = []
+        verdicts: list[ModelVerdict] = []
         try:
             verdicts = await self._ask([text for _, text in batch])
         finally:
             self._finish(batch, verdicts)
 
-    def _finish(self, batch: list[_Key], verdicts: list[Verdict]) -> None:
+    def _finish(self, batch: list[_Key], verdicts: list[ModelVerdict]) -> None:
         """Hand the verdicts to all who wait, and cache them."""
         self._cache.update(zip(batch, verdicts, strict=False))
         for at, key in enumerate(batch):
@@ -150,7 +152,7 @@ class ModelClassifier:
         while len(self._cache) > CACHED:
             self._cache.popitem(last=False)
 
-    async def _ask(self, texts: list[str]) -> list[Verdict]:
+    async def _ask(self, texts: list[str]) -> list[ModelVerdict]:
         """One call; an empty list where the answer cannot be used."""
         blocks = [f"Message {at}:\n{fenced(clean(text[:MAX_MESSAGE]), 'text')}" for at, text in enumerate(texts, 1)]
         messages = (

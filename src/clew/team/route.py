@@ -15,7 +15,7 @@ FOLLOW_UP = "followup"
 """The class of messages that continue the conversation with the agent who is talking."""
 
 
-class Target(StrEnum):
+class RouteTarget(StrEnum):
     """Who takes a message: eight agents, the session manager's commands, and the control of a running plan."""
 
     ACADEMIC = "academic"
@@ -30,20 +30,20 @@ class Target(StrEnum):
     TESTER = "tester"
 
 
-AGENTS = tuple(each for each in Target if each not in (Target.CONTROL, Target.SESSION, Target.TASK))
+AGENTS = tuple(each for each in RouteTarget if each not in (RouteTarget.CONTROL, RouteTarget.SESSION, RouteTarget.TASK))
 """The targets that talk to the user."""
 
-DUTIES: dict[Target, str] = {
-    Target.ACADEMIC: "research in papers, standards and other projects",
-    Target.ARCHITECT: "a change of the code or a plan for one",
-    Target.ARCHIVALIST: "past work and decisions, or something to remember",
-    Target.CONTROL: "an approval, a stop or a step of the running plan",
-    Target.DESIGNER: "the user interface",
-    Target.INSPECTOR: "a review or a check of code",
-    Target.LIBRARIAN: "a question about the code as it is",
-    Target.SESSION: "listing, opening, switching or closing sessions",
-    Target.TASK: "a message to a numbered task",
-    Target.TESTER: "writing, running or explaining tests",
+DUTIES: dict[RouteTarget, str] = {
+    RouteTarget.ACADEMIC: "research in papers, standards and other projects",
+    RouteTarget.ARCHITECT: "a change of the code or a plan for one",
+    RouteTarget.ARCHIVALIST: "past work and decisions, or something to remember",
+    RouteTarget.CONTROL: "an approval, a stop or a step of the running plan",
+    RouteTarget.DESIGNER: "the user interface",
+    RouteTarget.INSPECTOR: "a review or a check of code",
+    RouteTarget.LIBRARIAN: "a question about the code as it is",
+    RouteTarget.SESSION: "listing, opening, switching or closing sessions",
+    RouteTarget.TASK: "a message to a numbered task",
+    RouteTarget.TESTER: "writing, running or explaining tests",
 }
 """What each target is for, as a user and a model read it."""
 
@@ -75,14 +75,14 @@ ARCHIVALIST_INTENTS = (
 DecidedBy = Literal["command", "classifier", "model", "follow-up", "default"]
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class RouteCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """One class that the classifier considered, with its probability; `followup` is the agent who is talking."""
 
     target: str
     probability: float
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
+class MessageRoute(msgspec.Struct, frozen=True, kw_only=True):
     """Who takes a message, how sure that is, and how it was decided.
 
     `intent` and `subject` are set for the librarian and the archivalist, `time_scope` for the archivalist alone;
@@ -90,7 +90,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     guess. `cached` says that the model gave this answer to an earlier message with the same text.
     """
 
-    target: Target
+    target: RouteTarget
     confidence: float
     decided_by: DecidedBy
     intent: str = ""
@@ -100,4 +100,4 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     until: str = ""
     question: str = ""
     cached: bool = False
-    candidates: Sequence[Candidate] = ()
+    candidates: Sequence[RouteCandidate] = ()

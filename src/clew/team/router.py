@@ -16,12 +16,12 @@ from clew.errors import InvalidInput
 from clew.secrecy import mask_keys
 from clew.team.commands import read_command
 from clew.team.metadata import Metadata, dated, read_metadata, snake_case
-from clew.team.route import AGENTS, CERTAIN, DUTIES, FOLLOW_UP, Candidate, DecidedBy, Route, Target
+from clew.team.route import AGENTS, CERTAIN, DUTIES, FOLLOW_UP, DecidedBy, MessageRoute, RouteCandidate, RouteTarget
 
 if TYPE_CHECKING:
     from clew.llm.requests import Model
     from clew.team.classifier import Classification
-    from clew.team.model_classifier import ModelClassifier, Verdict
+    from clew.team.model_classifier import ModelClassifier, ModelVerdict
 
 MAX_MESSAGE = 100_000
 SHOWN = 3
@@ -42,7 +42,7 @@ class Router:
         self._model = _open_model_classifier(model) if model is not None else None
         self._clock = clock or SystemClock()
 
-    async def route(self, message: str, *, talking_to: str = "", owner: str = "") -> Route:
+    async def route(self, message: str, *, talking_to: str = "", owner: str = "") -> MessageRoute:
         """Who takes a message. A model that fails is passed over. Raises InvalidInput for an empty or huge message, and
         for an agent that does not exist."""
         _check(message)
@@ -59,25 +59,25 @@ class Router:
             or self._fall_back(message, found, talker)
         )
 
-    def _route_command(self, message: str) -> Route | None:
+    def _route_command(self, message: str) -> MessageRoute | None:
         command = read_command(message)
         if command is None:
             return None
         target, confidence, rest = command
         return _with_metadata(_route(target, confidence, "command"), self._metadata(rest, target))
 
-    def _route_certain(self, message: str, found: Classification, talker: Target | None) -> Route | None:
+    def _route_certain(self, message: str, found: Classification, talker: RouteTarget | None) -> MessageRoute | None:
         if found.confidence < CERTAIN:
             return None
         if found.best == FOLLOW_UP:
             return self._stay(message, found, talker, found.confidence) if talker else None
-        target = Target(found.best)
+        target = RouteTarget(found.best)
         route = _route(target, found.confidence, "classifier", found)
         return _with_metadata(route, self._metadata(message, target))
 
     async def _route_by_model(
-        self, message: str, found: Classification, talker: Target | None, owner: str
-    ) -> Route | None:
+        self, message: str, found: Classification, talker: RouteTarget | None, owner: str
+    ) -> MessageRoute | None:
         if self._model is None:
             return None
         cached = self._model.find_cached(message, owner)
@@ -88,33 +88,33 @@ class Router:
         if verdict.target == FOLLOW_UP:
             route = self._stay(message, found, talker, confidence) if talker else None
         else:
-            route = _route(Target(verdict.target), confidence, "model", found)
+            route = _route(RouteTarget(verdict.target), confidence, "model", found)
             route = _with_metadata(route, self._model_metadata(verdict))
         return msgspec.structs.replace(route, cached=cached is not None) if route else None
 
-    def _fall_back(self, message: str, found: Classification, talker: Target | None) -> Route:
+    def _fall_back(self, message: str, found: Classification, talker: RouteTarget | None) -> MessageRoute:
         """The agent who is talking, else the Architect with a question."""
         if talker is not None:
             sure = found.probability(FOLLOW_UP) + found.probability(talker.value)
             return self._stay(message, found, talker, min(GUESS, sure))
-        sure = min(GUESS, found.probability(Target.ARCHITECT.value))
-        route = _route(Target.ARCHITECT, sure, "default", found)
-        likeliest = next((Target(name) for name, _ in found.ranked if name != FOLLOW_UP), Target.ARCHITECT)
+        sure = min(GUESS, found.probability(RouteTarget.ARCHITECT.value))
+        route = _route(RouteTarget.ARCHITECT, sure, "default", found)
+        likeliest = next((RouteTarget(name) for name, _ in found.ranked if name != FOLLOW_UP), RouteTarget.ARCHITECT)
         route = _with_metadata(route, self._metadata(message, likeliest))
         return msgspec.structs.replace(route, question=_question(found))
 
-    def _stay(self, message: str, found: Classification, talker: Target, confidence: float) -> Route:
+    def _stay(self, message: str, found: Classification, talker: RouteTarget, confidence: float) -> MessageRoute:
         return _with_metadata(_route(talker, confidence, "follow-up", found), self._metadata(message, talker))
 
-    def _metadata(self, message: str, target: Target) -> Metadata | None:
+    def _metadata(self, message: str, target: RouteTarget) -> Metadata | None:
         return read_metadata(message, target, self._clock.now())
 
-    def _model_metadata(self, verdict: Verdict) -> Metadata | None:
+    def _model_metadata(self, verdict: ModelVerdict) -> Metadata | None:
         """The metadata that the model gave with the target: there is no second call, and no second guess."""
         intent = verdict.checked_intent()
         if intent is None:
             return None
-        scope = snake_case(verdict.time_scope) if verdict.target == Target.ARCHIVALIST else ""
+        scope = snake_case(verdict.time_scope) if verdict.target == RouteTarget.ARCHIVALIST else ""
         metadata = Metadata(intent=intent, subject=snake_case(verdict.subject), time_scope=scope)
         return dated(metadata, self._clock.now())
 
@@ -138,7 +138,7 @@ def _check(message: str) -> None:
         raise InvalidInput("message", f"has more than {MAX_MESSAGE:,} characters")
 
 
-def _read_agent(name: str) -> Target | None:
+def _read_agent(name: str) -> RouteTarget | None:
     """The agent who is talking; None where nobody is. Raises InvalidInput."""
     if not name:
         return None
@@ -149,10 +149,10 @@ def _read_agent(name: str) -> Target | None:
     return found
 
 
-def _route(target: Target, confidence: float, by: DecidedBy, found: Classification | None = None) -> Route:
+def _route(target: RouteTarget, confidence: float, by: DecidedBy, found: Classification | None = None) -> MessageRoute:
     ranked = found.ranked[:SHOWN] if found is not None else ()
-    candidates = [Candidate(target=name, probability=round(share, 3)) for name, share in ranked]
-    return Route(target=target, confidence=_rounded(confidence), decided_by=by, candidates=candidates)
+    candidates = [RouteCandidate(target=name, probability=round(share, 3)) for name, share in ranked]
+    return MessageRoute(target=target, confidence=_rounded(confidence), decided_by=by, candidates=candidates)
 
 
 def _rounded(confidence: float) -> float:
@@ -160,7 +160,7 @@ def _rounded(confidence: float) -> float:
     return int(confidence * 100) / 100
 
 
-def _with_metadata(route: Route, metadata: Metadata | None) -> Route:
+def _with_metadata(route: MessageRoute, metadata: Metadata | None) -> MessageRoute:
     if metadata is None:
         return route
     return msgspec.structs.replace(
@@ -175,9 +175,9 @@ def _with_metadata(route: Route, metadata: Metadata | None) -> Route:
 
 def _question(found: Classification) -> str:
     """The question back to the user: the likely targets by what they are for; none where the Architect is likeliest."""
-    if found.best == Target.ARCHITECT and found.ranked[0][1] >= EVEN:
+    if found.best == RouteTarget.ARCHITECT and found.ranked[0][1] >= EVEN:
         return ""
-    likely = [Target(name) for name, share in found.ranked if share >= LIKELY and name != FOLLOW_UP]
+    likely = [RouteTarget(name) for name, share in found.ranked if share >= LIKELY and name != FOLLOW_UP]
     if not likely:
         return "What would you like to have done: a change, a question about the code, a review or something else?"
     return f"Is this {' or '.join(f'for the {each.value} ({DUTIES[each]})' for each in likely)}?"

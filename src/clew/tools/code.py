@@ -13,7 +13,7 @@ from clew.errors import InvalidInput, NotFound, SchemaViolation, ToolFailure
 from clew.tools.content import GuidedContent, as_content
 from clew.tools.sandbox import Confinement, Language, Program, Sandbox
 from clew.tools.sandbox.calls import call_code
-from clew.tools.tool import Effects, Limits, Tool, ToolContext
+from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits
 from clew.trail.model.validation import SchemaCheck, compile_schema
 
 Reveal = Callable[[str], Awaitable[str]]
@@ -27,7 +27,7 @@ _GRACE_SECONDS = 5.0
 _SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie")
 
 
-class Permissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CodePermissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Hosts, paths and variables that a tool asks for. What is not named here is refused."""
 
     net: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class CodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     input_schema: dict[str, Any] = msgspec.field(default_factory=dict)
     output_schema: dict[str, Any] | None = None
     examples: tuple[dict[str, Any], ...] = ()
-    permissions: Permissions = Permissions()
+    permissions: CodePermissions = CodePermissions()
     limits: CodeLimits = CodeLimits()
     effects: CodeEffects = CodeEffects()
 
@@ -130,7 +130,7 @@ class CodeTool:
             check=self.check,
             schema=record.input_schema or {"type": "object"},
             output_schema=record.output_schema,
-            limits=Limits(
+            limits=ToolLimits(
                 seconds=record.limits.timeout_ms / 1000 + _GRACE_SECONDS, characters=record.limits.output_bytes
             ),
             effects=Effects(

@@ -17,7 +17,7 @@ from clew.fences import clean, fenced
 from clew.secrecy import mask_document, mask_secrets
 from clew.tools.html_text import html_to_text
 from clew.tools.permissions.policy import Policy, decide
-from clew.tools.tool import Effects, Limits, Tool, ToolContext, tool
+from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool
 from clew.trail.work.webhook_addresses import Network, Resolve, Target, check_address, parse_target, resolve_host
 from clew.trust import printable
 
@@ -48,7 +48,7 @@ def fetch_tools(
     @tool(
         name=NAME,
         effects=Effects(reads_only=True, repeats_safely=True),
-        limits=Limits(seconds=seconds + 5),
+        limits=ToolLimits(seconds=seconds + 5),
         category="web",
     )
     async def fetch(
@@ -82,7 +82,7 @@ def fetch_tools(
     return (fetch,)
 
 
-class _Page(msgspec.Struct, frozen=True):
+class _FetchedPage(msgspec.Struct, frozen=True):
     url: str
     status: int
     kind: str
@@ -96,7 +96,7 @@ class _Getter:
         self._resolve = resolve
         self._max_bytes = max_bytes
 
-    async def get(self, url: str, check: Callable[[Target], None]) -> _Page:
+    async def get(self, url: str, check: Callable[[Target], None]) -> _FetchedPage:
         """The page at the end of redirects. Raises InvalidInput, ToolFailure."""
         import httpx  # takes a tenth of a second, and few conversations fetch anything
 
@@ -110,12 +110,12 @@ class _Getter:
                 except (httpx.HTTPError, OSError) as error:
                     reason = printable(str(error), 200) or type(error).__name__
                     raise ToolFailure("runtime", f"{target.host} cannot be read ({reason})", retryable=True) from None
-                if isinstance(found, _Page):
+                if isinstance(found, _FetchedPage):
                     return found
                 url = urljoin(url, found)
         raise ToolFailure("runtime", f"{target.host} redirects more than {MAX_REDIRECTS} times")
 
-    async def _send(self, client: httpx.AsyncClient, url: str, target: Target) -> _Page | str:
+    async def _send(self, client: httpx.AsyncClient, url: str, target: Target) -> _FetchedPage | str:
         """The page, or where it is instead; from the first checked address that takes a connection."""
         import httpx  # see above
 
@@ -137,7 +137,7 @@ class _Getter:
                 failure = error
         raise failure
 
-    async def _read(self, url: str, target: Target, response: httpx.Response) -> _Page | str:
+    async def _read(self, url: str, target: Target, response: httpx.Response) -> _FetchedPage | str:
         location = str(response.headers.get("location", ""))
         if response.status_code in _REDIRECTS and location:
             return location
@@ -152,7 +152,7 @@ class _Getter:
             body += chunk
             if len(body) > self._max_bytes:
                 raise InvalidInput("url", f"answers more than {self._max_bytes:,} bytes")
-        return _Page(url, response.status_code, kind, bytes(body), response.charset_encoding or "utf-8")
+        return _FetchedPage(url, response.status_code, kind, bytes(body), response.charset_encoding or "utf-8")
 
 
 def _parse(url: str) -> Target:
@@ -163,7 +163,7 @@ def _parse(url: str) -> Target:
         raise InvalidInput("url", f"{mask_secrets(printable(error.url, 200))}: {reason}") from None
 
 
-def _render(page: _Page, start: int, limit: int) -> str:
+def _render(page: _FetchedPage, start: int, limit: int) -> str:
     """The text behind a fence, below where it is from."""
     try:
         text = page.body.decode(page.charset, errors="replace")

@@ -50,7 +50,7 @@ def html_to_text(html: str) -> str:
 def read_html(html: str, *, skip: frozenset[str] = frozenset()) -> HtmlPage:
     """Read a page without invisible elements and without elements named in `skip`. Broken HTML gives what can be read
     of it, in linear time."""
-    parser = _Reader(_HIDDEN | skip)
+    parser = _HtmlReader(_HIDDEN | skip)
     parser.feed(_simplify(html.replace(_KEPT, "")))
     parser.close()
     lines = (line.strip() for line in "".join(parser.parts).split("\n"))
@@ -80,7 +80,7 @@ def _simplify(html: str) -> str:
     return "".join((*kept, html[at:].replace(">", "&gt;")))
 
 
-class _Reader(HTMLParser):
+class _HtmlReader(HTMLParser):
     def __init__(self, hidden: frozenset[str]) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []

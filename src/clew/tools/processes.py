@@ -42,7 +42,7 @@ _LAST_WORDS = 2.0
 """Seconds for what keeps the output of an ended program open."""
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
     """How a process ended. Of long output the beginning and the end are kept, and a line between them says how much is
     not."""
 
@@ -93,7 +93,7 @@ async def run_process(
     seconds: float = 60.0,
     output_bytes: int = 1_000_000,
     on_output: OnOutput | None = None,
-) -> Ended:
+) -> ProcessEnded:
     """Run to the end, or until the time is up or a flood of output came. However it ends, cancelled too, everything
     that it started is dead before this returns. Raises InvalidInput for what cannot be started."""
     mark = secrets.token_hex(16)
@@ -110,7 +110,7 @@ async def run_process(
     finally:
         # shielded: who cancels twice must not leave a process behind
         await asyncio.shield(asyncio.create_task(_end(process, mark, readers)))
-    return Ended(
+    return ProcessEnded(
         code=process.code,
         stdout=out.content(),
         stderr=err.content(),
@@ -297,7 +297,7 @@ async def _feed(process: _Process, content: bytes) -> None:
 
 async def _read(stream: asyncio.StreamReader | None, kept: Kept, on_output: OnOutput | None) -> None:
     assert stream is not None
-    pieces = Pieces()
+    pieces = OutputPieces()
     while chunk := await stream.read(_CHUNK):
         kept.add(chunk)
         if kept.is_flooded:
@@ -308,7 +308,7 @@ async def _read(stream: asyncio.StreamReader | None, kept: Kept, on_output: OnOu
         await on_output(text)
 
 
-class Pieces:
+class OutputPieces:
     """Bytes as they come, as lines that are safe to show; a line that does not end is given in parts."""
 
     def __init__(self) -> None:

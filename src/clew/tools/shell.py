@@ -17,7 +17,7 @@ from clew.tools.files.path_denials import Denials
 from clew.tools.permissions.policy import Policy
 from clew.tools.processes import QUIET, OnOutput
 from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
-from clew.tools.tool import Effects, Limits, Tool, ToolContext, tool
+from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool
 
 MAX_SECONDS = 600
 MAX_COMMAND = 20_000
@@ -36,7 +36,7 @@ _WHY = {
 }
 
 
-class Commands(Protocol):
+class CommandRunner(Protocol):
     """What runs commands: a sandbox, or `Unconfined`."""
 
     async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
@@ -67,7 +67,7 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def shell_tools(
-    folder: WorkingFolder, sandbox: Commands, limits: ShellLimits | None = None, *, denials: Denials | None = None
+    folder: WorkingFolder, sandbox: CommandRunner, limits: ShellLimits | None = None, *, denials: Denials | None = None
 ) -> tuple[Tool, ...]:
     """exec. A command may read and write the working folder but for what is denied to all, or to its caller; what it
     leaves in the background ends with it."""
@@ -76,7 +76,7 @@ def shell_tools(
     @tool(
         name="exec",
         effects=Effects(destroys=True),
-        limits=Limits(seconds=MAX_SECONDS + 30, characters=4 * OUTPUT_BYTES),
+        limits=ToolLimits(seconds=MAX_SECONDS + 30, characters=4 * OUTPUT_BYTES),
         category="shell",
     )
     async def execute(command: str, ctx: ToolContext, cwd: str = "", timeout: Seconds = 120.0) -> Executed:

@@ -27,7 +27,7 @@ MAX_DESCRIPTION = 4_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,7}")
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ToolLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a call may take, how much text it may give back, and how many calls run at once."""
 
     seconds: float = 60.0
@@ -93,7 +93,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     searchable: bool = True
     output_schema: dict[str, Any] | None = None
     scopes: frozenset[str] = frozenset()
-    limits: Limits = Limits()
+    limits: ToolLimits = ToolLimits()
     effects: Effects = Effects()
     examples: tuple[dict[str, Any], ...] = ()
     category: str = ""
@@ -125,7 +125,7 @@ def tool(
     description: str = "",
     searchable: bool = True,
     scopes: Iterable[str] = (),
-    limits: Limits = ...,
+    limits: ToolLimits = ...,
     effects: Effects = ...,
     examples: Iterable[dict[str, Any]] = (),
     category: str = "",

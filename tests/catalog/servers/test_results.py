@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, TextContent
 from clew.catalog.domain import Domain
 from clew.catalog.servers.entries.entries import ServerEntry
 from clew.catalog.servers.entries.results import show_result
-from clew.tools import GuidedContent, Limits, tool
+from clew.tools import GuidedContent, ToolLimits, tool
 from tests.tools.fraud import catalog_at, get
 
 ENTRY = ServerEntry(server="evil", kind="tool", name="speak")
@@ -50,7 +50,7 @@ async def test_a_result_at_its_limit_lets_the_next_one_forge_nothing(tmp_path: P
     assert headings == ["evil://tools/first", "evil://tools/second"]
     assert not any(token.type == "list_item_open" for token in tokens)
     assert "bank://" not in "".join(token.content for token in tokens if token.type == "inline")
-    assert len(show_result(result, ENTRY, "").content) <= Limits().characters, "its fences are never cut"
+    assert len(show_result(result, ENTRY, "").content) <= ToolLimits().characters, "its fences are never cut"
 
 
 def test_what_the_text_leaves_of_the_room_is_for_the_structured_content() -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from clew.catalog.workspace.repository import is_machine
+from clew.config import Config
 from tests.cli.catalog.conftest import resources, settings
 from tests.cli.conftest import PATIENCE, Clew, start
 from tests.trusting import trust_all
@@ -51,6 +53,39 @@ def test_an_answer_names_routes_that_get_reads(clew: Clew, project: Path) -> Non
     below = clew("get", "repo://tools/search", "query=number page", "path=part-3/**", "--json").json["results"][0]
     assert {step["route"].split("/")[3] for step in below["data"]["guidance"]} == {"part-3"}
     assert "No file matches" in clew("get", "repo://tools/search", "query=x", "path=nowhere/**").out
+
+
+def test_an_answer_is_short_and_describes_all_tools_on_request(clew: Clew, project: Path) -> None:
+    brief = clew("ask", "the kettle of the house").out
+    assert len(brief.splitlines()) < 30
+    assert brief.index("## Known") < brief.index("## Resources") < brief.index("## Tools")
+    assert "Parameters" not in brief
+    whole = clew("ask", "the kettle of the house", "--tools").out
+    assert "*Parameters: query (string), path (string), limit (integer); needed: query*" in whole
+
+
+@pytest.mark.parametrize(
+    ("folder", "home", "is_whole"),
+    [
+        ("/.clew", "/home/ann", True),
+        ("/home/.clew", "/home/ann", True),
+        ("/home/ann/.clew", "/home/ann", True),
+        ("/home/ann/shop/.clew", "/home/ann", False),
+        ("/srv/.clew", "/home/ann", False),
+    ],
+)
+def test_folders_that_hold_a_whole_machine_are_no_projects(
+    monkeypatch: pytest.MonkeyPatch, folder: str, home: str, is_whole: bool
+) -> None:
+    monkeypatch.setenv("HOME", home)
+    assert is_machine(Config(folder=Path(folder))) is is_whole
+
+
+def test_a_home_folder_is_not_indexed(clew: Clew, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    result = clew("ask", "the kettle of the house")
+    assert "is not indexed: it is no project. Go to one: cd PROJECT" in result.err
+    assert "kettle" not in result.out
 
 
 def test_when_nothing_is_close_the_answer_says_so(clew: Clew, project: Path) -> None:

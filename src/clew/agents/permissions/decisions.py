@@ -15,7 +15,7 @@ from clew.agents.folder.registry import Registry
 from clew.agents.tools.toolbox import SPAWN, Toolbox
 from clew.context.definition import AgentDefinition
 from clew.tools.permissions.permission_patterns import Place, quoted
-from clew.tools.permissions.policy import DEFAULT, Decision, Policy, decide, narrow, read_policy
+from clew.tools.permissions.policy import DEFAULT, PermissionDecision, Policy, decide, narrow, read_policy
 from clew.trail.model.breadcrumb import Breadcrumb, encode_canonical
 
 QUIET = "it only looks, or is shut in"
@@ -52,7 +52,7 @@ class Judge:
         tool: str,
         arguments: Mapping[str, Any],
         record: Breadcrumb | None = None,
-    ) -> Decision:
+    ) -> PermissionDecision:
         """Judges a call of a tool. One that was made of a `record` is judged by that very record, whatever has become
         of it since; where none is given, by the newest that there is of its name.
 

@@ -14,7 +14,7 @@ from clew.clock import Clock
 from clew.tools.code import tool_from_record
 from clew.tools.fetch import fetch_tools
 from clew.tools.files.edit_journal import EditJournal
-from clew.tools.files.file_tools import FileHook, file_tools
+from clew.tools.files.file_tools import FileToolHook, file_tools
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.files.path_denials import Denials
 from clew.tools.files.snapshots import Snapshots
@@ -38,7 +38,7 @@ def folder_tools(
     sandbox: Sandbox,
     policy: Policy,
     open_catalog: OpenCatalog,
-    hook: FileHook | None = None,
+    hook: FileToolHook | None = None,
 ) -> tuple[Tool, ...]:
     """The tools of the program for the files of a folder; `own` is where the trail is."""
     return (

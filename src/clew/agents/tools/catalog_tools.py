@@ -17,7 +17,7 @@ from clew.catalog.operations.answers import (
     Question,
     read_items,
 )
-from clew.tools.tool import Effects, Limits, Tool, ToolContext, tool
+from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool
 
 OpenCatalog = Callable[[], Awaitable[Catalog]]
 """The catalog, which is opened when it is first needed."""
@@ -43,7 +43,7 @@ def catalog_tools(open_catalog: OpenCatalog) -> tuple[Tool, ...]:
         question = Question(query=query, domain=domain, per_domain=per_domain, handle=_handle(context.by))
         return (await catalog.ask(question, by=context.by)).markdown
 
-    @tool(limits=Limits(seconds=300.0), category="catalog")
+    @tool(limits=ToolLimits(seconds=300.0), category="catalog")
     async def get(context: ToolContext, routes: Routes) -> Any:
         """Run tools and read documents by route, side by side. Use routes that `ask` or a result gave you.
 

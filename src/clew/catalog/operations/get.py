@@ -25,7 +25,7 @@ from clew.errors import ClewError, InvalidInput, TooLarge
 from clew.llm.tokens import estimate_tokens
 from clew.secrecy import mask_secrets
 from clew.skills.exposure import Exposed, Exposure, Exposures
-from clew.tools import Guidance, GuidedContent, Limits, Tool, ToolContext
+from clew.tools import Guidance, GuidedContent, Tool, ToolContext, ToolLimits
 from clew.tools.content import as_content
 
 Report = Callable[[float, float | None, str], Awaitable[None]]
@@ -169,7 +169,7 @@ class Getting:
                 about += f" It goes on in {len(found.rest)} further parts."
             return GuidedContent(content=fence(content, about), guidance=steps)
 
-        return await attempt(str(route), read, Limits().seconds)
+        return await attempt(str(route), read, ToolLimits().seconds)
 
     async def _execute(self, routed: RoutedTool, arguments: dict[str, Any], turn: _Turn) -> GuidedContent:
         route, tool = routed.text, routed.tool

@@ -16,7 +16,7 @@ from clew.catalog.servers.entries.entries import Kind, ServerEntry
 from clew.catalog.servers.entries.results import links_of, show_prompt, show_resource, show_result
 from clew.catalog.servers.entries.schemas import check_arguments, clean_schema, params_prose
 from clew.catalog.servers.registry import ServerRegistry
-from clew.tools import Effects, Guidance, GuidedContent, Limits, Tool, ToolContext, guide, tool
+from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, ToolLimits, guide, tool
 
 MOST_TOOLS = 8
 MOST_OTHERS = 3
@@ -75,7 +75,7 @@ def _guide_tool(config: ServerConfig, entries: Sequence[ServerEntry], registry: 
         title=f"Guide to {one_line(config.title, 100)}",
         description=f"Learn what the MCP server {one_line(config.title, 100)} can do for a task, and get to its tools."
         f"{covers}",
-        limits=Limits(seconds=5 * config.timeout_seconds),
+        limits=ToolLimits(seconds=5 * config.timeout_seconds),
         effects=Effects(reads_only=True, repeats_safely=True),
         scopes=config.scopes,
     )(teach)
@@ -168,7 +168,7 @@ def _hidden_tool(config: ServerConfig, entry: ServerEntry, name: str, registry: 
         output_schema=clean_schema(entry.output_schema),
         searchable=False,
         scopes=frozenset(config.scopes),
-        limits=Limits(seconds=config.timeout_seconds + 5.0),
+        limits=ToolLimits(seconds=config.timeout_seconds + 5.0),
         effects=Effects(destroys=entry.annotations.get("destructiveHint") is True),
         source="mcp",
     )

@@ -20,7 +20,7 @@ from clew.catalog.sources.ids import source_id
 from clew.errors import ConfigError, NotFound, SourceError
 from clew.files import OPEN_FOLDER, STEPWISE, open_inside
 from clew.secrecy import is_secret_file
-from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, Rules, rules_above
+from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, IgnoreRules, rules_above
 from clew.trail.model.globs import glob_matches
 
 MAX_BYTES = 2_000_000
@@ -126,7 +126,7 @@ class LocalSource:
         finally:
             os.close(descriptor)
 
-    def _is_chosen(self, path: str, rules: Rules, *, is_folder: bool) -> bool:
+    def _is_chosen(self, path: str, rules: IgnoreRules, *, is_folder: bool) -> bool:
         """Whether a file is wanted, or a folder is worth entering."""
         name = path.rpartition("/")[2].lower()
         if name in NEVER_READ or (is_folder and name in TOOLS_OWN):

@@ -18,7 +18,7 @@ from clew.catalog.resource import Pipeline
 from clew.catalog.sources.local import LocalSource
 from clew.config import FOLDER, Config
 from clew.skills.formats.instruction_files import Telling
-from clew.tools import Effects, GuidedContent, Limits, Tool, ToolContext, guide, tool
+from clew.tools import Effects, GuidedContent, Tool, ToolContext, ToolLimits, guide, tool
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -41,11 +41,20 @@ def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
 
 
 def has_repository(config: Config) -> bool:
-    """Whether the files around the folder are a domain. A folder of another name is not part of a project, and a home
-    folder is one only where git says so: nobody wants all their private files in an answer."""
-    folder = config.folder.absolute()
-    is_project = folder.parent != Path.home() or (folder.parent / ".git").exists()
-    return config.catalog.repository and folder.name == FOLDER and is_project
+    """Whether the files around the folder are a domain: not for a folder of another name, nor for a whole machine."""
+    return config.catalog.repository and config.folder.absolute().name == FOLDER and not is_machine(config)
+
+
+def is_machine(config: Config) -> bool:
+    """Whether the folder lies in `/`, in a home folder, or in a folder of all users such as `/home`.
+
+    A git repository counts as a project, except in `/`.
+    """
+    root, home = config.folder.absolute().parent.resolve(), Path.home().resolve()
+    if len(root.parts) == 1:
+        return True
+    holds_users = len(root.parts) == 2 and home.is_relative_to(root)
+    return (root == home or holds_users) and not (root / ".git").exists()
 
 
 def _named(root: Path) -> str:
@@ -78,7 +87,7 @@ def _search_tool(trail: Trail, owner_id: str) -> Tool:
         steps = [guide(each["uri"], f"read {inline(each['name'], 80)}") for each in records]
         return GuidedContent(content="\n\n".join(shown), guidance=steps)
 
-    return msgspec.structs.replace(search, limits=Limits(seconds=20, characters=40_000))
+    return msgspec.structs.replace(search, limits=ToolLimits(seconds=20, characters=40_000))
 
 
 def _excerpt(content: str, query: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TEAM = ("agents", "skills", "toolsets", "tools")
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class DefinitionPart(msgspec.Struct, frozen=True, kw_only=True):
     """What is read, and the part of it that is meant, as a path below its root; empty for all."""
 
     definers: Definers
@@ -46,7 +46,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return not self.below or path == self.below or path.startswith(f"{self.below}/")
 
 
-def find_parts(place: Path, config: Config) -> list[Part]:
+def find_parts(place: Path, config: Config) -> list[DefinitionPart]:
     """How a path can be read, the first that has definitions counts: as a part of the project or team that it is in,
     then by itself. Raises InvalidInput where there is nothing at the path."""
     from clew.catalog.skills.wishes import definers_at, definers_of  # the catalog takes long to load
@@ -55,12 +55,16 @@ def find_parts(place: Path, config: Config) -> list[Part]:
         raise InvalidInput("PLACE", f"there is no folder {str(place)[:200]}")
     path = Path(os.path.abspath(place))
     own = definers_of(config)
-    parts = [Part(definers=definers_at(each), below=_below(path, each)) for each in _homes(path) if each != own.root]
+    parts = [
+        DefinitionPart(definers=definers_at(each), below=_below(path, each))
+        for each in _homes(path)
+        if each != own.root
+    ]
     if path.is_relative_to(own.root) and (own.is_repository or path.is_relative_to(own.root / FOLDER)):
-        mine = Part(definers=own, below=_below(path, own.root))
+        mine = DefinitionPart(definers=own, below=_below(path, own.root))
         parts = [mine, *parts] if not parts or mine.below.startswith(FOLDER) else [*parts, mine]
     folder = path if path.is_dir() else path.parent
-    return [*parts, Part(definers=definers_at(folder), below=_below(path, folder))]
+    return [*parts, DefinitionPart(definers=definers_at(folder), below=_below(path, folder))]
 
 
 def _homes(path: Path) -> Iterable[Path]:

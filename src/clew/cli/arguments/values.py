@@ -1,17 +1,23 @@
-"""Values as people type them on a command line."""
+"""Values on a command line: periods and times, JSON, and content from files or standard input.
+
+A mistyped value raises InvalidInput, which exits with 2. Unusable content raises ClewError, which exits with 1.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from clew.cli.arguments.content import reading_content
-from clew.cli.arguments.json_input import parse_json
-from clew.errors import InvalidInput
+import msgspec
+
+from clew.decode_errors import in_plain_words
+from clew.errors import ClewError, InvalidInput
 from clew.trail.model.breadcrumb import NEVER, Ttl
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -86,3 +92,48 @@ def set_value(context: dict[str, Any], path: str, value: Any) -> None:
     if not isinstance(place, dict) or not all((*sections, name)):
         raise InvalidInput("--set", f"{path!r} does not lead to a value of an object")
     place[name] = value
+
+
+@contextmanager
+def reading_content() -> Iterator[None]:
+    """Around work on content: InvalidInput becomes a plain ClewError in the same words."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise ClewError(error.message, hint=error.hint) from error
+
+
+def parse_json(raw: bytes, kind: Any, place: str) -> Any:
+    """JSON of a given type. Raises InvalidInput that says where it is wrong, and what was expected."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise _misfit(error, kind, place) from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise InvalidInput(place, f"is not JSON: {_mistake(raw)}", hint=_example(kind)) from None
+
+
+def _example(kind: Any) -> str:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return """For example {"title": "Hello", "context": {}}"""
+    return """In a shell it is written '{"key": "value"}', with double quotes inside and single quotes around it"""
+
+
+def _mistake(raw: bytes) -> str:
+    """Where the text stops being JSON. The standard library tells line and column, which the fast parser does not."""
+    try:
+        json.loads(raw.decode())
+    except json.JSONDecodeError as error:
+        return f"{error.msg[:1].lower()}{error.msg[1:]} at line {error.lineno}, column {error.colno}"
+    except UnicodeDecodeError as error:
+        return f"byte {error.start} is not UTF-8"
+    except RecursionError:
+        return "it is nested too deeply"
+    return "it holds a number or text that JSON does not allow"
+
+
+def _misfit(error: msgspec.ValidationError, kind: Any, place: str) -> InvalidInput:
+    """The same sentence as at the other doors, with the place that the JSON came from."""
+    found = in_plain_words(error, kind, "")
+    where = f"{place}, {found.field}" if found.field else place
+    return InvalidInput(where, found.reason, hint=found.hint or ("" if found.field else _example(kind)))

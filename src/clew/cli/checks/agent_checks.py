@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from clew.app import App, open_app
-from clew.cli.checks.folder_checks import Finding, ok, remark, wrong
+from clew.cli.checks.folder_checks import CheckFinding, ok, remark, wrong
 from clew.cli.project import trail_file
 from clew.cli.terminal.output import count
 from clew.config import Config
 from clew.errors import ClewError, ModelError
 
 
-async def check_agents(config: Config) -> AsyncIterator[Finding]:
+async def check_agents(config: Config) -> AsyncIterator[CheckFinding]:
     """The default model, then the agents and the permissions of a trail that is there."""
     yield check_models(config)
     file = trail_file(config)
@@ -27,7 +27,7 @@ async def check_agents(config: Config) -> AsyncIterator[Finding]:
         yield remark("agents", error.message, error.hint)
 
 
-def check_models(config: Config) -> Finding:
+def check_models(config: Config) -> CheckFinding:
     """The model of agents that name none."""
     from clew.llm.model import open_models  # of use here only
 
@@ -39,7 +39,7 @@ def check_models(config: Config) -> Finding:
     return ok("models", f"{info.full_name} by default")
 
 
-async def _check_roll(app: App) -> Finding:
+async def _check_roll(app: App) -> CheckFinding:
     from clew.agents.conversations.agent_status import Roll
     from clew.agents.conversations.conversation import open_conversations  # agents take long to load
     from clew.llm.model import open_models
@@ -56,7 +56,7 @@ async def _check_roll(app: App) -> Finding:
     return ok("agents", count(len(found), "agent") if found else "none yet; the first `clew chat` brings some")
 
 
-async def _check_kept_back(app: App) -> list[Finding]:
+async def _check_kept_back(app: App) -> list[CheckFinding]:
     from clew.agents.folder.blocked_agents import find_kept_back
 
     definitions = (await app.workspace()).definitions
@@ -68,7 +68,7 @@ async def _check_kept_back(app: App) -> list[Finding]:
     ]
 
 
-async def _check_rules(app: App) -> list[Finding]:
+async def _check_rules(app: App) -> list[CheckFinding]:
     """Rules about tools that there are not, as far as the definitions of agents and tools tell which there are."""
     from clew.agents.conversations.conversation import open_conversations
     from clew.agents.tools.toolbox import SPAWN

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from clew.app import App, open_app
-from clew.cli.checks.folder_checks import Finding, ok, remark, wrong
+from clew.cli.checks.folder_checks import CheckFinding, ok, remark, wrong
 from clew.cli.project import trail_file
 from clew.cli.terminal.output import count
 from clew.config import Config, SourceConfig
@@ -25,7 +25,7 @@ CORRECT = "Correct it in config.toml"
 TRUST = "Look at it and agree: clew trust"
 
 
-async def check_catalog(config: Config) -> AsyncIterator[Finding]:
+async def check_catalog(config: Config) -> AsyncIterator[CheckFinding]:
     """Domains, sources and servers: what is wrong with each, or how many there are."""
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.consent.consent import Consent, project_of
@@ -59,7 +59,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> App | None:
         return None
 
 
-def check_domains(config: Config, consent: Consent, names: Counter[str]) -> Iterator[Finding]:
+def check_domains(config: Config, consent: Consent, names: Counter[str]) -> Iterator[CheckFinding]:
     """Each domain that the settings name can be loaded. One that is not trusted is not imported."""
     from clew.catalog.workspace.domain_loader import load_domains
     from clew.catalog.workspace.repository import NAME, has_repository
@@ -79,7 +79,7 @@ def check_domains(config: Config, consent: Consent, names: Counter[str]) -> Iter
 
 async def check_sources(
     config: Config, app: App | None, consent: Consent, names: Counter[str]
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[CheckFinding]:
     """Each source is trusted, can be built, has its secret and its place, and was refreshed without an error."""
     kept = set(await app.trail.secrets.names(by=app.me)) if app is not None else set()
     errors = await _last_errors(app)
@@ -98,7 +98,7 @@ async def check_sources(
 
 def _check_source(
     name: str, source: SourceConfig, config: Config, kept: Collection[str], errors: Mapping[tuple[str, str], str]
-) -> Finding | None:
+) -> CheckFinding | None:
     from clew.catalog.consent.consent import project_of
     from clew.catalog.route import check_domain_name
     from clew.catalog.sources import build_source, secret_names
@@ -131,7 +131,7 @@ async def _last_errors(app: App | None) -> dict[tuple[str, str], str]:
 
 async def check_servers(
     config: Config, app: App | None, consent: Consent, names: Counter[str]
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[CheckFinding]:
     """Each foreign server that is on can be read, is trusted, can be found, and went well when last looked at."""
     from clew.catalog.servers.config import read_servers
 
@@ -150,7 +150,7 @@ async def check_servers(
     yield ok("servers", f"{usable} of {count(len(servers), 'server')} in order" if servers else "none")
 
 
-async def _check_server(server: ServerConfig, app: App | None, consent: Consent) -> Finding | None:
+async def _check_server(server: ServerConfig, app: App | None, consent: Consent) -> CheckFinding | None:
     from clew.catalog.servers.login.vault import ShortVault, TrailVault
     from clew.catalog.servers.server_status import Looks, is_logged_in
 
@@ -169,7 +169,7 @@ async def _check_server(server: ServerConfig, app: App | None, consent: Consent)
     return wrong("servers", problem, "`clew up` and `clew mcp` look at it again") if problem else None
 
 
-def check_trust(config: Config) -> Iterator[Finding]:
+def check_trust(config: Config) -> Iterator[CheckFinding]:
     """What the user has not agreed to yet, of every kind, in one line."""
     from clew.catalog.consent.consent import read_wishes
     from clew.trust import Trust

@@ -28,7 +28,7 @@ LOW_SPACE = 200_000_000
 Level = Literal["ok", "note", "wrong"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was looked at. `todo` is the next step where there is one."""
 
     name: str
@@ -37,19 +37,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     todo: str = ""
 
 
-def ok(name: str, what: str) -> Finding:
-    return Finding(name=name, level="ok", what=what)
+def ok(name: str, what: str) -> CheckFinding:
+    return CheckFinding(name=name, level="ok", what=what)
 
 
-def remark(name: str, what: str, todo: str = "") -> Finding:
-    return Finding(name=name, level="note", what=what, todo=todo)
+def remark(name: str, what: str, todo: str = "") -> CheckFinding:
+    return CheckFinding(name=name, level="note", what=what, todo=todo)
 
 
-def wrong(name: str, what: str, todo: str) -> Finding:
-    return Finding(name=name, level="wrong", what=what, todo=todo)
+def wrong(name: str, what: str, todo: str) -> CheckFinding:
+    return CheckFinding(name=name, level="wrong", what=what, todo=todo)
 
 
-def check_installation(config: Config) -> Iterator[Finding]:
+def check_installation(config: Config) -> Iterator[CheckFinding]:
     """Python, the packages that Clew needs, the engine, the embedder."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < OLDEST_PYTHON:
@@ -63,7 +63,7 @@ def check_installation(config: Config) -> Iterator[Finding]:
     yield _check_embedder(config)
 
 
-def check_isolation(found: Isolation) -> Finding:
+def check_isolation(found: Isolation) -> CheckFinding:
     """What holds programs of others in on this machine, as it was tried."""
     held = "; ".join(f"{level.what}: {level.by}" for level in found.levels if level.enforced)
     what = f"{found.wall}, runs {', '.join(found.languages)} ({held})"
@@ -80,7 +80,7 @@ def check_isolation(found: Isolation) -> Finding:
     return ok("isolation", what)
 
 
-def _check_packages() -> Finding:
+def _check_packages() -> CheckFinding:
     needed = [line for line in metadata.requires("clew") or () if "extra ==" not in line]
     names = [re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in needed if _applies(line)]
     missing = [name for name in names if not _is_installed(name)]
@@ -103,7 +103,7 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-def _check_embedder(config: Config) -> Finding:
+def _check_embedder(config: Config) -> CheckFinding:
     if config.embedder in ("hash", "none"):
         return remark("embedder", f"{config.embedder}: search finds words and spellings, not meanings")
     # the embedders import numpy
@@ -117,7 +117,7 @@ def _check_embedder(config: Config) -> Finding:
     return ok("embedder", f"{opened.name if opened else 'none'}, weights in {place}")
 
 
-def check_folder(config: Config) -> Iterator[Finding]:
+def check_folder(config: Config) -> Iterator[CheckFinding]:
     """The folder, its secrets' permissions, the space on its disk."""
     folder = config.folder
     if not folder.is_dir():
@@ -133,7 +133,7 @@ def check_folder(config: Config) -> Iterator[Finding]:
     yield wrong("space", space, "Free some space on that disk") if free < LOW_SPACE else ok("space", space)
 
 
-def _check_private(folder: Path, trail: Path | None) -> Iterator[Finding]:
+def _check_private(folder: Path, trail: Path | None) -> Iterator[CheckFinding]:
     """The files that let others in must be readable by their owner only."""
     files = [folder / "keys" / "private.pem", folder / "credential"]
     files += [trail.with_name(trail.name + ".key")] if trail is not None else []
@@ -146,7 +146,7 @@ def _check_private(folder: Path, trail: Path | None) -> Iterator[Finding]:
     yield ok("keys", f"{count(len(present), 'private file')}, readable by you only" if present else "none yet")
 
 
-def check_port(config: Config) -> Iterator[Finding]:
+def check_port(config: Config) -> Iterator[CheckFinding]:
     """Whether `clew up` could listen."""
     place = f"{config.server.host}:{config.server.port}"
     try:
@@ -156,7 +156,7 @@ def check_port(config: Config) -> Iterator[Finding]:
         yield remark("port", f"{place} is in use", "Perhaps by `clew up` itself; otherwise use --port")
 
 
-async def check_trail(config: Config) -> AsyncIterator[Finding]:
+async def check_trail(config: Config) -> AsyncIterator[CheckFinding]:
     """The file as a whole and every checksum in it, then the index beside it."""
     file = trail_file(config)
     if file is not None and not file.exists():
@@ -180,7 +180,7 @@ async def check_trail(config: Config) -> AsyncIterator[Finding]:
         yield _check_index(file)
 
 
-def _check_index(file: Path) -> Finding:
+def _check_index(file: Path) -> CheckFinding:
     folder = file.with_name(file.name + "-index")
     if not folder.is_dir():
         return ok("index", "not built yet; the first search builds it")

@@ -46,13 +46,14 @@ async def ask(
     budget: Annotated[int, Parameter(help="At most this many tokens.")] = 2_000,
     handle: Handle = None,
     cached: Annotated[bool, Parameter(help="Do not look at local files again before answering.")] = False,
+    tools: Annotated[bool, Parameter(help="Describe all tools with their parameters, as an agent sees them.")] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Ask what can be done and what is known.
+    """Ask a question about this folder, or about what can be done here.
 
-    Shows the entry points of all domains, and the resources that are close to the question. The files around the folder
-    .clew are indexed at the first call, and looked at again at each further one.
+    Shows citations that answer the question, then close resources and tools. The first call indexes the files around
+    the folder .clew; each further call looks for changes.
 
         clew ask "how are writes made durable"
         clew ask "investigate a payment" --domain warehouse --json
@@ -60,10 +61,14 @@ async def ask(
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.operations.answers import Question
     from clew.catalog.operations.ask import check_question
+    from clew.catalog.workspace.repository import is_machine
+    from clew.cli.terminal.answer import render_brief
 
     question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
     check_question(question)
     async with open_workspace_here(here) as (app, workspace):
+        if app.config.catalog.repository and is_machine(app.config):
+            note(f"{app.config.folder.absolute().parent} is not indexed: it is no project. Go to one: cd PROJECT")
         if not cached and app.has_knowledge():
             is_whole = app.knowledge().code.is_whole
             await (read_all(app, workspace, until="embedded") if is_whole else read_first(app, workspace))
@@ -72,8 +77,10 @@ async def ask(
         answer = await workspace.catalog.ask(question, by=app.me, refresh=False)
     if json:
         print_json(answer)
-    else:
+    elif tools:
         print_markdown(answer.markdown)
+    else:
+        print_markdown(render_brief(answer))
 
 
 async def get(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from clew.cli.checks.agent_checks import check_agents
 from clew.cli.checks.catalog_checks import check_catalog
 from clew.cli.checks.folder_checks import (
-    Finding,
+    CheckFinding,
     check_folder,
     check_installation,
     check_isolation,
@@ -50,17 +50,17 @@ async def doctor(*, json: Json = False, here: Here = HERE) -> int:
     return 1 if problems else 0
 
 
-async def _examine(here: Here, isolation: Isolation) -> AsyncIterator[Finding]:
+async def _examine(here: Here, isolation: Isolation) -> AsyncIterator[CheckFinding]:
     try:
         config = here.config()
     except ConfigError as error:
-        yield Finding(name="config", level="wrong", what=error.message, todo=error.hint or "Correct that setting")
+        yield CheckFinding(name="config", level="wrong", what=error.message, todo=error.hint or "Correct that setting")
         return
     for finding in check_installation(config):
         yield finding
     yield check_isolation(isolation)
     source = config.folder / "config.toml"
-    yield Finding(name="config", level="ok", what=str(source) if source.exists() else "defaults")
+    yield CheckFinding(name="config", level="ok", what=str(source) if source.exists() else "defaults")
     for check in (check_folder, check_port):
         for finding in check(config):
             yield finding
@@ -70,14 +70,14 @@ async def _examine(here: Here, isolation: Isolation) -> AsyncIterator[Finding]:
 
 
 @contextmanager
-def _printer(*, silent: bool) -> Iterator[Callable[[Finding], None]]:
+def _printer(*, silent: bool) -> Iterator[Callable[[CheckFinding], None]]:
     """What prints findings, above a sign that the work goes on."""
     if silent:
         yield lambda finding: None
         return
     with progress("Checking every record") as shown:
 
-        def tell(finding: Finding) -> None:
+        def tell(finding: CheckFinding) -> None:
             shown.clear()
             mark, style = _MARKS[finding.level]
             todo = f" → {finding.todo}" if finding.todo else ""

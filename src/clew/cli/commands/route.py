@@ -13,7 +13,7 @@ from clew.team.router import Router
 
 if TYPE_CHECKING:
     from clew.llm.model import Models
-    from clew.team.route import Route
+    from clew.team.route import MessageRoute
 
 
 async def route(
@@ -45,7 +45,7 @@ async def route(
         note(found.question)
 
 
-async def _route(message: str, talking_to: str, script: Path | None, here: Here) -> Route:
+async def _route(message: str, talking_to: str, script: Path | None, here: Here) -> MessageRoute:
     """Without a model where none is needed or configured: that opens no trail."""
     found = await Router().route(message, talking_to=talking_to)
     if found.decided_by in ("command", "classifier"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.arguments.definition_places import Part, find_parts
+from clew.cli.arguments.definition_places import DefinitionPart, find_parts
 from clew.cli.checks.agent_names import check_agent_names
 from clew.cli.checks.route_checks import check_routes
 from clew.cli.options import HERE, Here, Json
@@ -198,7 +198,7 @@ def _tell_import(found: Sequence[Import], target: Path) -> None:
         note("No skills were found there: a skill is a folder with SKILL.md.")
 
 
-async def _read(place: Path | None, here: Here) -> tuple[Part, Built]:
+async def _read(place: Path | None, here: Here) -> tuple[DefinitionPart, Built]:
     """What a path means, and what it defines. Raises InvalidInput where there is nothing, or a file defines nothing."""
     parts = find_parts(place, here.config()) if place is not None else [_whole(here)]
     with progress("Reading the definitions"):
@@ -212,7 +212,7 @@ async def _read(place: Path | None, here: Here) -> tuple[Part, Built]:
     return part, built
 
 
-async def _read_whole(place: Path | None, here: Here) -> tuple[Part, Built]:
+async def _read_whole(place: Path | None, here: Here) -> tuple[DefinitionPart, Built]:
     """All that a folder defines. Raises InvalidInput for what is no folder."""
     if place is None:
         part = _whole(here)
@@ -222,18 +222,18 @@ async def _read_whole(place: Path | None, here: Here) -> tuple[Part, Built]:
         if not place.is_dir():
             reason = "is not a folder" if place.exists() else "is not there"
             raise InvalidInput("PLACE", f"{str(place)[:200]} {reason}", hint="Name a folder with definitions")
-        part = Part(definers=definers_at(place))
+        part = DefinitionPart(definers=definers_at(place))
     with progress("Reading the definitions"):
         return part, await asyncio.to_thread(part.read)
 
 
-def _whole(here: Here) -> Part:
+def _whole(here: Here) -> DefinitionPart:
     from clew.catalog.skills.wishes import definers_of  # as above
 
-    return Part(definers=definers_of(here.config()))
+    return DefinitionPart(definers=definers_of(here.config()))
 
 
-async def _with_names(part: Part, built: Built, here: Here) -> Sequence[Problem]:
+async def _with_names(part: DefinitionPart, built: Built, here: Here) -> Sequence[Problem]:
     """The problems, with those of routes that lead nowhere, and of tools and models of agents that there are not."""
     from clew.skills.checks.problems import in_order
 
@@ -242,7 +242,7 @@ async def _with_names(part: Part, built: Built, here: Here) -> Sequence[Problem]
     return in_order([*built.problems, *part.narrow([*routes, *names])]) if routes or names else built.problems
 
 
-def _mend(part: Part, built: Built) -> list[Problem]:
+def _mend(part: DefinitionPart, built: Built) -> list[Problem]:
     """Mend what can be, again and again: one mend may bring up the next."""
     from clew.skills.checks.fixes import MAX_ROUNDS, apply_fixes  # who only looks does without
 
@@ -256,7 +256,7 @@ def _mend(part: Part, built: Built) -> list[Problem]:
     return mended
 
 
-def _tell_nothing(place: Path | None, part: Part) -> int:
+def _tell_nothing(place: Path | None, part: DefinitionPart) -> int:
     where = str(place) if place is not None else str(part.definers.root)
     note(f"{where} has no definitions of agents, skills, toolsets or tools. Begin with `clew skills new NAME`.")
     return 1

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clew.cli.arguments.jsonc import read_object, set_entry
 from clew.errors import ConfigError
+from clew.jsonc import read_object, set_entry
 
 ENTRY = "clew"
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class ServerLaunch:
     """How the server is started."""
 
     command: str
@@ -35,15 +35,15 @@ class ClientFile:
     name: str
     title: str
     place: str
-    add: Callable[[str, Launch], str]
+    add: Callable[[str, ServerLaunch], str]
     is_global: bool = False
 
     def path(self, project: Path, home: Path) -> Path:
         return (home if self.is_global else project) / self.place
 
 
-def _in_json(key: str, build: Callable[[Launch], Mapping[str, Any]]) -> Callable[[str, Launch], str]:
-    def add(text: str, launch: Launch) -> str:
+def _in_json(key: str, build: Callable[[ServerLaunch], Mapping[str, Any]]) -> Callable[[str, ServerLaunch], str]:
+    def add(text: str, launch: ServerLaunch) -> str:
         entries = read_object(text).get(key, {})
         present = entries.get(ENTRY) if isinstance(entries, dict) else None
         entry = _kept(present, build(launch))
@@ -58,19 +58,19 @@ def _kept(present: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
     return {**own, **{key: value for key, value in entry.items() if key != "env" or key not in own}}
 
 
-def _plain(launch: Launch) -> Mapping[str, Any]:
+def _plain(launch: ServerLaunch) -> Mapping[str, Any]:
     return {"command": launch.command, "args": list(launch.args)}
 
 
-def _stdio(launch: Launch) -> Mapping[str, Any]:
+def _stdio(launch: ServerLaunch) -> Mapping[str, Any]:
     return {"type": "stdio", **_plain(launch)}
 
 
-def _zed(launch: Launch) -> Mapping[str, Any]:
+def _zed(launch: ServerLaunch) -> Mapping[str, Any]:
     return {"source": "custom", **_plain(launch), "env": {}}
 
 
-def _in_toml(text: str, launch: Launch) -> str:
+def _in_toml(text: str, launch: ServerLaunch) -> str:
     """A table at the end, or in the place of the one that is there."""
     head, entry = f"[mcp_servers.{ENTRY}]", dict(_plain(launch))
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
@@ -116,7 +116,7 @@ def _unharmed(text: str, wanted: dict[str, Any], read: Callable[[str], Any]) -> 
     raise ConfigError("its entries are written in an unusual way: add the entry by hand")
 
 
-def _in_goose(text: str, launch: Launch) -> str:
+def _in_goose(text: str, launch: ServerLaunch) -> str:
     fields = {"enabled": True, "type": "stdio", "name": ENTRY, "cmd": launch.command, "args": list(launch.args)}
     entry = {**fields, "timeout": 300}
     known = _read_yaml(text)

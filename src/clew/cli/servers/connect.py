@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from clew.cli.options import HERE, Here, Json
-from clew.cli.servers.clients import CLIENTS, ClientFile, Launch
+from clew.cli.servers.clients import CLIENTS, ClientFile, ServerLaunch
 from clew.cli.terminal.output import CYAN, GREEN, RED, note, print_json, say
 from clew.config import FOLDER, Config
 from clew.errors import ConfigError, ReadOnly
@@ -70,7 +70,7 @@ def connect(
         note(f"Written to {path}. Restart {chosen.title}, or reload its MCP servers.")
 
 
-def find_launch(here: Here, config: Config, client: ClientFile) -> Launch:
+def find_launch(here: Here, config: Config, client: ClientFile) -> ServerLaunch:
     """How the agent starts the server: by name where the program is on everybody's path, which that of a virtual
     environment is not. An agent that is not bound to a project is told the folder; owner and scopes are those of this
     command."""
@@ -81,7 +81,7 @@ def find_launch(here: Here, config: Config, client: ClientFile) -> Launch:
     is_usual = folder.name == FOLDER and not client.is_global
     given = {"--folder": "" if is_usual else str(folder), "--owner": here.owner, "--scopes": here.scopes}
     options = (word for option, value in given.items() if value for word in (option, value))
-    return Launch(command, ("mcp", *options))
+    return ServerLaunch(command, ("mcp", *options))
 
 
 def _read(path: Path) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from clew.catalog.servers.config import FILE, ServerConfig, read_servers, written
-from clew.cli.arguments.jsonc import BY_HAND, read_object, remove_entry, set_entry
 from clew.cli.project import check_place
 from clew.errors import ConfigError, ReadOnly
 from clew.files import replace_file
+from clew.jsonc import BY_HAND, read_object, remove_entry, set_entry
 
 KEY = "mcpServers"
 

@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO
 
 from cyclopts import Parameter
 
-from clew.cli.arguments.content import reading_content
+from clew.cli.arguments.values import reading_content
 from clew.cli.options import EVERY, HERE, Here, Json, Which, open_here
 from clew.cli.terminal.output import clean_json, count, note, print_json, say
 from clew.cli.terminal.progress import Progress, progress

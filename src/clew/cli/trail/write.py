@@ -17,9 +17,7 @@ import msgspec
 from cyclopts import Parameter
 
 from clew.app import App
-from clew.cli.arguments.content import reading_content
-from clew.cli.arguments.json_input import parse_json
-from clew.cli.arguments.values import parse_ttl, read_context, set_value
+from clew.cli.arguments.values import parse_json, parse_ttl, read_context, reading_content, set_value
 from clew.cli.options import HERE, Here, Json, open_here, split_assignment
 from clew.cli.terminal.output import count, interruptible, is_terminal, note, print_json, say
 from clew.cli.trail.browse import Id

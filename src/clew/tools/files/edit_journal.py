@@ -19,7 +19,7 @@ from clew.tools.files.edit_preview import Preview
 MAX_ENTRIES = 1_000
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An edit of one file, from one hash to another, and what its caller is told."""
 
     path: str
@@ -34,7 +34,7 @@ class EditJournal:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
 
-    def begin(self, key: str, entry: Entry) -> None:
+    def begin(self, key: str, entry: JournalEntry) -> None:
         """Note an edit durably. Raises ReadOnly where that cannot be done: then it must not be made."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -43,10 +43,10 @@ class EditJournal:
         except OSError as error:
             raise ReadOnly(f"the edit cannot be noted ({error.strerror})") from None
 
-    def find(self, key: str) -> Entry | None:
+    def find(self, key: str) -> JournalEntry | None:
         """What was begun under a key; None where nothing was, or it cannot be read."""
         try:
-            return msgspec.json.decode(read_file(self._place(key)), type=Entry)
+            return msgspec.json.decode(read_file(self._place(key)), type=JournalEntry)
         except (OSError, msgspec.DecodeError):
             return None
 

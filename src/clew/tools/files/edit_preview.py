@@ -36,7 +36,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     reversible: bool = True
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class EditPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The text after an edit, the lines at which it changes something, and how to show it."""
 
     text: str
@@ -44,7 +44,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     preview: Preview
 
 
-def plan_edit(path: str, content: Decoded, old: str, new: str) -> Plan:
+def plan_edit(path: str, content: Decoded, old: str, new: str) -> EditPlan:
     """Replace each place of `old`. Line ends need not be those of the file, and characters that nobody sees may be
     missing: what a reader was shown is found.
 
@@ -70,7 +70,7 @@ def plan_edit(path: str, content: Decoded, old: str, new: str) -> Plan:
         warnings=tuple(_warnings(content.text, spans, old)),
         reversible=is_reversible,
     )
-    return Plan(text=text, lines=tuple(_line_numbers(content.text, spans)), preview=preview)
+    return EditPlan(text=text, lines=tuple(_line_numbers(content.text, spans)), preview=preview)
 
 
 def lines_of(text: str) -> list[str]:

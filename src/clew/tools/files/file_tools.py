@@ -15,8 +15,8 @@ import msgspec
 from clew.access import Principal
 from clew.errors import InvalidInput, TooLarge
 from clew.secrecy import mask_in_place
-from clew.tools.files.edit_journal import EditJournal, Entry
-from clew.tools.files.edit_preview import Plan, Preview, ambiguity, lines_of, plan_edit
+from clew.tools.files.edit_journal import EditJournal, JournalEntry
+from clew.tools.files.edit_preview import EditPlan, Preview, ambiguity, lines_of, plan_edit
 from clew.tools.files.folder import Stamp, WorkingFolder, changed_meanwhile, stamp_of
 from clew.tools.files.line_ranges import read_large, render_range, take_range
 from clew.tools.files.snapshots import MAX_FILE, FileRead, Snapshots, hash_of
@@ -33,7 +33,7 @@ _READS = Effects(reads_only=True, repeats_safely=True, reaches_out=False)
 _WRITES = Effects(destroys=True, repeats_safely=True, reaches_out=False)
 
 
-class FileHook(Protocol):
+class FileToolHook(Protocol):
     """What has something to say to who uses a file."""
 
     async def before(self, operation: Operation, path: str, *, by: Principal) -> Sequence[str]:
@@ -43,17 +43,17 @@ class FileHook(Protocol):
 
 
 def file_tools(
-    folder: WorkingFolder, snapshots: Snapshots, hook: FileHook | None = None, journal: EditJournal | None = None
+    folder: WorkingFolder, snapshots: Snapshots, hook: FileToolHook | None = None, journal: EditJournal | None = None
 ) -> tuple[Tool, ...]:
     """read-file, write-file, edit-file and preview-edit. With a journal, edit-file recognises a repeat by the key of
     its call; without one, a repeat of an edit may be made twice, and its effects say so."""
-    files = _Files(folder, snapshots, journal)
+    files = _FileTools(folder, snapshots, journal)
     read_file, preview_edit = _reading_tools(files, hook)
     write_file, edit_file = _writing_tools(files, hook, is_keyed=journal is not None)
     return read_file, write_file, edit_file, preview_edit
 
 
-def _reading_tools(files: _Files, hook: FileHook | None) -> tuple[Tool, Tool]:
+def _reading_tools(files: _FileTools, hook: FileToolHook | None) -> tuple[Tool, Tool]:
     @tool(effects=_READS, category="files", see_also=("grep", "glob"))
     async def read_file(file_path: str, ctx: ToolContext, start_line: Line = 1, end_line: Line | None = None) -> str:
         """Return the text of one file in the working folder, or a range of its lines.
@@ -82,7 +82,7 @@ def _reading_tools(files: _Files, hook: FileHook | None) -> tuple[Tool, Tool]:
     return read_file, preview_edit
 
 
-def _writing_tools(files: _Files, hook: FileHook | None, *, is_keyed: bool) -> tuple[Tool, Tool]:
+def _writing_tools(files: _FileTools, hook: FileToolHook | None, *, is_keyed: bool) -> tuple[Tool, Tool]:
     @tool(effects=_WRITES, category="files")
     async def write_file(file_path: str, content: str, ctx: ToolContext) -> str:
         """Write a whole text file in the working folder; folders on the way to it are made. A file that is there is
@@ -122,7 +122,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     replace_all: bool = False
 
 
-class _Files:
+class _FileTools:
     """The work behind the tools. It blocks, and gives the real path beside each answer."""
 
     def __init__(self, folder: WorkingFolder, snapshots: Snapshots, journal: EditJournal | None) -> None:
@@ -178,15 +178,15 @@ class _Files:
         real = self._folder.locate(edit.path)
         return real, self._plan(edit, self._snapshots.read(self._folder, real)).preview
 
-    def _plan(self, edit: Edit, found: FileRead) -> Plan:
+    def _plan(self, edit: Edit, found: FileRead) -> EditPlan:
         return plan_edit(edit.path, found.content, edit.old, edit.new)
 
-    def _make(self, reader: str, real: str, found: FileRead, plan: Plan, key: str) -> None:
+    def _make(self, reader: str, real: str, found: FileRead, plan: EditPlan, key: str) -> None:
         body = found.content.encode(plan.text)
         if len(body) > MAX_WRITE:
             raise TooLarge("new_string", len(body), MAX_WRITE)
         if self._journal is not None and key:
-            entry = Entry(path=real, before=found.snapshot.hash, after=hash_of(body), preview=plan.preview)
+            entry = JournalEntry(path=real, before=found.snapshot.hash, after=hash_of(body), preview=plan.preview)
             self._journal.begin(key, entry)
         self._folder.write(real, body, expected=found.stamp)
         self._written(reader, real, body)
@@ -235,7 +235,7 @@ def _as_json(preview: Preview) -> str:
     return f"```json\n{msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()}\n```"
 
 
-async def _with_rules(hook: FileHook | None, operation: Operation, real: str, text: str, ctx: ToolContext) -> str:
+async def _with_rules(hook: FileToolHook | None, operation: Operation, real: str, text: str, ctx: ToolContext) -> str:
     """The answer, below what the place has to say. It is asked for only once there is an answer to put it before: what
     was said counts as said."""
     said = await hook.before(operation, real, by=ctx.by) if hook is not None else ()

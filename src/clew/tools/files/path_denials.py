@@ -6,7 +6,7 @@ import os
 
 from clew.errors import ToolFailure
 from clew.tools.permissions.policy import DEFAULT, Policy, narrow
-from clew.tools.permissions.rules import Facet, Rule, wild_matches
+from clew.tools.permissions.rules import Facet, PermissionRule, wild_matches
 from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN
 
 MOST = 1_000
@@ -54,7 +54,7 @@ class Denials:
         return any(all(rule.matches(each) for each in inside if wild_matches(rule.tool, each.tool)) for rule in whole)
 
 
-def _rules(policy: Policy, tools: tuple[str, ...]) -> list[Rule]:
+def _rules(policy: Policy, tools: tuple[str, ...]) -> list[PermissionRule]:
     own = [
         rule
         for rule in policy.rules

@@ -28,7 +28,7 @@ _RACY_NS = 50_000_000
 """A file read so soon after its change may change again without its time telling."""
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class FileSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One file as it was read. `hash` is the SHA-256 of its bytes, `token_count` an estimate, `hit_count` how often it
     was given without being read again."""
 
@@ -52,13 +52,13 @@ class FileRead(msgspec.Struct, frozen=True, kw_only=True):
     """What reading a file gave. `stamp` is another after each change of the file."""
 
     content: Decoded
-    snapshot: Snapshot
+    snapshot: FileSnapshot
     stamp: Stamp
     cache_hit: bool
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    snapshot: Snapshot
+    snapshot: FileSnapshot
     stamp: Stamp
     content: Decoded
     is_racy: bool
@@ -87,7 +87,7 @@ class Snapshots:
                 return self._hit(kept)
         return self._load(folder, real, kept)
 
-    def find(self, real: str) -> Snapshot | None:
+    def find(self, real: str) -> FileSnapshot | None:
         """The entry of a file, whether or not it is still true."""
         with self._lock:
             kept = self._kept.get(real)
@@ -125,7 +125,7 @@ class Snapshots:
         if decoded is None:
             hint = "Only text is read"
             raise InvalidInput("path", f"{printable(real, 300)} is binary ({len(content):,} bytes)", hint=hint)
-        snapshot = Snapshot(
+        snapshot = FileSnapshot(
             path=real,
             hash=hash,
             size=len(content),

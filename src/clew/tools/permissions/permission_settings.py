@@ -12,19 +12,19 @@ from clew.config import PermissionsConfig
 from clew.decode_errors import suggest
 from clew.errors import ConfigError, InvalidInput
 from clew.tools.permissions.policy import DEFAULT, Policy
-from clew.tools.permissions.rules import Rule, Verdict, parse_rule, wild_matches
+from clew.tools.permissions.rules import PermissionRule, Verdict, parse_rule, wild_matches
 from clew.trust import Wish, digest_parts, printable, real_folder
 
 KIND = "permissions"
 
 
-def rules_of(settings: PermissionsConfig) -> tuple[Rule, ...]:
+def rules_of(settings: PermissionsConfig) -> tuple[PermissionRule, ...]:
     """The rules of `[permissions]`. Raises ConfigError naming the one that is none."""
     texts: dict[Verdict, tuple[str, ...]] = {"allow": settings.allow, "ask": settings.ask, "deny": settings.deny}
     return tuple(_rule(text, verdict) for verdict, each in texts.items() for text in each)
 
 
-def widening(rules: Sequence[Rule], base: Policy = DEFAULT) -> tuple[Rule, ...]:
+def widening(rules: Sequence[PermissionRule], base: Policy = DEFAULT) -> tuple[PermissionRule, ...]:
     """Those of the rules that allow more than a policy does. Only what allows can: asking and denying never do, for
     what denies holds whatever else is said."""
     allowed = {rule.tool for rule in base.rules if rule.verdict == "allow" and not rule.conditions}
@@ -74,7 +74,7 @@ def find_strays(settings: PermissionsConfig, tools: Collection[str]) -> list[str
     ]
 
 
-def _rule(text: str, verdict: Verdict) -> Rule:
+def _rule(text: str, verdict: Verdict) -> PermissionRule:
     try:
         return parse_rule(text, verdict)
     except InvalidInput as error:

@@ -23,7 +23,7 @@ from clew.config import FOLDER, MACHINE_ONLY
 from clew.decode_errors import in_plain_words
 from clew.errors import ClewError, DeliveryRefused
 from clew.tools.permissions.permission_patterns import COMMANDS, PATHS, URLS, Place, remembered, routes_of, texts
-from clew.tools.permissions.rules import STRICTNESS, Facet, Rule, Verdict, normal_path, parse_rule
+from clew.tools.permissions.rules import STRICTNESS, Facet, PermissionRule, Verdict, normal_path, parse_rule
 from clew.tools.permissions.shell_commands import split_command
 from clew.trail.work.webhook_addresses import parse_target
 from clew.trust import printable
@@ -37,20 +37,20 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Rules, what holds where none of them speaks, and the policies that it is below. `waiting` are rules that do not
     count until the user agrees to them; they are only named where they would make a difference."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()
     otherwise: Verdict = "ask"
     above: tuple[Policy, ...] = ()
-    waiting: tuple[Rule, ...] = ()
+    waiting: tuple[PermissionRule, ...] = ()
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class PermissionDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a call, by which rule (None where none speaks of it), and why in one line.
 
     `pattern` is what the user may agree to for longer than once, a line each (`remembered`); empty where nothing may.
     """
 
     verdict: Verdict
-    rule: Rule | None
+    rule: PermissionRule | None
     reason: str
     pattern: str = ""
 
@@ -64,27 +64,29 @@ _SECRETS = (
 
 DEFAULT = Policy(
     rules=(
-        *(Rule(tool=name, verdict="allow") for name in ("read-file", "glob", "grep", "preview-edit")),
-        *(Rule(tool=name, verdict="ask") for name in ("write-file", "edit-file", "exec", "fetch")),
-        *(Rule(tool="*", verdict="deny", path=path) for path in _SECRETS),
+        *(PermissionRule(tool=name, verdict="allow") for name in ("read-file", "glob", "grep", "preview-edit")),
+        *(PermissionRule(tool=name, verdict="ask") for name in ("write-file", "edit-file", "exec", "fetch")),
+        *(PermissionRule(tool="*", verdict="deny", path=path) for path in _SECRETS),
     )
 )
 """Files of the folder may be read; to write, to run and to fetch is asked about; secrets stay out of reach."""
 
 
-def decide(policy: Policy, tool_name: str, arguments: Mapping[str, Any], *, place: Place | None = None) -> Decision:
+def decide(
+    policy: Policy, tool_name: str, arguments: Mapping[str, Any], *, place: Place | None = None
+) -> PermissionDecision:
     """Whether a call may be made. With `place`, a path is judged as it is written and as it really is."""
     facets, is_clear = _facets(tool_name, arguments, place)
     judged = [(*_judge(policy, facet, is_guess=is_guess), facet) for facet, is_guess in facets]
     verdict, rule, facet = max(judged, key=lambda each: STRICTNESS[each[0]])
     if verdict == "allow" and not is_clear:
-        return Decision(verdict="ask", rule=None, reason="it cannot be told what it would do")
+        return PermissionDecision(verdict="ask", rule=None, reason="it cannot be told what it would do")
     if verdict != "ask":
-        return Decision(verdict=verdict, rule=rule, reason=_reason(rule, facet))
+        return PermissionDecision(verdict=verdict, rule=rule, reason=_reason(rule, facet))
     asked = [(rule, facet) for each, rule, facet in judged if each == "ask"]
     pattern = remembered([facet for _, facet in asked], arguments, place) if is_clear else ""
     doubt = "" if is_clear else "; it cannot be told all that it would do"
-    return Decision(
+    return PermissionDecision(
         verdict=verdict, rule=rule, reason=_reasons(asked) + doubt + _awaited(policy, facet), pattern=pattern
     )
 
@@ -95,7 +97,7 @@ def narrow(parent: Policy, child: Policy) -> Policy:
     return msgspec.structs.replace(child, above=(*child.above, parent))
 
 
-def extend(policy: Policy, rules: Sequence[Rule]) -> Policy:
+def extend(policy: Policy, rules: Sequence[PermissionRule]) -> Policy:
     """The policy with further rules beside its own, such as those that the user agreed to. What denies still does, and
     so do the policies above."""
     return msgspec.structs.replace(policy, rules=(*policy.rules, *rules))
@@ -105,23 +107,23 @@ def read_policy(source: Mapping[str, Any], *, otherwise: Verdict = "allow") -> P
     """A policy as definitions hold it: lists of texts under allow, ask and deny, or records under rules, or both. It is
     meant to be put below another. Raises InvalidInput."""
     try:
-        found = msgspec.convert(dict(source), _Written)
+        found = msgspec.convert(dict(source), _WrittenPolicy)
     except msgspec.ValidationError as error:
-        raise in_plain_words(error, _Written, "permissions") from None
+        raise in_plain_words(error, _WrittenPolicy, "permissions") from None
     texts: dict[Verdict, tuple[str, ...]] = {"allow": found.allow, "ask": found.ask, "deny": found.deny}
     rules = [parse_rule(text, verdict) for verdict, each in texts.items() for text in each]
     return Policy(rules=(*rules, *found.rules), otherwise=found.otherwise or otherwise)
 
 
-class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _WrittenPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()
     otherwise: Verdict | None = None
 
 
-def _judge(policy: Policy, facet: Facet, *, is_guess: bool = False) -> tuple[Verdict, Rule | None]:
+def _judge(policy: Policy, facet: Facet, *, is_guess: bool = False) -> tuple[Verdict, PermissionRule | None]:
     """The verdict on one facet, of the policy and of all above it. Of what is only guessed to run nothing but a denial
     counts."""
     found = [_own(policy, facet), *(_judge(each, facet) for each in policy.above)]
@@ -129,7 +131,7 @@ def _judge(policy: Policy, facet: Facet, *, is_guess: bool = False) -> tuple[Ver
     return ("allow", None) if is_guess and verdict != "deny" else (verdict, rule)
 
 
-def _own(policy: Policy, facet: Facet) -> tuple[Verdict, Rule | None]:
+def _own(policy: Policy, facet: Facet) -> tuple[Verdict, PermissionRule | None]:
     matching = [rule for rule in policy.rules if rule.matches(facet)]
     if not matching:
         return policy.otherwise, None
@@ -182,7 +184,7 @@ def _hosts(arguments: Mapping[str, Any]) -> tuple[list[str | None], bool]:
     return found, is_known
 
 
-def _reasons(asked: Sequence[tuple[Rule | None, Facet]]) -> str:
+def _reasons(asked: Sequence[tuple[PermissionRule | None, Facet]]) -> str:
     """Every part that is asked about, each rule after the parts that it is about."""
     parts: dict[str, dict[str, None]] = {}
     for rule, facet in asked:
@@ -190,7 +192,7 @@ def _reasons(asked: Sequence[tuple[Rule | None, Facet]]) -> str:
     return printable("; ".join(f"{', '.join(each)}: {by}" for by, each in parts.items()), _WHOLE)
 
 
-def _reason(rule: Rule | None, facet: Facet) -> str:
+def _reason(rule: PermissionRule | None, facet: Facet) -> str:
     return f"{_what(facet, 200)}: {_by(rule)}"
 
 
@@ -198,7 +200,7 @@ def _what(facet: Facet, limit: int) -> str:
     return printable(facet.command or facet.route or facet.domain or facet.path or facet.tool, limit)
 
 
-def _by(rule: Rule | None) -> str:
+def _by(rule: PermissionRule | None) -> str:
     if rule is None:
         return "no rule speaks of it"
     verdict = {"allow": "is allowed", "ask": "is asked about", "deny": "is denied"}[rule.verdict]

@@ -34,7 +34,7 @@ class Facet(msgspec.Struct, frozen=True, kw_only=True):
     route: str | None = None
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What may be done with tools whose name matches a glob, and only with these paths, commands or hosts.
 
     In a command `*` is anything, `\\*` a star; a path is a glob from the working folder on; a domain is a host, or
@@ -86,7 +86,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
         return glob_matches(clean(self.path).casefold(), clean(path).casefold())
 
 
-def parse_rule(text: str, verdict: Verdict) -> Rule:
+def parse_rule(text: str, verdict: Verdict) -> PermissionRule:
     """A rule as people write it. Raises InvalidInput."""
     found = _TEXT.fullmatch(text)
     if found is None or found[2] == "":
@@ -94,7 +94,7 @@ def parse_rule(text: str, verdict: Verdict) -> Rule:
         raise InvalidInput("rule", f"{text[:100]!r} {_why_none(text)}", hint=hint)
     target = _TARGETS.get(found[1], "path")
     pattern = _normal(target, found[2]) if found[2] is not None else None
-    return Rule(tool=found[1], verdict=verdict, **({target: pattern} if pattern is not None else {}))
+    return PermissionRule(tool=found[1], verdict=verdict, **({target: pattern} if pattern is not None else {}))
 
 
 def _why_none(text: str) -> str:

@@ -71,7 +71,7 @@ _MOST_WORDS = 50
 _ANY_BREAK = re.compile(r"[;&|\n(){}`<>\"'$=]+")
 
 
-class Commands(msgspec.Struct, frozen=True, kw_only=True):
+class ShellParts(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a line, each with single spaces between its words. `is_clear` says that these are all that runs;
     `inner` are commands that a part may run itself, such as behind `sudo` or in `sh -c`, or guesses where it is not
     clear."""
@@ -81,17 +81,17 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True):
     inner: tuple[str, ...] = ()
 
 
-def split_command(line: str) -> Commands:
+def split_command(line: str) -> ShellParts:
     """The parts of a line, from left to right, with what is put into each after it."""
     if len(line) > MAX_LENGTH:
-        return Commands(parts=(line[:MAX_LENGTH],), is_clear=False)
-    reader = _Reader(line)
+        return ShellParts(parts=(line[:MAX_LENGTH],), is_clear=False)
+    reader = _ShellReader(line)
     reader.read()
     inner = reader.inner if reader.is_clear else [*reader.inner, *_guesses(line)]
-    return Commands(parts=tuple(reader.parts), is_clear=reader.is_clear, inner=tuple(dict.fromkeys(inner)))
+    return ShellParts(parts=tuple(reader.parts), is_clear=reader.is_clear, inner=tuple(dict.fromkeys(inner)))
 
 
-class _Reader:
+class _ShellReader:
     """Goes over a line once. Inner lines, of `$()` and of `sh -c`, are read by readers of their own."""
 
     def __init__(self, line: str, depth: int = 0) -> None:
@@ -208,7 +208,7 @@ class _Reader:
         self._at = end + 1
 
     def _take_in(self, line: str) -> None:
-        reader = _Reader(line, self._depth + 1)
+        reader = _ShellReader(line, self._depth + 1)
         reader.read()
         self._put_in += reader.parts
         self.inner += reader.inner
@@ -280,7 +280,7 @@ def _inner(words: Sequence[str], depth: int) -> Iterator[str]:
     for at in range(1, min(len(words), _MOST_WORDS)):
         yield " ".join(map(_shown, words[at:]))
         if " " in words[at] or ";" in words[at]:
-            reader = _Reader(words[at], depth + 1)
+            reader = _ShellReader(words[at], depth + 1)
             reader.read()
             yield from (*reader.parts, *reader.inner)
 

@@ -1,7 +1,7 @@
 """Programs of others, shut in: what they may reach, how much they may take, and what holds them."""
 
 from clew.tools.sandbox.program import EVERYWHERE, Confinement, Language, Program, Ran
-from clew.tools.sandbox.sandbox import LocalSandbox, Sandbox, Status, open_sandbox
+from clew.tools.sandbox.sandbox import LocalSandbox, Sandbox, SandboxStatus, open_sandbox
 
 __all__ = [
     "EVERYWHERE",
@@ -11,6 +11,6 @@ __all__ = [
     "Program",
     "Ran",
     "Sandbox",
-    "Status",
+    "SandboxStatus",
     "open_sandbox",
 ]

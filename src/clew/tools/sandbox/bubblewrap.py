@@ -17,7 +17,7 @@ from clew.tools.sandbox.cgroups import Cgroup, find_parents, open_cgroup
 from clew.tools.sandbox.folders.reachable_paths import Grants, is_below
 from clew.tools.sandbox.program import EVERYWHERE, Confinement
 from clew.tools.sandbox.seccomp import AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, build_filter
-from clew.tools.sandbox.wall import Command, Launch, build_environment, limited
+from clew.tools.sandbox.wall import RuntimeCommand, SandboxLaunch, build_environment, limited
 
 _TMP_BYTES = 64 * 1024 * 1024
 _SHM_BYTES = 4 * 1024 * 1024
@@ -53,7 +53,7 @@ class BubblewrapWall:
         self._program = program
 
     @contextmanager
-    def enclose(self, command: Command, confinement: Confinement, grants: Grants) -> Iterator[Launch]:
+    def enclose(self, command: RuntimeCommand, confinement: Confinement, grants: Grants) -> Iterator[SandboxLaunch]:
         shares_net = _shares_net(command, confinement)
         with ExitStack() as stack:
             cgroup = _open_cgroup(stack, confinement)
@@ -68,7 +68,7 @@ class BubblewrapWall:
                 "--",
                 *limited(command, confinement, processes=confinement.processes),
             )
-            yield Launch(
+            yield SandboxLaunch(
                 argv=("/bin/sh", "-c", _JOIN, "sh", *cgroup.joins, "--", *argv) if cgroup else argv,
                 env=build_environment(confinement, "/tmp"),
                 fds=filters,
@@ -120,7 +120,7 @@ def _kind(path: str, allowed: dict[str, str]) -> str:
     return "--bind" if is_writable else "--ro-bind"
 
 
-def _shares_net(command: Command, confinement: Confinement) -> bool:
+def _shares_net(command: RuntimeCommand, confinement: Confinement) -> bool:
     if not confinement.net:
         return False
     if EVERYWHERE not in confinement.net and not command.confines_itself:

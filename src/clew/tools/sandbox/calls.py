@@ -24,7 +24,7 @@ class _Error(msgspec.Struct, frozen=True):
     stack: str
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _CodeAnswer(msgspec.Struct, frozen=True):
     value: Any = None
     error: _Error | None = None
 
@@ -67,9 +67,9 @@ def _check_end(ran: Ran, confinement: Confinement) -> None:
         raise ToolFailure("runtime", f"gave more than {confinement.output_bytes:,} bytes of output")
 
 
-def _read_answer(ran: Ran) -> _Answer:
+def _read_answer(ran: Ran) -> _CodeAnswer:
     try:
-        return msgspec.json.decode(ran.result, type=_Answer)
+        return msgspec.json.decode(ran.result, type=_CodeAnswer)
     except (msgspec.DecodeError, RecursionError):
         raise ToolFailure("runtime", "gave a result that is not JSON") from None
 

@@ -25,7 +25,7 @@ from clew.tools.sandbox.folders.reachable_paths import Grants, around
 from clew.tools.sandbox.program import EVERYWHERE, Confinement
 from clew.tools.sandbox.runtimes import find_python
 from clew.tools.sandbox.seccomp import AF_INET, AF_INET6, AF_NETLINK, build_filter
-from clew.tools.sandbox.wall import Command, Launch, build_environment, limited
+from clew.tools.sandbox.wall import RuntimeCommand, SandboxLaunch, build_environment, limited
 
 _CREATE_RULESET = 444
 _ASK_VERSION = 1
@@ -62,7 +62,7 @@ class LandlockWall:
         self._version = version
 
     @contextmanager
-    def enclose(self, command: Command, confinement: Confinement, grants: Grants) -> Iterator[Launch]:
+    def enclose(self, command: RuntimeCommand, confinement: Confinement, grants: Grants) -> Iterator[SandboxLaunch]:
         shares_net = bool(confinement.net)
         if shares_net and EVERYWHERE not in confinement.net and not command.confines_itself:
             raise ToolFailure("permission", "a network of some hosts only can be given to JavaScript and TypeScript")
@@ -90,7 +90,7 @@ class LandlockWall:
                 "cwd": grants.cwd if grants.cwd != "/tmp" else home,
             }
             described = _describe(stack, msgspec.json.encode(policy))
-            yield Launch(
+            yield SandboxLaunch(
                 argv=(
                     *(find_python()[0], "-I", "-S", "-B", str(launcher), str(described)),
                     *limited(command, confinement, processes=_processes(confinement)),

@@ -14,7 +14,7 @@ from typing import TypeVar
 from clew.tools.sandbox.disk import DiskWatch
 from clew.tools.sandbox.output_text import Mask, clean_text
 from clew.tools.sandbox.program import Confinement, KilledBy, Ran
-from clew.tools.sandbox.wall import Command, Launch
+from clew.tools.sandbox.wall import RuntimeCommand, SandboxLaunch
 
 WATCH_SECONDS = 0.1
 GRACE_SECONDS = 5.0
@@ -60,8 +60,8 @@ class ResultPipe:
 
 
 async def execute(
-    command: Command,
-    launch: Launch,
+    command: RuntimeCommand,
+    launch: SandboxLaunch,
     confinement: Confinement,
     *,
     results: ResultPipe,
@@ -88,21 +88,21 @@ async def execute(
     results.hand_over()
     running.append(process.pid)
     try:
-        run = _Run(process, command, launch, confinement, on_output, disk)
+        run = _RunningProcess(process, command, launch, confinement, on_output, disk)
         killed_by = await run.until_its_end(results)
     finally:
         running.remove(process.pid)
     return run.as_ran(killed_by, time.perf_counter() - started)
 
 
-class _Run:
+class _RunningProcess:
     """One process with what was read from it so far."""
 
     def __init__(
         self,
         process: asyncio.subprocess.Process,
-        command: Command,
-        launch: Launch,
+        command: RuntimeCommand,
+        launch: SandboxLaunch,
         confinement: Confinement,
         on_output: OnOutput | None,
         disk: DiskWatch,

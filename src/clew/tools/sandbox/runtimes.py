@@ -17,7 +17,7 @@ import msgspec
 from clew.errors import ToolFailure
 from clew.tools.sandbox.folders.reachable_paths import Grants
 from clew.tools.sandbox.program import EVERYWHERE, Confinement, Program
-from clew.tools.sandbox.wall import Command
+from clew.tools.sandbox.wall import RuntimeCommand
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,99}")
 _HOST = re.compile(
@@ -30,11 +30,11 @@ _FLAGS = (
 )
 
 
-def build_command(program: Program, confinement: Confinement, grants: Grants, *, result_to: int) -> Command:
+def build_command(program: Program, confinement: Confinement, grants: Grants, *, result_to: int) -> RuntimeCommand:
     """The command of a program. Raises ToolFailure where its runtime is missing or cannot keep the confinement."""
     match program.language:
         case None:
-            return Command(argv=program.argv, stdin=program.stdin)
+            return RuntimeCommand(argv=program.argv, stdin=program.stdin)
         case "python":
             return _python(program, confinement, grants, result_to)
         case _:
@@ -47,7 +47,7 @@ def _call(program: Program, confinement: Confinement) -> dict[str, object]:
     return {"code": program.code, "names": names, "input": program.input, "context": context}
 
 
-def _python(program: Program, confinement: Confinement, grants: Grants, result_to: int) -> Command:
+def _python(program: Program, confinement: Confinement, grants: Grants, result_to: int) -> RuntimeCommand:
     call = {
         **_call(program, confinement),
         "result_to": result_to,
@@ -55,7 +55,7 @@ def _python(program: Program, confinement: Confinement, grants: Grants, result_t
         "has_network": bool(confinement.net),
     }
     interpreter, needs = find_python()
-    return Command(
+    return RuntimeCommand(
         argv=(interpreter, "-I", "-S", "-B", "-X", "utf8", "-c", _harness("harness.py")),
         stdin=msgspec.json.encode(call),
         needs=needs,
@@ -63,7 +63,7 @@ def _python(program: Program, confinement: Confinement, grants: Grants, result_t
     )
 
 
-def _deno(program: Program, confinement: Confinement, grants: Grants) -> Command:
+def _deno(program: Program, confinement: Confinement, grants: Grants) -> RuntimeCommand:
     deno = find_deno()
     if deno is None:
         raise ToolFailure("config", "this tool needs Deno, which is missing", hint="Install it: pip install clew[deno]")
@@ -80,7 +80,7 @@ def _deno(program: Program, confinement: Confinement, grants: Grants) -> Command
         f"const CALL = {msgspec.json.encode(msgspec.json.encode(call).decode()).decode()};\n{_harness('harness.js')}"
     )
     flags = (*_FLAGS, f"--v8-flags=--max-old-space-size={confinement.memory_mb}", *_permissions(confinement, grants))
-    return Command(
+    return RuntimeCommand(
         argv=(deno, *flags, "--ext=js", "-"),
         stdin=source.encode(),
         needs=() if deno.startswith("/usr/") else (deno,),

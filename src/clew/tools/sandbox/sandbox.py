@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _HINT = "Install bubblewrap, or use Linux 5.13 or newer with Landlock; `clew doctor` says what is there"
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True):
     """`isolated`: files and network are shut off from every program. `pid` is that of a program that runs now."""
 
     isolated: bool
@@ -47,7 +47,7 @@ class Sandbox(Protocol):
         """
         ...
 
-    def status(self) -> Status:
+    def status(self) -> SandboxStatus:
         """Whether programs are isolated, and the id of one that runs."""
         ...
 
@@ -66,8 +66,8 @@ class LocalSandbox:
     def wall(self) -> str:
         return self._wall.name
 
-    def status(self) -> Status:
-        return Status(isolated=self._is_isolated, pid=self._running[-1] if self._running else None)
+    def status(self) -> SandboxStatus:
+        return SandboxStatus(isolated=self._is_isolated, pid=self._running[-1] if self._running else None)
 
     async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
         confinement = msgspec.structs.replace(confinement, deny=(*confinement.deny, *self._deny))

@@ -26,7 +26,7 @@ _STEERING = re.compile(
 )
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class RuntimeCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A program as the runtime of its language starts it.
 
     `needs` are paths of the runtime itself, to be read. `counts` is the memory that a limit can be set on: V8 reserves
@@ -43,7 +43,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     confines_itself: bool = False
 
 
-class Launch(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """A command behind a wall, ready to start. `is_tree` says that killing the first process kills all; `own` are
     folders of this run alone, on the disk."""
 
@@ -60,7 +60,9 @@ class Wall(Protocol):
 
     name: str
 
-    def enclose(self, command: Command, confinement: Confinement, grants: Grants) -> AbstractContextManager[Launch]:
+    def enclose(
+        self, command: RuntimeCommand, confinement: Confinement, grants: Grants
+    ) -> AbstractContextManager[SandboxLaunch]:
         """The command as it is started; what it needs beside is there until the block ends.
 
         Raises ToolFailure for a confinement that this wall cannot keep.
@@ -74,10 +76,10 @@ class NoWall:
     name = "none"
 
     @contextmanager
-    def enclose(self, command: Command, confinement: Confinement, grants: Grants) -> Iterator[Launch]:
+    def enclose(self, command: RuntimeCommand, confinement: Confinement, grants: Grants) -> Iterator[SandboxLaunch]:
         with tempfile.TemporaryDirectory(prefix="clew-tool-", ignore_cleanup_errors=True) as folder:
             argv = limited(command, confinement, processes=None)
-            yield Launch(argv=argv, env=build_environment(confinement, folder), own=(folder,))
+            yield SandboxLaunch(argv=argv, env=build_environment(confinement, folder), own=(folder,))
 
 
 def build_environment(confinement: Confinement, home: str) -> dict[str, str]:
@@ -89,7 +91,7 @@ def build_environment(confinement: Confinement, home: str) -> dict[str, str]:
     return {**_ENVIRONMENT, **UNCOMPILED, "HOME": home, "TMPDIR": home, "DENO_DIR": f"{home}/.deno", **confinement.env}
 
 
-def limited(command: Command, confinement: Confinement, *, processes: int | None) -> tuple[str, ...]:
+def limited(command: RuntimeCommand, confinement: Confinement, *, processes: int | None) -> tuple[str, ...]:
     """The command started by a shell that sets its limits first; none can be raised again."""
     kilobytes = confinement.memory_mb * 1024
     wanted = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from clew.errors import InvalidInput
 from clew.files import OPEN_FOLDER, STEPWISE, open_inside
 from clew.tools.files.folder import WorkingFolder
-from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, Rules, rules_above
+from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, IgnoreRules, rules_above
 from clew.trail.model.globs import glob_matches
 from clew.trust import printable
 
@@ -85,7 +85,7 @@ def _is_below_denied(base: str, is_denied: Denied) -> bool:
     return any(is_denied("/".join(parts[: depth + 1])) for depth in range(len(parts)))
 
 
-def _rules_at(folder: WorkingFolder, base: str) -> Rules:
+def _rules_at(folder: WorkingFolder, base: str) -> IgnoreRules:
     """The rules that hold in a folder which was asked for by name, even where they would ignore it."""
     rules = rules_above(Path(folder.root))
     parts = base.split("/") if base else []
@@ -114,7 +114,7 @@ def _entries(folder: WorkingFolder, place: str) -> list[tuple[str, bool]]:
             os.close(opened)
 
 
-def _is_chosen(folder: WorkingFolder, path: str, name: str, rules: Rules, *, is_folder: bool) -> bool:
+def _is_chosen(folder: WorkingFolder, path: str, name: str, rules: IgnoreRules, *, is_folder: bool) -> bool:
     if name in NEVER_READ or (is_folder and name in TOOLS_OWN):
         return False
     return not rules.ignores(os.path.join(folder.root, path), is_folder=is_folder) and not folder.is_denied(path)

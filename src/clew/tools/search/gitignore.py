@@ -41,7 +41,7 @@ TOOLS_OWN = frozenset(
 _log = logging.getLogger(__name__)
 
 
-class _Rule(msgspec.Struct, frozen=True):
+class _IgnoreRule(msgspec.Struct, frozen=True):
     """One line of a file. A line that starts with `!` does not ignore, it takes an earlier rule back."""
 
     pattern: re.Pattern[str]
@@ -53,11 +53,11 @@ class _Rule(msgspec.Struct, frozen=True):
         return (is_folder or not self.folders_only) and self.pattern.match(path) is not None
 
 
-class _File(msgspec.Struct, frozen=True):
+class _IgnoreFile(msgspec.Struct, frozen=True):
     """The rules of one file, for the paths below `folder`, with the last first."""
 
     folder: str
-    rules: Sequence[_Rule]
+    rules: Sequence[_IgnoreRule]
 
 
 class _Allowance:
@@ -66,7 +66,7 @@ class _Allowance:
     def __init__(self, rules: int) -> None:
         self.left = rules
 
-    def take(self, file: _File) -> _File | None:
+    def take(self, file: _IgnoreFile) -> _IgnoreFile | None:
         """Return the file with as many of its rules as are left, or None if it has none."""
         kept = file.rules[-self.left :] if self.left else ()
         if len(kept) < len(file.rules):
@@ -74,23 +74,23 @@ class _Allowance:
                 "%s: this folder has over %s ignore rules; the rest is not applied", file.folder, f"{MAX_RULES:,}"
             )
         self.left -= len(kept)
-        return _File(file.folder, kept) if kept else None
+        return _IgnoreFile(file.folder, kept) if kept else None
 
 
-class Rules:
+class IgnoreRules:
     """The rules that apply in one folder. Paths are absolute."""
 
-    def __init__(self, files: Sequence[_File] = (), allowance: _Allowance | None = None) -> None:
+    def __init__(self, files: Sequence[_IgnoreFile] = (), allowance: _Allowance | None = None) -> None:
         self._allowance = allowance or _Allowance(MAX_RULES)
         self._files = tuple(files)
 
-    def entering(self, folder: str) -> Rules:
+    def entering(self, folder: str) -> IgnoreRules:
         """Return the rules below `folder`, including those of its own `.gitignore`."""
         if self._allowance.left <= 0:
             return self
         found = _read_rules(os.path.join(folder, IGNORE_FILE), folder)
         taken = self._allowance.take(found) if found else None
-        return Rules((*self._files, taken), self._allowance) if taken else self
+        return IgnoreRules((*self._files, taken), self._allowance) if taken else self
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Whether a path in the folder is ignored; none of the folders above it is."""
@@ -102,19 +102,19 @@ class Rules:
         return False
 
 
-def rules_above(root: Path) -> Rules:
+def rules_above(root: Path) -> IgnoreRules:
     """Return the rules that a folder inherits from the repository around it, or none if that ignores the folder."""
     top = next((place for place in (root, *root.parents) if os.path.lexists(place / ".git")), None)
     if top is None:
-        return Rules()
+        return IgnoreRules()
     exclude = _read_rules(str(_git_folder(top) / "info" / "exclude"), str(top))
-    rules = Rules((exclude,) if exclude else ())
+    rules = IgnoreRules((exclude,) if exclude else ())
     between = [root, *takewhile(lambda place: place != top, root.parents)] if root != top else []
     above = top
     for place in reversed(between):
         rules = rules.entering(str(above))
         if rules.ignores(str(place), is_folder=True):
-            return Rules()
+            return IgnoreRules()
         above = place
     return rules
 
@@ -137,7 +137,7 @@ def _first_line(path: Path) -> str:
         return ""
 
 
-def _read_rules(path: str, folder: str) -> _File | None:
+def _read_rules(path: str, folder: str) -> _IgnoreFile | None:
     """Return the rules of a file, or None if it does not exist. As in git, a link is not followed."""
     try:
         content = _read_file(path, MAX_BYTES + 1, getattr(os, "O_NOFOLLOW", 0))
@@ -145,7 +145,7 @@ def _read_rules(path: str, folder: str) -> _File | None:
         return None
     if len(content) > MAX_BYTES or content.count(b"\n") > MAX_LINES:
         _log.warning("%s: only its first %s lines or %s bytes count", path, f"{MAX_LINES:,}", f"{MAX_BYTES:,}")
-    return _File(folder, _parse(content[:MAX_BYTES].decode("utf-8-sig", errors="surrogateescape")))
+    return _IgnoreFile(folder, _parse(content[:MAX_BYTES].decode("utf-8-sig", errors="surrogateescape")))
 
 
 def _read_file(path: str | Path, limit: int, flags: int = 0) -> bytes:
@@ -158,13 +158,13 @@ def _read_file(path: str | Path, limit: int, flags: int = 0) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _parse(text: str) -> Sequence[_Rule]:
+def _parse(text: str) -> Sequence[_IgnoreRule]:
     """Return the rules in a text, last first. As in git, a line that is no rule is skipped."""
     rules = (_parse_line(line.removesuffix("\r")) for line in text.split("\n", MAX_LINES)[:MAX_LINES])
     return tuple(rule for rule in rules if rule is not None)[::-1]
 
 
-def _parse_line(line: str) -> _Rule | None:
+def _parse_line(line: str) -> _IgnoreRule | None:
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # only reading local files needs it
 
     trimmed = line.rstrip(" ")
@@ -177,4 +177,4 @@ def _parse_line(line: str) -> _Rule | None:
         pattern = without_backtracking(expression) if expression else None
     except (ValueError, re.error):
         return None
-    return _Rule(pattern, bool(ignores), trimmed.endswith("/")) if pattern else None
+    return _IgnoreRule(pattern, bool(ignores), trimmed.endswith("/")) if pattern else None

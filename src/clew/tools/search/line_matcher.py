@@ -17,7 +17,7 @@ from clew.files import open_inside
 from clew.tools.files.text_encoding import is_binary
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class MatchTask(msgspec.Struct, frozen=True, kw_only=True):
     """Files below `root` to look through in this order, as the system spells them. Line numbers are kept of the first
     `limit` matching lines; all are counted."""
 
@@ -38,7 +38,7 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[int, ...] = ()
 
 
-def match_files(task: Task) -> list[Hits]:
+def match_files(task: MatchTask) -> list[Hits]:
     """The files with matching lines, in order. Raises re.error for an expression that is none."""
     search = re.compile(task.pattern, re.IGNORECASE if task.ignore_case else 0).search
     found: list[Hits] = []
@@ -74,5 +74,5 @@ def read_below(root: str, path: bytes, limit: int) -> bytes:
 
 
 def main() -> None:
-    task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Task)
+    task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=MatchTask)
     sys.stdout.buffer.write(msgspec.msgpack.encode(match_files(task)))

@@ -17,7 +17,7 @@ from clew.tools.files.folder import WorkingFolder
 from clew.tools.files.path_denials import Denials
 from clew.tools.permissions.policy import Policy
 from clew.tools.search.file_walk import Denied, expand_globs, matches_any, shown_path, walk
-from clew.tools.search.line_matcher import Hits, Task, read_below, text_lines
+from clew.tools.search.line_matcher import Hits, MatchTask, read_below, text_lines
 from clew.tools.search.searchers import Searcher, check_pattern, find_searcher
 from clew.tools.tool import Effects, Tool, ToolContext, tool
 
@@ -101,8 +101,8 @@ def _expression(pattern: str, *, is_fixed: bool) -> str:
     return expression
 
 
-def _task(folder: WorkingFolder, files: Sequence[str], expression: str, *, ignore_case: bool, limit: int) -> Task:
-    return Task(
+def _task(folder: WorkingFolder, files: Sequence[str], expression: str, *, ignore_case: bool, limit: int) -> MatchTask:
+    return MatchTask(
         root=folder.root,
         files=tuple(map(os.fsencode, files)),
         pattern=expression,
@@ -146,7 +146,7 @@ def _listing(found: Sequence[str], limit: int) -> str:
     return f"{len(found):,} files match{rest}:\n{lines}" if len(found) > 1 else f"1 file matches:\n{lines}"
 
 
-def _report(task: Task, hits: Sequence[Hits], skipped: int, context: int) -> str:
+def _report(task: MatchTask, hits: Sequence[Hits], skipped: int, context: int) -> str:
     total = sum(each.count for each in hits)
     shown = sum(len(each.lines) for each in hits)
     left_out = f" {skipped:,} files over {MAX_FILE:,} bytes were not looked at." if skipped else ""
@@ -158,7 +158,7 @@ def _report(task: Task, hits: Sequence[Hits], skipped: int, context: int) -> str
     return f"{head}\n{fenced(clean(chr(10).join(blocks)), 'text')}"
 
 
-def _block(task: Task, hits: Hits, context: int) -> str:
+def _block(task: MatchTask, hits: Hits, context: int) -> str:
     """A file with its lines, read from within the folder once more."""
     path = task.files[hits.file]
     text = "\n".join(text_lines(read_below(task.root, path, task.max_bytes)))

@@ -18,8 +18,8 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.tools.files.text_encoding import HEAD_BYTES, is_binary
-from clew.tools.processes import Ended, run_process, safe_environment
-from clew.tools.search.line_matcher import Hits, Task, read_below
+from clew.tools.processes import ProcessEnded, run_process, safe_environment
+from clew.tools.search.line_matcher import Hits, MatchTask, read_below
 
 SECONDS = 20.0
 """So long a search may take."""
@@ -39,7 +39,7 @@ _ONLY_PYTHONS = re.compile(r"\{,|[*+?}]\+")
 
 
 class Searcher(Protocol):
-    async def search(self, task: Task) -> Sequence[Hits]:
+    async def search(self, task: MatchTask) -> Sequence[Hits]:
         """The files of a task with matching lines, in its order. Raises InvalidInput where the expression takes too
         long."""
         ...
@@ -66,7 +66,7 @@ class PythonSearcher:
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
 
-    async def search(self, task: Task) -> Sequence[Hits]:
+    async def search(self, task: MatchTask) -> Sequence[Hits]:
         """See Searcher."""
         ended = await run_process(
             (sys.executable, "-I", "-c", _RUN),
@@ -91,7 +91,7 @@ class RipgrepSearcher:
         self._seconds = seconds
         self._other = PythonSearcher(seconds)
 
-    async def search(self, task: Task) -> Sequence[Hits]:
+    async def search(self, task: MatchTask) -> Sequence[Hits]:
         """See Searcher."""
         if not _SHARED.fullmatch(task.pattern) or _ONLY_PYTHONS.search(task.pattern):
             return await self._other.search(task)
@@ -105,7 +105,7 @@ class RipgrepSearcher:
         return list(_hits(task, counts, numbered))
 
     async def _collect(
-        self, task: Task, files: Sequence[bytes], options: Sequence[str], line: re.Pattern[bytes]
+        self, task: MatchTask, files: Sequence[bytes], options: Sequence[str], line: re.Pattern[bytes]
     ) -> dict[bytes, list[int]] | None:
         """The numbers that are printed for each file; None where something went wrong."""
         found: dict[bytes, list[int]] = {}
@@ -119,7 +119,7 @@ class RipgrepSearcher:
                 found.setdefault(path, []).append(int(number))
         return found
 
-    async def _run(self, task: Task, batch: Sequence[bytes], options: Sequence[str]) -> Ended:
+    async def _run(self, task: MatchTask, batch: Sequence[bytes], options: Sequence[str]) -> ProcessEnded:
         case = "--ignore-case" if task.ignore_case else "--case-sensitive"
         plain = ("--no-config", "--no-messages", "--color=never", "--text", "--crlf", "--null", "--with-filename")
         return await run_process(
@@ -136,7 +136,7 @@ def _numbering(limit: int) -> tuple[str, ...]:
     return "--line-number", "--only-matching", "--replace=", f"--max-count={limit}"
 
 
-def _first(task: Task, counts: dict[bytes, int]) -> list[bytes]:
+def _first(task: MatchTask, counts: dict[bytes, int]) -> list[bytes]:
     """The first files that together have as many matching lines as are kept."""
     chosen: list[bytes] = []
     room = task.limit
@@ -147,7 +147,7 @@ def _first(task: Task, counts: dict[bytes, int]) -> list[bytes]:
     return chosen
 
 
-def _hits(task: Task, counts: dict[bytes, int], numbered: dict[bytes, list[int]]) -> Iterator[Hits]:
+def _hits(task: MatchTask, counts: dict[bytes, int], numbered: dict[bytes, list[int]]) -> Iterator[Hits]:
     room = task.limit
     for file, path in enumerate(task.files):
         if path in counts:

@@ -6,7 +6,7 @@ import msgspec
 
 from clew.adapters.rest.operation import Answer, Call, Operation, reply
 from clew.errors import InvalidInput
-from clew.team.route import Route
+from clew.team.route import MessageRoute
 
 
 class RoutedMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,7 +33,7 @@ OPERATIONS = (
         verb="create",
         writes=True,
         body=RoutedMessage,
-        answer=Route,
+        answer=MessageRoute,
         raises=(InvalidInput,),
     ),
 )

@@ -25,7 +25,7 @@ Identity = tuple[int, int]
 """Device and number of a file."""
 
 
-class Listing(msgspec.Struct, frozen=True):
+class FolderListing(msgspec.Struct, frozen=True):
     """`read_at` is when the folder was read, `changed_at` when it had changed last. `of_git` are those of the guarded
     that belong to a repository; `is_plain` says that nothing in it but folders matters."""
 
@@ -46,7 +46,7 @@ class Listing(msgspec.Struct, frozen=True):
         return is_same and self.read_at - self.changed_at > TICK
 
 
-def read_listing(path: str, about: os.stat_result) -> Listing:
+def read_listing(path: str, about: os.stat_result) -> FolderListing:
     """Raises OSError for what is no folder or cannot be read."""
     read_at = time.time_ns()
     with os.scandir(path) as entries:
@@ -61,7 +61,7 @@ def read_listing(path: str, about: os.stat_result) -> Listing:
     denied = frozenset(filter(is_denied_name, names))
     guarded = tuple(name for name, _, _ in listed if name in of_git or is_guarded_name(name))
     links = tuple(name for name, _, is_link in listed if is_link)
-    return Listing(
+    return FolderListing(
         identity=(about.st_dev, about.st_ino),
         changed_at=about.st_ctime_ns,
         read_at=read_at,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from clew.errors import ToolFailure
-from clew.tools.sandbox.folders.folder_listing import TICK, Identity, Listing, is_shut, read_listing
+from clew.tools.sandbox.folders.folder_listing import TICK, FolderListing, Identity, is_shut, read_listing
 from clew.tools.sandbox.folders.protected_names import (
     GIT_DATA,
     GIT_NAME,
@@ -43,7 +43,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[str, ...]
 
 
-_kept: OrderedDict[str, dict[str, Listing]] = OrderedDict()
+_kept: OrderedDict[str, dict[str, FolderListing]] = OrderedDict()
 _keeping = threading.Lock()
 
 
@@ -69,7 +69,7 @@ class _Walk:
         self._since = (since or 0) - TICK
         self._left = MAX_ENTRIES
         self.known = _kept.get(root, {})
-        self.seen: dict[str, Listing] = {}
+        self.seen: dict[str, FolderListing] = {}
         self._denied: list[str] = []
         self._links: list[str] = []
         self._leads: list[str] = []
@@ -104,7 +104,7 @@ class _Walk:
         self._library.difference_update(new)
         return [(path, _OUTSIDE) for path in new if os.path.basename(path) not in LIBRARIES]
 
-    def _below(self, path: str, depth: int, listing: Listing) -> Iterator[tuple[str, int]]:
+    def _below(self, path: str, depth: int, listing: FolderListing) -> Iterator[tuple[str, int]]:
         """The folders to look into next, with how deep in a folder of libraries each is."""
         has_changed = self._is_after and listing.changed_at >= self._since
         is_all = self._is_thorough or has_changed
@@ -126,7 +126,7 @@ class _Walk:
         """Whether what lies below a folder in one of libraries is passed over."""
         return _is_package(path) or (self._is_after and not os.path.basename(path).startswith("@"))
 
-    def _read(self, path: str) -> Listing | None:
+    def _read(self, path: str) -> FolderListing | None:
         """What is in a folder; None for a file, what is gone, and what cannot be looked into."""
         try:
             about = os.lstat(path)
@@ -162,7 +162,7 @@ class _Walk:
         if can_be_opened or os.access(path, os.X_OK):
             self._denied.append(path)
 
-    def _note(self, path: str, depth: int, listing: Listing) -> None:
+    def _note(self, path: str, depth: int, listing: FolderListing) -> None:
         is_library = depth > _OUTSIDE
         self._denied += [os.path.join(path, name) for name in listing.denied if _is_denied(name, depth)]
         self._links += (links := [os.path.join(path, name) for name in listing.links])
@@ -185,7 +185,7 @@ class _Walk:
         )
 
 
-def _keep(root: str, listings: dict[str, Listing]) -> None:
+def _keep(root: str, listings: dict[str, FolderListing]) -> None:
     with _keeping:
         _kept[root] = listings
         _kept.move_to_end(root)
