@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from clew.agents.conversations.sessions import answerer_of
+from clew.agents.runs.requests import find_author
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
@@ -250,7 +250,7 @@ def _answered(found: _Found) -> Step:
         text=found.text("message"),
         status=found.text("status") or "done",
         reason=found.text("reason"),
-        agent=answerer_of(found.record),
+        agent=find_author(found.record),
     )
 
 
