@@ -51,8 +51,6 @@ async def test_every_call_is_measured_and_logged(
         with pytest.raises(ConnectionResetError):
             await guard.run("guide", broken)
 
-    [status] = guard.health.status()
-    assert (status.calls, status.failed, status.p95) == (2, 1, 2.0)
     assert [record.getMessage() for record in caplog.records] == [
         "guide took 2.000 s: done",
         "guide took 0.000 s: ConnectionResetError: gone",
@@ -68,7 +66,6 @@ async def test_a_wrong_question_says_nothing_against_who_was_asked(guard: Guard)
             await guard.run("guide", refuse)
 
     assert guard.breaker.state("guide") == "closed"
-    assert guard.health.status()[0].failed == 0
 
 
 async def test_a_probe_that_is_cancelled_makes_room_for_another(guard: Guard, clock: ManualClock) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from clew.agents.runs.workflow_runner import dependencies, fill, read_workflow
+from clew.agents.runs.workflow_runner import fill, read_workflow
 from clew.errors import InvalidInput
+from clew.trail.model.step_order import OrderedStep, dependencies
 from tests.agents.making import record
 
 
@@ -18,14 +19,9 @@ def workflow(*steps: dict[str, Any], **more: Any) -> Any:
 
 @pytest.mark.req("RCR-47")
 def test_a_group_waits_for_the_one_before_and_its_steps_for_nothing_in_it() -> None:
-    found = workflow(
-        {"id": "a", "tool": "t", "parallel_group": "first"},
-        {"id": "b", "tool": "t", "parallel_group": "first"},
-        {"id": "c", "tool": "t", "parallel_group": "second"},
-        {"id": "d", "tool": "t"},
-        {"id": "e", "tool": "t"},
-    )
-    assert {step: sorted(needs) for step, needs in dependencies(found).items()} == {
+    groups = {"a": "first", "b": "first", "c": "second", "d": None, "e": None}
+    found = dependencies([OrderedStep(id, group, None) for id, group in groups.items()])
+    assert {step: sorted(needs) for step, needs in found.items()} == {
         "a": [],
         "b": [],
         "c": ["a", "b"],
@@ -36,8 +32,7 @@ def test_a_group_waits_for_the_one_before_and_its_steps_for_nothing_in_it() -> N
 
 @pytest.mark.req("RCR-47")
 def test_what_a_step_says_it_depends_on_holds_instead() -> None:
-    found = workflow({"id": "a", "tool": "t"}, {"id": "b", "tool": "t", "depends_on": []})
-    assert dependencies(found)["b"] == frozenset()
+    assert dependencies([OrderedStep("a", None, None), OrderedStep("b", None, ())])["b"] == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -45,10 +40,10 @@ def test_what_a_step_says_it_depends_on_holds_instead() -> None:
     [
         ([], "must be 1 to 200"),
         ([{"id": "a", "tool": "t"}, {"id": "a", "tool": "t"}], "the same id"),
-        ([{"id": "a", "tool": "t", "depends_on": ["z"]}], "which there is not"),
+        ([{"id": "a", "tool": "t", "depends_on": ["z"]}], "which does not exist"),
         (
             [{"id": "a", "tool": "t", "depends_on": ["b"]}, {"id": "b", "tool": "t", "depends_on": ["a"]}],
-            "waits for itself",
+            "circular dependency: a → b → a",
         ),
         ([{"id": "a", "tool": "t", "depend_on": ["b"]}], "depend_on"),
     ],

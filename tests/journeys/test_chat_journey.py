@@ -246,11 +246,13 @@ async def test_a_model_that_is_configured_and_cannot_be_used_is_an_error_and_not
         assert (await place.http.get("/sessions")).json() == {"items": []}
 
 
-async def test_agents_are_told_with_their_models(place: Place) -> None:
+@pytest.mark.req("SYL-115")
+async def test_agents_are_listed_with_their_models_and_their_health(place: Place) -> None:
     (assistant,) = (
         each for each in (await place.http.get("/agents")).json()["items"] if each["agent_id"] == "assistant"
     )
     assert (assistant["model"], assistant["problem"]) == ("scripted:model", "")
+    assert (assistant["is_healthy"], assistant["last_seen"] is not None) == (True, True)
 
 
 async def test_a_context_can_be_looked_at_before_anything_is_sent(place: Place) -> None:

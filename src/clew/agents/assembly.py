@@ -20,6 +20,7 @@ from clew.agents.repairs.reliability_settings import Reliability, read_reliabili
 from clew.agents.repairs.repair_tools import Healing, healing_tools
 from clew.agents.runs.agent_runner import AgentDeps
 from clew.agents.runs.called_agents import spawn_tool
+from clew.agents.runs.callers import find_caller
 from clew.agents.runs.cancellation import Cancelling
 from clew.agents.runs.executor import Gathered
 from clew.agents.runs.model_calls import ModelCalls
@@ -231,10 +232,8 @@ class Accounts:
         return None if agent is None else await self._of(agent, context.by.session or context.root or context.run)
 
     async def _of(self, agent: AgentDefinition, session: str) -> str | None:
-        caller = agent.metadata.get("called_by")
-        if isinstance(caller, dict):
-            lent = caller.get("budget")
-            return lent if isinstance(lent, str) else None
+        if (caller := find_caller(agent.metadata)) is not None:
+            return caller.budget
         if not agent.budget:
             return None
         name = f"{agent.agent_id}/{session}"

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from clew.agents.conversations.steps import Said, Step
+from clew.agents.conversations.steps import Said, Step, without_old_pieces
 from clew.app import App
-from clew.cli.chat.chat_turn import without_old_pieces
 from clew.trail.model.selector import Selector
 from tests.cli.chat.conftest import Say, session_of
 from tests.cli.conftest import PATIENCE, Clew, Result, start

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from clew.agents.conversations.agent_interface import Agent
 from clew.errors import InvalidInput
@@ -27,10 +27,23 @@ class AgentAdapter(Protocol):
 
 
 def wrap_all(agent: Agent, adapters: Sequence[AgentAdapter], config: Mapping[str, Any] | None = None) -> Agent:
-    """The agent in all adapters, the first of them innermost. Each gets the settings under its name."""
+    """The agent in all adapters, the first of them innermost. Each gets the settings under its name. An adapter defines
+    the methods that it changes; the others go to the agent inside."""
     for adapter in adapters:
-        agent = adapter.wrap(agent, (config or {}).get(adapter.name, {}))
+        wrapped = adapter.wrap(agent, (config or {}).get(adapter.name, {}))
+        agent = cast(Agent, _WrappedAgent(wrapped, agent))
     return agent
+
+
+class _WrappedAgent:
+    """An agent that has the methods of an outer one, and of the inner one those that the outer one lacks."""
+
+    def __init__(self, outer: object, inner: Agent) -> None:
+        self._outer = outer
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._outer, name) if hasattr(self._outer, name) else getattr(self._inner, name)
 
 
 def load_adapter(path: Path) -> AgentAdapter:

@@ -1,8 +1,9 @@
-"""An agent as the doors and adapters see it, whatever protocol they speak: input in, a stream of steps out."""
+"""An agent as doors and adapters see it, whatever protocol they speak: messages in, a stream of steps out. Doors also
+cancel runs, answer questions for permission and list sessions through it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Protocol
 
@@ -10,7 +11,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations
-from clew.agents.conversations.steps import Begun, Step
+from clew.agents.conversations.sessions import Sent, SessionInfo, Turn
+from clew.agents.conversations.steps import Begun, Choice, Step
 from clew.catalog.registry import Registry
 
 Running = Callable[[], AbstractAsyncContextManager[object]]
@@ -19,7 +21,7 @@ ToolNames = Callable[[], Awaitable[tuple[str, ...]]]
 
 
 class AgentInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said to an agent: in a new session unless one is named. The same `key` is said once."""
+    """A message to an agent, in a new session unless one is named. The same `key` sends it once."""
 
     text: str
     session: str | None = None
@@ -27,7 +29,7 @@ class AgentInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentCapabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent can do, for whoever connects to it."""
+    """The abilities of an agent, for clients that connect to it."""
 
     name: str
     description: str = ""
@@ -39,7 +41,7 @@ class AgentCapabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Agent(Protocol):
-    """The one interface of an agent. An adapter takes one and gives one, so adapters compose."""
+    """The one interface of an agent. An adapter takes one and returns one, so adapters compose."""
 
     @property
     def name(self) -> str: ...
@@ -50,8 +52,41 @@ class Agent(Protocol):
         ...
 
     def process(self, input: AgentInput) -> AsyncIterator[Step]:
-        """What comes of an input, as it comes: first `Begun`, last `Answered` or `GaveUp`. A reader that leaves ends
-        nothing. Raises InvalidInput, NotFound, AccessDenied."""
+        """Send a message and yield its steps: first `Begun`, last `Answered` or `GaveUp`. The run goes on when the
+        reader leaves. Raises InvalidInput, NotFound, AccessDenied."""
+        ...
+
+    async def send(self, input: AgentInput) -> Sent:
+        """Write a message and return at once. Raises as `process`."""
+        ...
+
+    def follow(self, sent: Sent) -> AsyncIterator[Step]:
+        """Yield the steps of a message that was sent, up to the end of its run. Raises AccessDenied."""
+        ...
+
+    def resume(self, sent: Sent) -> AsyncIterator[Step]:
+        """As `follow`, for a run that was left: without pieces of an answer that was never finished."""
+        ...
+
+    async def cancel(self, session: str, *, run: str | None = None, reason: str = "cancelled") -> tuple[str, ...]:
+        """Cancel one run of a session, or all that have no answer yet; returns their ids. Raises NotFound,
+        AccessDenied."""
+        ...
+
+    async def answer_permission(self, request_id: str, answer: Choice, *, question: str | None = None) -> None:
+        """Answer a question for permission. See `Conversations.answer_permission`."""
+        ...
+
+    async def sessions(self, *, limit: int) -> Sequence[SessionInfo]:
+        """The newest sessions first."""
+        ...
+
+    async def turns(self, session: str, *, limit: int) -> Sequence[Turn]:
+        """The last messages and answers of a session, oldest first. Raises NotFound."""
+        ...
+
+    async def open_runs(self, session: str) -> Sequence[Sent]:
+        """The messages of a session that have no answer yet. Raises NotFound."""
         ...
 
     async def capabilities(self) -> AgentCapabilities:
@@ -63,13 +98,13 @@ class Agent(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Give back what was under way. Stopping twice is harmless."""
+        """Release unfinished work. Stopping twice is harmless."""
         ...
 
 
 class AgentCore:
-    """An agent on the trail. It works in this process between `start` and `stop` where `running` is given, else in
-    whatever process does."""
+    """An agent on the trail. With `running` it works in this process between `start` and `stop`; without, another
+    process does its work."""
 
     def __init__(
         self,
@@ -92,13 +127,40 @@ class AgentCore:
         self._open: AsyncExitStack | None = None
 
     async def process(self, input: AgentInput) -> AsyncIterator[Step]:
-        sent = await self._conversations.send(
+        sent = await self.send(input)
+        yield Begun(seq=sent.after, session=sent.session, run=sent.run, id=sent.id, agent=sent.agent)
+        async for step in self.follow(sent):
+            yield step
+
+    async def send(self, input: AgentInput) -> Sent:
+        return await self._conversations.send(
             input.text, by=self._by, session=input.session, agent=self.name, source=self._source, key=input.key
         )
-        yield Begun(seq=sent.after, session=sent.session, run=sent.run, id=sent.id, agent=sent.agent)
+
+    async def follow(self, sent: Sent) -> AsyncIterator[Step]:
         async with aclosing(self._conversations.follow(sent, by=self._by)) as steps:
             async for step in steps:
                 yield step
+
+    async def resume(self, sent: Sent) -> AsyncIterator[Step]:
+        async with aclosing(self._conversations.resume(sent, by=self._by)) as steps:
+            async for step in steps:
+                yield step
+
+    async def cancel(self, session: str, *, run: str | None = None, reason: str = "cancelled") -> tuple[str, ...]:
+        return await self._conversations.cancel(session, by=self._by, reason=reason, run=run)
+
+    async def answer_permission(self, request_id: str, answer: Choice, *, question: str | None = None) -> None:
+        await self._conversations.answer_permission(request_id, answer, by=self._by, question=question)
+
+    async def sessions(self, *, limit: int) -> Sequence[SessionInfo]:
+        return await self._conversations.sessions.recent(by=self._by, limit=limit)
+
+    async def turns(self, session: str, *, limit: int) -> Sequence[Turn]:
+        return await self._conversations.sessions.turns(session, by=self._by, limit=limit)
+
+    async def open_runs(self, session: str) -> Sequence[Sent]:
+        return await self._conversations.sessions.open_runs(session, by=self._by)
 
     async def capabilities(self) -> AgentCapabilities:
         found = await self._conversations.find_agent(self.name, by=self._by)

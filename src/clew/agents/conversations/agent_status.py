@@ -13,7 +13,7 @@ from clew.agents.budgets.amounts import Limits
 from clew.agents.budgets.budget_state import Budget
 from clew.agents.folder.definitions import read_agent
 from clew.agents.repairs.circuit_breaker import Breaker, State
-from clew.agents.repairs.health import WINDOW, Health
+from clew.agents.repairs.health import WINDOW, is_healthy, measure
 from clew.clock import Clock, ManualClock
 from clew.context.definition import AgentDefinition
 from clew.errors import InvalidInput, ModelError
@@ -32,9 +32,10 @@ NO_FAULTS = ("validation", "permission", "budget")
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent. Latencies are in seconds and, like `error_rate` and `circuit`, those of its newest model calls;
-    `waiting` and `dead` are events that it has not handled, or gave up on; `left` is what its newest budget still has.
-    `problem` says why it cannot work."""
+    """One agent. Latencies are in seconds and, like `error_rate` and `circuit`, those of its newest model calls. One of
+    its workers asked for events at `last_seen`; if that is too long ago, it is not healthy. `waiting` and `dead`
+    are events that it has not handled, or gave up on; `left` is the rest of its newest budget. `problem` says why it
+    cannot work."""
 
     agent_id: str
     description: str = ""
@@ -48,6 +49,8 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     error_rate: float = 0.0
     circuit: State = "closed"
     last_call: datetime | None = None
+    last_seen: datetime | None = None
+    is_healthy: bool = False
     waiting: int = 0
     dead: int = 0
     budget: str = ""
@@ -76,6 +79,7 @@ class Roll:
         self, name: str, record: Breadcrumb, consumers: Sequence[ConsumerState], by: Principal
     ) -> AgentStatus:
         mine = [each for each in consumers if _is_of(each.consumer.name, name)]
+        last_seen = max((each.seen_at for each in mine if each.seen_at is not None), default=None)
         budget = await self._budget(name, by)
         return AgentStatus(
             agent_id=name,
@@ -83,6 +87,8 @@ class Roll:
             version=record.version,
             waiting=sum(each.pending + each.claimed for each in mine),
             dead=sum(each.dead for each in mine),
+            last_seen=last_seen,
+            is_healthy=is_healthy(last_seen, self._clock.now()),
             budget=budget.name if budget is not None else "",
             left=budget.left(self._clock.now()) if budget is not None else None,
             **self._defined(record),
@@ -116,19 +122,15 @@ class Roll:
         if not page.items:
             return {}
         clock = ManualClock(page.items[-1].created_at)
-        breaker, health = Breaker(clock), Health(clock)
+        breaker, calls = Breaker(clock), []
         for each in reversed(page.items):
             clock.time = each.created_at
             is_well = each.context.get("status") == "success" or each.context.get("error_type") in NO_FAULTS
             (breaker.succeeded if is_well else breaker.failed)(name)
-            health.done(name, _seconds(each), ok=is_well)
+            calls.append((_seconds(each), is_well))
         clock.time = self._clock.now()
-        found = health.status()[0]
         return {
-            "calls": found.calls,
-            "p50": found.p50,
-            "p95": found.p95,
-            "error_rate": found.error_rate,
+            **msgspec.structs.asdict(measure(calls)),
             "circuit": breaker.state(name),
             "last_call": page.items[0].created_at,
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 
 import msgspec
 
@@ -24,6 +25,7 @@ from clew.agents.conversations.steps import (
     read_step,
     shown_schemas,
     step_of,
+    without_old_pieces,
 )
 from clew.agents.folder.definitions import read_agent
 from clew.agents.permissions.questions import read_standing, show_whole
@@ -123,9 +125,12 @@ class Conversations:
         """A step as a person is to see it: a question for permission with all that would be run, and nothing masked."""
         return await show_whole(self._trail, step, by=_inside(by)) if isinstance(step, PermissionAsked) else step
 
-    async def newest(self) -> int:
-        """The number of the newest event."""
-        return await self._trail.log.head()
+    async def resume(self, sent: Sent, *, by: Principal) -> AsyncGenerator[Step, None]:
+        """As `follow`, for a run that was left: without pieces of an answer that was never finished."""
+        head = await self._trail.log.head()
+        async with aclosing(self.follow(sent, by=by)) as steps:
+            async for step in without_old_pieces(steps, head):
+                yield step
 
     async def cancel(self, session: str, *, by: Principal, reason: str, run: str | None = None) -> tuple[str, ...]:
         """Wish the runs of a session to end that have no answer yet, or the one that is named; their ids. Raises

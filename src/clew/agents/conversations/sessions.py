@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from clew.access import Principal
+from clew.agents.runs.requests import find_author
 from clew.errors import InvalidInput, NotFound
 from clew.fences import clean
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
@@ -98,7 +99,7 @@ class Sessions:
     async def open_runs(self, session: str, *, by: Principal) -> list[Sent]:
         """The runs of the newest messages that have no answer yet, oldest first."""
         said = await self._said(session, _PAGE, by)
-        answered = {(find_run(each), answerer_of(each)) for each in said if each.schema_name == self._flow.answer}
+        answered = {(find_run(each), find_author(each)) for each in said if each.schema_name == self._flow.answer}
         asked = [sent_of(each) for each in said if each.schema_name == self._flow.message]
         return [each for each in reversed(asked) if not answered & {(each.run, each.agent), (each.run, "")}]
 
@@ -135,13 +136,6 @@ def message_draft(flow: Flow, text: str, *, id: str, session: str, agent: str, s
         tags=("chat:input", SESSION_TAG + session, CONSUMER_TAG + agent, run_tag(id)),
         context={"message": text, "content": text, "source": source},
     )
-
-
-def answerer_of(answer: Breadcrumb) -> str:
-    """The agent that gave an answer, empty where it does not say."""
-    creator = answer.context.get("creator")
-    name = creator.get("agent_id") if isinstance(creator, dict) else None
-    return name if isinstance(name, str) else ""
 
 
 def title_of(text: str) -> str:

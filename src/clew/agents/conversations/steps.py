@@ -5,12 +5,12 @@ Anybody who may write can write such a breadcrumb, so fields that are missing or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from clew.agents.conversations.sessions import answerer_of
+from clew.agents.runs.requests import find_author
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
@@ -250,7 +250,7 @@ def _answered(found: _Found) -> Step:
         text=found.text("message"),
         status=found.text("status") or "done",
         reason=found.text("reason"),
-        agent=answerer_of(found.record),
+        agent=find_author(found.record),
     )
 
 
@@ -283,3 +283,19 @@ def _error(value: Any) -> str:
     if isinstance(value, dict):
         value = value.get("message") or value.get("error")
     return value if isinstance(value, str) else ""
+
+
+async def without_old_pieces(steps: AsyncIterator[Step], head: int) -> AsyncIterator[Step]:
+    """The steps of a run without the pieces, up to the event `head`, of an answer that was never finished. Where an
+    answer goes on from there, they come with its next piece."""
+    kept: list[Said] = []
+    async for step in steps:
+        if isinstance(step, Said) and step.seq <= head:
+            is_next = bool(kept) and step.index > 0 and step.request_id == kept[-1].request_id
+            kept = [*kept, step] if is_next else [step]
+            continue
+        if kept and isinstance(step, Said | Modelled) and step.request_id == kept[-1].request_id:
+            for each in kept if isinstance(step, Modelled) or step.index > 0 else ():
+                yield each
+            kept = []
+        yield step

@@ -12,6 +12,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.folder.registry import Registry
+from clew.agents.runs.callers import walk_callers
 from clew.agents.tools.toolbox import SPAWN, Toolbox
 from clew.context.definition import AgentDefinition
 from clew.tools.permissions.permission_patterns import Place, quoted
@@ -21,8 +22,6 @@ from clew.trail.model.breadcrumb import Breadcrumb, encode_canonical
 QUIET = "it only looks, or is shut in"
 RESOURCES = "://resources/"
 GET = "get"
-_DEPTH = 32
-"""How many agents may have called each other."""
 
 
 class Judge:
@@ -67,14 +66,13 @@ class Judge:
     async def policy_of(self, agent: AgentDefinition | None) -> Policy:
         """What an agent is held to, with all that those who called it are. Raises InvalidInput where a definition's
         permissions cannot be read."""
+        if agent is None:
+            return self._policy
+        callers = [each async for each in walk_callers(agent, self._registry.find_agent)]
         policy = self._policy
-        for _ in range(_DEPTH):
-            if agent is None:
-                break
-            if agent.permissions:
-                policy = narrow(policy, read_policy(agent.permissions))
-            caller = agent.metadata.get("called_by")
-            agent = await self._registry.find_agent(str(caller.get("agent"))) if isinstance(caller, dict) else None
+        for each in (agent, *callers):
+            if each is not None and each.permissions:
+                policy = narrow(policy, read_policy(each.permissions))
         return policy
 
     def _is_quiet(self, name: str, arguments: Mapping[str, Any], record: Breadcrumb | None) -> bool:

@@ -1,7 +1,7 @@
-"""One call, guarded: refused while its circuit is open, measured, logged, and counted as well or ill.
+"""One guarded call: refused while its circuit is open, measured, logged, and counted as success or failure.
 
-Whatever calls something that can fail (an agent's step, a tool, a model) does it through a guard. Trying again later
-is the work of the trail: a handler that raises is claimed again by its retry policy, and becomes a dead letter.
+Every call that can fail (an agent's step, a tool, a model) goes through a guard. Retries are the work of the trail: a
+handler that raises is claimed again by its retry policy, and becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from clew.agents.repairs.circuit_breaker import Breaker
 from clew.agents.repairs.failures import classify
-from clew.agents.repairs.health import Health
 from clew.clock import Clock
 from clew.errors import BudgetExceeded, CircuitOpen
 from clew.trail.work.claims import describe
@@ -24,12 +23,11 @@ Result = TypeVar("Result")
 
 
 class Guard:
-    """Breaker and health around calls by name. Safe to use from several tasks."""
+    """A circuit breaker around calls by name. Safe to use from several tasks."""
 
-    def __init__(self, clock: Clock, *, breaker: Breaker | None = None, health: Health | None = None) -> None:
+    def __init__(self, clock: Clock, *, breaker: Breaker | None = None) -> None:
         self._clock = clock
         self.breaker = breaker or Breaker(clock)
-        self.health = health or Health(clock)
 
     async def run(
         self,
@@ -61,7 +59,6 @@ class Guard:
             return
         is_well = error is None or not is_fault(error)
         (self.breaker.succeeded if is_well else self.breaker.failed)(name)
-        self.health.done(name, seconds, ok=is_well)
         outcome = "done" if error is None else describe(error)
         _log.info("%s took %.3f s: %s", name, seconds, outcome)  # what failed has a record of its own
 

@@ -1,93 +1,45 @@
-"""Who is well: heartbeats, latencies and error rates of everything that runs, by name."""
+"""The health of agents: whether their workers are alive, and the latency and error rate of their newest calls."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import ceil
 
 import msgspec
 
-from clew.clock import Clock
-from clew.errors import InvalidInput
-
-INTERVAL = 10.0
+INTERVAL = timedelta(seconds=30)
+"""A worker of an agent asks the trail for events at least this often."""
 MISSED = 3
-"""Who says nothing for so many intervals is not well."""
+"""An agent is unhealthy when its workers were silent for this many intervals."""
 WINDOW = 256
-"""Of so many of the last calls latencies and error rate are told."""
+"""Latencies and error rate are those of this many newest calls."""
 
 
-class HealthStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How one is. Latencies are in seconds, None before the first call; `error_rate` is between 0 and 1."""
+class CallStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Latencies in seconds, None without a call; `error_rate` is between 0 and 1."""
 
-    name: str
-    is_healthy: bool
-    last_beat: datetime
-    calls: int
-    failed: int
-    p50: float | None
-    p95: float | None
-    error_rate: float
-
-
-class _Record(msgspec.Struct, kw_only=True):
-    last_beat: datetime
-    recent: deque[tuple[float, bool]]
     calls: int = 0
-    failed: int = 0
+    p50: float | None = None
+    p95: float | None = None
+    error_rate: float = 0.0
 
 
-class Health:
-    """What was heard of each name in this process. A name is known from its first beat or call on."""
+def measure(calls: Sequence[tuple[float, bool]]) -> CallStats:
+    """The figures of calls, each given by its seconds and whether it went well."""
+    latencies = sorted(seconds for seconds, _ in calls)
+    failed = sum(not is_well for _, is_well in calls)
+    return CallStats(
+        calls=len(calls),
+        p50=percentile(latencies, 50),
+        p95=percentile(latencies, 95),
+        error_rate=failed / len(calls) if calls else 0.0,
+    )
 
-    def __init__(self, clock: Clock, *, interval: float = INTERVAL) -> None:
-        if interval <= 0:
-            raise InvalidInput("interval", "must be more than 0 seconds")
-        self._clock = clock
-        self.interval = interval
-        self._records: dict[str, _Record] = {}
 
-    def beat(self, name: str) -> None:
-        """It is alive."""
-        self._record(name).last_beat = self._clock.now()
-
-    def done(self, name: str, seconds: float, *, ok: bool) -> None:
-        """A call of it ended, which is a sign of life as well."""
-        self.beat(name)
-        record = self._record(name)
-        record.recent.append((seconds, ok))
-        record.calls += 1
-        record.failed += not ok
-
-    def forget(self, name: str) -> None:
-        """It ended on purpose, and is not missed."""
-        self._records.pop(name, None)
-
-    def status(self) -> tuple[HealthStatus, ...]:
-        """Everybody by name."""
-        return tuple(self._status(name, record) for name, record in sorted(self._records.items()))
-
-    def _record(self, name: str) -> _Record:
-        if name not in self._records:
-            self._records[name] = _Record(last_beat=self._clock.now(), recent=deque(maxlen=WINDOW))
-        return self._records[name]
-
-    def _status(self, name: str, record: _Record) -> HealthStatus:
-        silence = self._clock.now() - record.last_beat
-        latencies = sorted(seconds for seconds, _ in record.recent)
-        failed = sum(not ok for _, ok in record.recent)
-        return HealthStatus(
-            name=name,
-            is_healthy=silence < timedelta(seconds=MISSED * self.interval),
-            last_beat=record.last_beat,
-            calls=record.calls,
-            failed=record.failed,
-            p50=percentile(latencies, 50),
-            p95=percentile(latencies, 95),
-            error_rate=failed / len(record.recent) if record.recent else 0.0,
-        )
+def is_healthy(last_seen: datetime | None, now: datetime) -> bool:
+    """Whether a worker of an agent was seen within the last intervals."""
+    return last_seen is not None and now - last_seen < MISSED * INTERVAL
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float | None:

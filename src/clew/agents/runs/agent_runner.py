@@ -12,6 +12,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.hooks.chain import HookChain, PromptData
+from clew.agents.runs.callers import find_caller
 from clew.agents.runs.cancellation import cancel_called
 from clew.agents.runs.executor import Gather, Gathered, UniversalExecutor
 from clew.agents.runs.loop_detection import find_loop
@@ -234,10 +235,10 @@ class AgentRunner:
         return [answer, *await self._reply(text, status, reason)]
 
     async def _reply(self, text: str, status: str, reason: str) -> list[Draft]:
-        caller = self._agent.metadata.get("called_by")
-        if not isinstance(caller, dict):
+        caller = find_caller(self._agent.metadata)
+        if caller is None:
             return []
-        request = await self._deps.trail.records.get(str(caller.get("request")), by=self._deps.by)
+        request = await self._deps.trail.records.get(caller.request, by=self._deps.by)
         tool = str(request.context.get("tool") or "")
         if status == "done":
             return [response_draft(self._flow, request, tool, "success", output=text)]

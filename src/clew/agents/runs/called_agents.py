@@ -7,12 +7,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, TypedDict
+from typing import Any
 
 import msgspec
 
 from clew.agents.budgets.amounts import Limits, read_limits
 from clew.agents.budgets.budget_tree import Budgets
+from clew.agents.runs.callers import Caller, FindAgent, caller_metadata, walk_callers
 from clew.agents.runs.requests import CALLED_TAG
 from clew.agents.tools.toolbox import SPAWN, Toolbox, may_call
 from clew.clock import Clock
@@ -29,8 +30,6 @@ LIFE = timedelta(days=1)
 """How long an agent that another one called stays."""
 MAX_TASK = 100_000
 PATTERNS = "*?["
-MAX_DEPTH = 8
-"""How many agents may have called one another."""
 
 _DESCRIPTION = """Let a new agent do one part of the work, and get its answer.
 
@@ -43,15 +42,6 @@ class Deferred(GuidedContent, frozen=True, kw_only=True):
     """What a call gives back whose response comes later: what is to be written now, so that it will come."""
 
     drafts: tuple[Draft, ...]
-
-
-class Caller(TypedDict):
-    """Who called an agent, as its definition remembers: the agent, the record of the request, and the budget that was
-    lent."""
-
-    agent: str
-    request: str
-    budget: str | None
 
 
 def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budget_of: Any, toolbox: Toolbox) -> Tool:
@@ -113,18 +103,12 @@ def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budg
     )
 
 
-async def may_caller_call(agent: AgentDefinition, tool: Tool, find_agent: Any) -> bool:
-    """Whether those who called an agent, one after the other, may call a tool as well. True for one that nobody
-    called; one whose caller is gone may call nothing."""
-    for _ in range(MAX_DEPTH):
-        caller = agent.metadata.get("called_by")
-        if not isinstance(caller, dict):
-            return True
-        parent: AgentDefinition | None = await find_agent(str(caller.get("agent")))
-        if parent is None or not may_call(parent, tool.name, named_only=not tool.searchable):
+async def may_caller_call(agent: AgentDefinition, tool: Tool, find_agent: FindAgent) -> bool:
+    """Whether all callers of an agent may call a tool as well. An agent whose caller is gone may call nothing."""
+    async for caller in walk_callers(agent, find_agent):
+        if caller is None or not may_call(caller, tool.name, named_only=not tool.searchable):
             return False
-        agent = parent
-    return False
+    return True
 
 
 def _definition(
@@ -143,7 +127,7 @@ def _definition(
         "context_trigger": {"schema_name": flow.message, "all_tags": [CONSUMER_TAG + name]},
         "context_sources": {"semantic": {"enabled": False}, "session": {"enabled": False}},
         "permissions": parent.permissions,
-        "metadata": {"called_by": dict(caller)},
+        "metadata": caller_metadata(caller),
     }
 
 

@@ -135,6 +135,13 @@ def response_draft(
     )
 
 
+def find_author(answer: Breadcrumb) -> str:
+    """The agent that wrote an answer; empty where it names none."""
+    creator = answer.context.get("creator")
+    name = creator.get("agent_id") if isinstance(creator, dict) else None
+    return name if isinstance(name, str) else ""
+
+
 def on_its_own(request: Breadcrumb) -> Breadcrumb:
     """A request whose id another has, as one whose id is that of its record."""
     tags = tuple(tag for tag in request.tags if not tag.startswith(REQUEST_TAG))

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
+from clew.agents.runs.requests import find_author
 from clew.agents.runs.stop_records import Stop, stopped_draft
 from clew.errors import ToolFailure
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
@@ -68,7 +69,7 @@ class Beginnings:
         is_addressed = CONSUMER_TAG + agent in trigger.tags
         if is_addressed and trigger.schema_name in (self._flow.context, self._flow.response, self._flow.cancel):
             return NO
-        if _author(trigger) == agent:
+        if find_author(trigger) == agent:
             return NO
         if not is_addressed and is_early_end(trigger, self._flow):
             return NO
@@ -172,8 +173,3 @@ def refused(draft: Draft, trigger: Breadcrumb, name: str) -> Draft:
 
 def _with_tags(draft: Draft, tags: tuple[str, ...]) -> Draft:
     return msgspec.structs.replace(draft, tags=tuple(dict.fromkeys((*draft.tags, *tags))))
-
-
-def _author(record: Breadcrumb) -> str:
-    creator = record.context.get("creator")
-    return str(creator.get("agent_id", "")) if isinstance(creator, dict) else ""

@@ -4,6 +4,7 @@ some people, and anybody who may write can put a message into a session."""
 from __future__ import annotations
 
 from clew.access import Principal
+from clew.agents.runs.callers import MAX_DEPTH, find_caller
 from clew.agents.runs.requests import CALLED_TAG
 from clew.errors import ClewError
 from clew.trail.model.breadcrumb import Breadcrumb
@@ -14,14 +15,12 @@ from clew.trail.work.correlation import find_requester, next_hop
 
 TRIGGER_TAG = "trigger:"
 """On the requests of agents and workflows: the breadcrumb that began their run."""
-_DEPTH = 32
-"""How many agents may have called each other."""
 
 
 async def find_beginner(trail: Trail, flow: Flow, request: Breadcrumb, *, by: Principal) -> str | None:
     """Who wrote what began the run of a request, over all agents that called one another for it; of a request that
     nothing else brought, who wrote that. None where it cannot be told, and for what came of another run."""
-    for _ in range(_DEPTH):
+    for _ in range(MAX_DEPTH + 1):
         trigger = await _trigger_of(trail, request, by)
         if trigger is None:
             return None
@@ -53,9 +52,8 @@ async def _call_of(trail: Trail, flow: Flow, agent: str, by: Principal) -> Bread
     """The request by which another agent called this one."""
     selector = Selector(schema_name=flow.agent, context_match=(ContextMatch(path="agent_id", value=agent),))
     page = await trail.records.list(selector, by=by, limit=1)
-    metadata = page.items[0].context.get("metadata") if page.items else None
-    caller = metadata.get("called_by") if isinstance(metadata, dict) else None
-    return await _find(trail, str(caller.get("request")), by) if isinstance(caller, dict) else None
+    caller = find_caller(page.items[0].context.get("metadata")) if page.items else None
+    return await _find(trail, caller.request, by) if caller is not None else None
 
 
 async def _find(trail: Trail, id: str, by: Principal) -> Breadcrumb | None:

@@ -10,6 +10,7 @@ import msgspec
 from clew.agents.runs.requests import (
     TURN_TAG,
     ToolRequest,
+    find_author,
     read_request,
     read_response,
 )
@@ -79,7 +80,7 @@ def read_state(flow: Flow, records: Mapping[str, Breadcrumb], agent_id: str) -> 
         model_requests=tuple(model_requests),
         turns=tuple(_turn(answer, requests, responses) for answer in answers if calls_of(answer)),
         responses=responses,
-        is_ended=any(each.schema_name == flow.answer and _author(each) == agent_id for each in records.values()),
+        is_ended=any(each.schema_name == flow.answer and find_author(each) == agent_id for each in records.values()),
     )
 
 
@@ -109,8 +110,3 @@ def _read(record: Breadcrumb) -> ToolRequest | None:
         return read_request(record)
     except InvalidInput:
         return None
-
-
-def _author(answer: Breadcrumb) -> str:
-    creator = answer.context.get("creator")
-    return str(creator.get("agent_id", "")) if isinstance(creator, dict) else ""

@@ -24,6 +24,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import MISSING, Selector, check_selector, find_value, split_path
+from clew.trail.model.step_order import OrderedStep, dependencies, require_order
 from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG, find_requester, find_run, run_tag
 
@@ -57,8 +58,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def read_workflow(breadcrumb: Breadcrumb) -> Workflow:
-    """Raises InvalidInput that names the field: for steps that there are not, that come twice, or that wait for each
-    other."""
+    """Raises InvalidInput that names the field, also for steps that cannot be put in order."""
     try:
         found = msgspec.convert(breadcrumb.context, Workflow)
     except msgspec.ValidationError as error:
@@ -67,40 +67,12 @@ def read_workflow(breadcrumb: Breadcrumb) -> Workflow:
     check_trigger(found.trigger, "trigger")
     if not 1 <= len(found.steps) <= MAX_STEPS:
         raise InvalidInput("steps", f"must be 1 to {MAX_STEPS}")
-    _check_order(found)
+    require_order(_ordered(found), "steps")
     return found
 
 
-def _check_order(workflow: Workflow) -> None:
-    needs = dependencies(workflow)
-    if len(needs) != len(workflow.steps):
-        raise InvalidInput("steps", "two have the same id")
-    for step, wanted in needs.items():
-        if unknown := sorted(wanted - needs.keys()):
-            raise InvalidInput("steps", f"{step} depends on {unknown[0]}, which there is not")
-    done: set[str] = set()
-    while ready := [step for step, wanted in needs.items() if step not in done and wanted <= done]:
-        done.update(ready)
-    if len(done) < len(needs):
-        raise InvalidInput("steps", f"{sorted(needs.keys() - done)[0]} waits for itself")
-
-
-def dependencies(workflow: Workflow) -> dict[str, frozenset[str]]:
-    """For each step those that must have succeeded before it."""
-    groups: list[list[WorkflowStep]] = []
-    for step in workflow.steps:
-        is_same = groups and step.parallel_group is not None and groups[-1][0].parallel_group == step.parallel_group
-        if is_same:
-            groups[-1].append(step)
-        else:
-            groups.append([step])
-    needs: dict[str, frozenset[str]] = {}
-    before: frozenset[str] = frozenset()
-    for group in groups:
-        for step in group:
-            needs[step.id] = before if step.depends_on is None else frozenset(step.depends_on)
-        before = frozenset(step.id for step in group)
-    return needs
+def _ordered(workflow: Workflow) -> list[OrderedStep]:
+    return [OrderedStep(each.id, each.parallel_group, each.depends_on) for each in workflow.steps]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +127,7 @@ class WorkflowRunner:
             return [self._result(run, "error", done, f"{failed[0]} failed")] if is_last else []
         if len(done) == len(self._workflow.steps):
             return [self._result(run, "success", done)]
-        needs = dependencies(self._workflow)
+        needs = dependencies(_ordered(self._workflow))
         ready = [step for step in self._workflow.steps if step.id not in asked and needs[step.id] <= done.keys()]
         try:
             return [self._request(step, run, started, done) for step in ready]

@@ -114,11 +114,11 @@ async def _talk(app: App, conversations: Conversations, message: str, wishes: Wi
     session = await find_session(conversations, wishes.session, by=app.me) if wishes.session else None
     display: Display = JsonLines() if wishes.json else Screen(streams=is_terminal())
     async with _working(app, conversations, models, wishes) as agent:
-        with interrupts() as caught, open_lines(await _said(conversations, session, app)) as lines:
+        with interrupts() as caught, open_lines(await _said(agent, session)) as lines:
             asker = _asker(lines, wishes.allow, is_asked=is_person() and not wishes.json)
-            talk = Chat(agent, conversations, display, asker, caught, by=app.me, session=session)
+            talk = Chat(agent, display, asker, caught, session=session)
             try:
-                await _take_up(talk, conversations, app, wishes, is_long=not message)
+                await _take_up(talk, agent, wishes, is_long=not message)
                 return await (_once(talk, message) if message else _converse(talk, lines, caught))
             except Left:
                 return INTERRUPTED
@@ -174,23 +174,23 @@ def _asker(lines: Lines, allowed: tuple[str, ...], *, is_asked: bool) -> Asker:
     return ask_person(lines, allowed) if is_asked else answer_from(allowed)
 
 
-async def _said(conversations: Conversations, session: str | None, app: App) -> list[str]:
+async def _said(agent: Agent, session: str | None) -> list[str]:
     """What the person said before in a session."""
     if session is None:
         return []
-    turns = await conversations.sessions.turns(session, by=app.me, limit=200)
+    turns = await agent.turns(session, limit=200)
     return [turn.text for turn in turns if turn.role == "user"]
 
 
-async def _take_up(talk: Chat, conversations: Conversations, app: App, wishes: Wishes, *, is_long: bool) -> None:
+async def _take_up(talk: Chat, agent: Agent, wishes: Wishes, *, is_long: bool) -> None:
     """Show where a session was left, and wait for answers that are still to come."""
     if is_long and is_person() and not wishes.json:
         note(f"Talking to {wishes.agent}. Ctrl-C cancels an answer, Ctrl-D ends.", dim=True)
     if talk.session is None:
         return
     if wishes.last and not wishes.json:
-        show_turns(await conversations.sessions.turns(talk.session, by=app.me, limit=wishes.last))
-    for sent in await conversations.sessions.open_runs(talk.session, by=app.me):
+        show_turns(await agent.turns(talk.session, limit=wishes.last))
+    for sent in await agent.open_runs(talk.session):
         if not wishes.json:
             note("The last message has no answer yet: going on with it.", dim=True)
         await talk.wait_for(sent)

@@ -10,11 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from clew.access import Principal
 from clew.agents.conversations.agent_interface import Agent, AgentInput
-from clew.agents.conversations.conversation import Conversations
 from clew.agents.conversations.sessions import Sent
-from clew.agents.conversations.steps import Begun, Choice, Modelled, PermissionAsked, Said, Step
+from clew.agents.conversations.steps import Begun, Choice, PermissionAsked, Step
 from clew.cli.chat.chat_input import Lines
 from clew.cli.chat.chat_screen import Display
 from clew.cli.chat.permission_prompt import describe_question
@@ -89,20 +87,16 @@ class Chat:
     def __init__(
         self,
         agent: Agent,
-        conversations: Conversations,
         display: Display,
         asker: Asker,
         caught: Interrupts,
         *,
-        by: Principal,
         session: str | None = None,
     ) -> None:
         self._agent = agent
-        self._conversations = conversations
         self._display = display
         self._asker = asker
         self._caught = caught
-        self._by = by
         self.session = session
 
     async def say(self, text: str) -> Step | None:
@@ -128,10 +122,8 @@ class Chat:
             return await self._show_all(steps, ended)
 
     async def _go_on(self, sent: Sent, ended: asyncio.Event) -> Step | None:
-        head = await self._conversations.newest()
         async with self._cancelling(sent.run, ended):
-            steps = self._conversations.follow(sent, by=self._by)
-            return await self._show_all(without_old_pieces(steps, head), ended)
+            return await self._show_all(self._agent.resume(sent), ended)
 
     async def _show_all(self, steps: AsyncIterator[Step], ended: asyncio.Event) -> Step | None:
         last: Step | None = None
@@ -151,7 +143,7 @@ class Chat:
 
         async def cancel() -> None:
             await ended.wait()
-            await self._conversations.cancel(self.session or "", by=self._by, reason="Ctrl-C", run=run)
+            await self._agent.cancel(self.session or "", reason="Ctrl-C", run=run)
 
         task = asyncio.create_task(cancel())
         try:
@@ -173,27 +165,9 @@ class Chat:
         if asking.cancelled() or not asking.done():
             return
         try:
-            await self._conversations.answer_permission(
-                asked.request_id, asking.result(), by=self._by, question=asked.id
-            )
+            await self._agent.answer_permission(asked.request_id, asking.result(), question=asked.id)
         except AlreadyExists:
             note("It was answered elsewhere.", dim=True)
-
-
-async def without_old_pieces(steps: AsyncIterator[Step], head: int) -> AsyncIterator[Step]:
-    """The steps of a run that was left, without the pieces that were written up to `head` of an answer that never came
-    whole. Where an answer goes on from there, they come with its next piece."""
-    kept: list[Said] = []
-    async for step in steps:
-        if isinstance(step, Said) and step.seq <= head:
-            is_next = bool(kept) and step.index > 0 and step.request_id == kept[-1].request_id
-            kept = [*kept, step] if is_next else [step]
-            continue
-        if kept and isinstance(step, Said | Modelled) and step.request_id == kept[-1].request_id:
-            for each in kept if isinstance(step, Modelled) or step.index > 0 else ():
-                yield each
-            kept = []
-        yield step
 
 
 def ask_person(lines: Lines, allowed: Sequence[str] = ()) -> Asker:

@@ -101,7 +101,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsumerState(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer as stored, with where it stands."""
+    """A consumer as stored, with where it stands. `seen_at` is when a worker of its agent last asked for events."""
 
     id: str
     consumer: Consumer
@@ -109,6 +109,7 @@ class ConsumerState(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     claimed: int
     dead: int
+    seen_at: datetime | None = None
 
 
 def sse_payload(event: Event) -> dict[str, Any]:

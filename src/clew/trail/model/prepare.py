@@ -31,6 +31,7 @@ from clew.trail.model.breadcrumb import (
 )
 from clew.trail.model.policies import TtlPolicy, ttl_for
 from clew.trail.model.readable import Readable, pointers, readable
+from clew.trail.model.step_order import StepOrder
 from clew.trail.model.validation import SchemaCheck
 from clew.trail.store import Embedder
 from clew.trail.templates.hints import apply_hints, check_hints, resolve_hints
@@ -69,6 +70,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """What the definitions say about the breadcrumb being written. What is not embedded has no keywords either."""
 
     check: SchemaCheck | None = None
+    order: StepOrder | None = None
     llm_hints: dict[str, Any] | None = None
     embeds: bool = True
     policies: tuple[TtlPolicy, ...] = ()
@@ -144,6 +146,8 @@ def _prepare(
         check_hints(draft.llm_hints)
     if rules.check is not None and schema_name is not None:
         rules.check.check(draft.context, schema_name)
+    if rules.order is not None:
+        rules.order.check(draft.context)
     hints = encode_canonical(draft.llm_hints, "llm_hints") if draft.llm_hints is not None else None
     entities = encode_canonical(draft.entities, "entities") if draft.entities is not None else None
     # from the stored form: the order of keys must not depend on who wrote them, or re-embedding would differ

@@ -14,6 +14,7 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.trail.model.policies import TtlPolicy, parse_policy
 from clew.trail.model.prepare import Rules
+from clew.trail.model.step_order import StepOrder
 from clew.trail.model.validation import compile_schema
 from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.rows import ALIVE
@@ -102,7 +103,16 @@ def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = 
     if hints is not None:
         check_hints(hints)
     check = compile_schema(schema, "context.json_schema") if schema is not None else None
-    return name, Rules(check=check, llm_hints=hints, embeds=embeds == "auto", policies=policies)
+    return name, Rules(
+        check=check, order=_parse_order(context), llm_hints=hints, embeds=embeds == "auto", policies=policies
+    )
+
+
+def _parse_order(context: dict[str, Any]) -> StepOrder | None:
+    try:
+        return msgspec.convert(context.get("order"), StepOrder | None)
+    except msgspec.ValidationError as error:
+        raise InvalidInput("context.order", str(error), hint="Name the fields steps, id, needs and group") from None
 
 
 def check_definition(schema_name: str | None, context: dict[str, Any]) -> None:

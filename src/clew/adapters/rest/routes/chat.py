@@ -14,6 +14,7 @@ from clew.adapters.rest.operation import Answer, Call, Header, Nothing, Operatio
 from clew.adapters.rest.parsing import parse_text
 from clew.adapters.rest.routes.events import resume_at
 from clew.adapters.rest.sse import EventStream
+from clew.agents.conversations.agent_interface import AgentCore, AgentInput
 from clew.agents.conversations.conversation import (
     DEFAULT_AGENT,
     Conversations,
@@ -123,17 +124,11 @@ async def chat(call: Call) -> Answer:
     conversations = await _conversations(call)
     if (known := await _without_model(call, conversations)) is not None:
         return reply(known)
-    sent = await conversations.send(
-        asked.message,
-        by=call.by,
-        session=asked.session,
-        agent=asked.agent,
-        source="rest",
-        key=parse_text(call.headers, "idempotency-key"),
-    )
+    agent, key = _agent(call, conversations, asked.agent), parse_text(call.headers, "idempotency-key")
+    sent = await agent.send(AgentInput(text=asked.message, session=asked.session, key=key))
     if asked.stream:
         return _stream(call, conversations, sent)
-    return reply(await _wait(call, conversations, sent, asked.wait))
+    return reply(await _wait(call, agent, sent, asked.wait))
 
 
 def _require_agents(call: Call) -> None:
@@ -190,12 +185,12 @@ def _stream(call: Call, conversations: Conversations, sent: Sent) -> Answer:
     )
 
 
-async def _wait(call: Call, conversations: Conversations, sent: Sent, seconds: float) -> ChatAnswer:
+async def _wait(call: Call, agent: AgentCore, sent: Sent, seconds: float) -> ChatAnswer:
     """The answer, or how far it is when the time is over, the server closes, or a person has to be asked."""
     seen: list[Step] = []
 
     async def follow() -> None:
-        async with contextlib.aclosing(conversations.follow(sent, by=call.by)) as steps:
+        async with contextlib.aclosing(agent.follow(sent)) as steps:
             async for step in steps:
                 seen.append(step)
                 if isinstance(step, PermissionAsked):
@@ -237,27 +232,32 @@ def _answer(sent: Sent, last: Step | None) -> ChatAnswer:
 
 
 async def list_sessions(call: Call) -> Answer:
-    conversations = await _conversations(call)
-    return reply(SessionList(items=await conversations.sessions.recent(by=call.by, limit=call.query.limit)))
+    agent = _agent(call, await _conversations(call))
+    return reply(SessionList(items=await agent.sessions(limit=call.query.limit)))
 
 
 async def get_session(call: Call) -> Answer:
-    conversations, session = await _conversations(call), call.path["session"]
-    turns = await conversations.sessions.turns(session, by=call.by, limit=call.query.limit)
+    agent, session = _agent(call, await _conversations(call)), call.path["session"]
+    turns = await agent.turns(session, limit=call.query.limit)
     return reply(SessionTurns(session=session, items=turns))
 
 
 async def cancel_session(call: Call) -> Answer:
-    conversations, asked = await _conversations(call), call.body
-    runs = await conversations.cancel(call.path["session"], by=call.by, reason=asked.reason, run=asked.run)
+    agent, asked = _agent(call, await _conversations(call)), call.body
+    runs = await agent.cancel(call.path["session"], run=asked.run, reason=asked.reason)
     return reply(Cancelled(runs=runs))
 
 
 async def answer_permission(call: Call) -> Answer:
-    conversations = await _conversations(call)
+    agent = _agent(call, await _conversations(call))
     asked: Allow = call.body
-    await conversations.answer_permission(call.path["request_id"], asked.answer, by=call.by, question=asked.question)
+    await agent.answer_permission(call.path["request_id"], asked.answer, question=asked.question)
     return Nothing()
+
+
+def _agent(call: Call, conversations: Conversations, name: str = DEFAULT_AGENT) -> AgentCore:
+    """The agent as the caller sees it. Another process does its work."""
+    return AgentCore(name, conversations, by=call.by, source="rest")
 
 
 async def _conversations(call: Call) -> Conversations:

@@ -11,7 +11,7 @@ from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, LeaseLost, NotFound
 from clew.trail.model.event import Claim, Consumer, ConsumerState
 from clew.trail.model.selector import check_selector
-from clew.trail.sqlite.engine import Sql, Writing
+from clew.trail.sqlite.engine import Sql, Writing, from_micros
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import Audiences, in_list
 
@@ -171,16 +171,18 @@ def read_standing(connection: Sql, name: str, by: Principal) -> Standing:
 def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str | None = None) -> list[ConsumerState]:
     """The consumers whose scopes the caller holds, by name."""
     rows = connection.execute(
-        "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ?1 AND (?2 IS NULL OR name = ?2)"
-        " ORDER BY name",
+        "SELECT cid, definition, scopes, cursor,"
+        " (SELECT seen_at FROM agents a WHERE a.owner_id = c.owner_id AND a.agent_id = c.agent_id)"
+        " FROM consumers c WHERE owner_id = ?1 AND (?2 IS NULL OR name = ?2) ORDER BY name",
         (by.owner_id, name),
     ).fetchall()
     found = []
-    for cid, definition, scopes, cursor in rows:
+    for cid, definition, scopes, cursor, seen in rows:
         if by.scopes.issuperset(held := frozenset(_decode_texts(scopes))):
             visible = audiences.visible(connection, by.owner_id, held)
             counts = _count(connection, cid, visible)
-            found.append(ConsumerState(id=str(cid), consumer=_decode_consumer(definition), cursor=cursor, **counts))
+            consumer, seen_at = _decode_consumer(definition), None if seen is None else from_micros(seen)
+            found.append(ConsumerState(id=str(cid), consumer=consumer, cursor=cursor, seen_at=seen_at, **counts))
     return found
 
 

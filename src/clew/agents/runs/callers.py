@@ -1,0 +1,56 @@
+"""Which agent called another one, as the definition of the called agent says. It decides policy, tools and budget."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from clew.context.definition import AgentDefinition
+
+MAX_DEPTH = 8
+"""How many agents may have called one another."""
+_FIELD = "called_by"
+
+FindAgent = Callable[[str], Awaitable[AgentDefinition | None]]
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """The agent that called, the record of its request, and the budget that it lent."""
+
+    agent: str = ""
+    request: str = ""
+    budget: str | None = None
+
+
+def caller_metadata(caller: Caller) -> dict[str, Any]:
+    """The metadata of the definition of an agent that was called."""
+    return {_FIELD: msgspec.to_builtins(caller)}
+
+
+def find_caller(metadata: Any) -> Caller | None:
+    """The caller in the metadata of a definition, None for an agent that nobody called. A caller that cannot be read is
+    an unknown one, so that the agent may do nothing rather than everything."""
+    found = metadata.get(_FIELD) if isinstance(metadata, Mapping) else None
+    if found is None:
+        return None
+    try:
+        return msgspec.convert(found, Caller)
+    except msgspec.ValidationError:
+        return Caller()
+
+
+async def walk_callers(agent: AgentDefinition, find_agent: FindAgent) -> AsyncIterator[AgentDefinition | None]:
+    """The callers of an agent, its own first; None in the place of one that is gone, and of one too far up."""
+    for _ in range(MAX_DEPTH):
+        caller = find_caller(agent.metadata)
+        if caller is None:
+            return
+        parent = await find_agent(caller.agent)
+        yield parent
+        if parent is None:
+            return
+        agent = parent
+    if find_caller(agent.metadata) is not None:
+        yield None
