@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
 from clew.adapters.rest import Metrics
@@ -54,22 +53,6 @@ def test_methods_that_callers_make_up_share_one_label() -> None:
     for number in range(1_000):
         metrics.record_request(f"M{number}", "/x", 405, 0.001)
     assert samples(metrics.render().decode(), "http_requests_total") == {("other", "/x", "405"): 1_000.0}
-    assert metrics._known == {}
-
-
-def test_the_labels_of_a_request_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_up, look_up = [], MetricWrapperBase.labels
-
-    def count(metric: MetricWrapperBase, *labels: str) -> MetricWrapperBase:
-        looked_up.append(labels)
-        return look_up(metric, *labels)
-
-    monkeypatch.setattr(MetricWrapperBase, "labels", count)
-    metrics = Metrics()
-    for _ in range(1_000):
-        metrics.record_request("GET", "/breadcrumbs/{id}", 200, 0.001)
-    assert looked_up == [("GET", "/breadcrumbs/{id}", "200"), ("GET", "/breadcrumbs/{id}")]
-    assert samples(metrics.render().decode(), "http_requests_total")[("GET", "/breadcrumbs/{id}", "200")] == 1_000
 
 
 async def test_an_open_stream_is_counted_when_it_begins(http: httpx.AsyncClient) -> None:

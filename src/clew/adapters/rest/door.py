@@ -49,7 +49,7 @@ class Door:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] += ((b"x-request-id", request_id.encode()), _NO_SNIFF)
+                message["headers"] += ((b"x-request-id", request_id.encode()),)
                 path = scope.get("clew.path", UNMATCHED)
                 self._metrics.record_request(scope["method"], path, message["status"], perf_counter() - began)
             await send(message)
@@ -83,7 +83,6 @@ class Door:
         return is_accepted
 
 
-_NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _FOREIGN = Problem(
     code="foreign_host",
     message="the Host header names another server",

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
+
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -14,31 +20,19 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "http_requests_total", "Requests answered", ("method", "path", "status"), registry=self._registry
-        )
-        self._seconds = Histogram(
-            "http_request_duration_seconds",
-            "Seconds from a request to the start of its answer",
-            ("method", "path"),
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
+        self._requests = _Requests()
+        self._registry.register(self._requests)
         self._deliveries = Counter(
             "webhook_delivery_total", "Webhook deliveries attempted", ("outcome",), registry=self._registry
         )
         self._delivery_seconds = Histogram(
             "webhook_delivery_duration_seconds", "Seconds per webhook attempt", registry=self._registry
         )
-        self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def record_request(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count one answered request; `path` is the template of its route."""
-        known = self._known.get((method, path, status))
-        if known is None:
-            known = self._add(method, path, status)
-        known[0].inc()
-        known[1].observe(seconds)
+        # Any other method than these is one label: a caller could make up any number of them.
+        self._requests.record(method if method in _METHODS else "other", path, status, seconds)
 
     def record_delivery(self, outcome: str, seconds: float) -> None:
         """Count one attempt to deliver a webhook; `outcome` is a short fixed word such as `delivered`."""
@@ -49,11 +43,32 @@ class Metrics:
         """All metrics in the text format of Prometheus. None of them counts what owners have."""
         return generate_latest(self._registry)
 
-    def _add(self, method: str, path: str, status: int) -> tuple[Counter, Histogram]:
-        # Looking labels up costs more than counting, so each combination is looked up once. Any other method
-        # than these is one label, and is not remembered: a caller could make up any number of them.
-        label = method if method in _METHODS else "other"
-        known = (self._requests.labels(label, path, str(status)), self._seconds.labels(label, path))
-        if label == method:
-            self._known[(method, path, status)] = known
-        return known
+
+class _Requests(Collector):
+    """Counts requests without locks: all of them are answered on one event loop."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, int], int] = {}
+        self._buckets: dict[tuple[str, str], list[int]] = {}
+        self._seconds: dict[tuple[str, str], float] = {}
+
+    def record(self, method: str, path: str, status: int, seconds: float) -> None:
+        counted, timed = (method, path, status), (method, path)
+        self._counts[counted] = self._counts.get(counted, 0) + 1
+        buckets = self._buckets.get(timed)
+        if buckets is None:
+            buckets = self._buckets[timed] = [0] * (len(_BUCKETS) + 1)
+        buckets[bisect_left(_BUCKETS, seconds)] += 1
+        self._seconds[timed] = self._seconds.get(timed, 0.0) + seconds
+
+    def collect(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily("http_requests", "Requests answered", labels=("method", "path", "status"))
+        for (method, path, status), count in self._counts.items():
+            requests.add_metric((method, path, str(status)), count)
+        yield requests
+        what = "Seconds from a request to the start of its answer"
+        durations = HistogramMetricFamily("http_request_duration_seconds", what, labels=("method", "path"))
+        for labels, buckets in self._buckets.items():
+            bounds = (*map(str, _BUCKETS), "+Inf")
+            durations.add_metric(labels, list(zip(bounds, accumulate(buckets), strict=True)), self._seconds[labels])
+        yield durations

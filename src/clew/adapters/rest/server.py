@@ -54,6 +54,7 @@ async def run_server(
         log_config=None,
         access_log=False,
         server_header=False,
+        headers=[("x-content-type-options", "nosniff")],
         proxy_headers=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import isfinite
+from struct import Struct
 from typing import Any, Literal
 
 import msgspec
@@ -31,6 +32,7 @@ _TAG = re.compile(r"[^\s\x00-\x1f\x7f]+(?: [^\s\x00-\x1f\x7f]+)*")
 _TAGS = re.compile(rf"{_TAG.pattern}(?:\n{_TAG.pattern})*")
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _canonical = msgspec.json.Encoder(order="deterministic")
+_measure = Struct("<Q").pack
 _decode = msgspec.json.Decoder().decode
 
 TtlKind = Literal["never", "datetime", "usage", "hybrid"]
@@ -179,16 +181,11 @@ def checksum_of(
     entities: bytes | None,
 ) -> str:
     """The digest of a version's content and of whose it is. It is checked on every read."""
-    parts = (
-        id.encode(),
-        title.encode(),
-        context,
-        "\x1f".join(tags).encode(),
-        (schema_name or "").encode(),
-        llm_hints or b"",
-        entities or b"",
-    )
-    measured = b"".join([len(part).to_bytes(8, "little") + part for part in parts])
+    named, titled, schema = id.encode(), title.encode(), (schema_name or "").encode()
+    tagged, hints, others = "\x1f".join(tags).encode(), llm_hints or b"", entities or b""
+    sizes = map(len, (named, titled, context, tagged, schema, hints, others))
+    a, b, c, d, e, f, g = map(_measure, sizes)
+    measured = b"".join((a, named, b, titled, c, context, d, tagged, e, schema, f, hints, g, others))
     return hashlib.blake2b(measured, digest_size=16).hexdigest()
 
 

@@ -54,8 +54,12 @@ class DefinitionBook:
 
     def of(self, connection: Sql, owner_id: str) -> Definitions:
         """The definitions that hold now."""
+        return self.as_of(connection, owner_id, newest(connection))
+
+    def as_of(self, connection: Sql, owner_id: str, seq: int | None) -> Definitions:
+        """The definitions that hold now, given the `newest` event that changed one."""
         book = self.recent(owner_id)
-        if book is None or book.as_of != newest(connection):
+        if book is None or book.as_of != seq:
             if len(self._books) > MAX_BOOKS:
                 self._books.clear()
             book = self._books[owner_id] = _read_definitions(connection, owner_id, self._engine.wall())
@@ -68,7 +72,9 @@ class DefinitionBook:
     def recent(self, owner_id: str) -> Definitions | None:
         """The definitions as last read here. Whoever uses them compares `as_of` with `newest` when it writes."""
         book = self._books.get(owner_id)
-        return None if book is None or book.until <= self._engine.wall() else book
+        if book is None or (book.until != inf and book.until <= self._engine.wall()):
+            return None
+        return book
 
 
 def newest(connection: Sql) -> int | None:

@@ -29,6 +29,7 @@ from clew.trail.sqlite.file import (
     lay_out_log,
     make_private,
     migrate,
+    translate,
     translated,
 )
 
@@ -197,8 +198,10 @@ class Engine:
     def read(self, work: Callable[[Sql], T]) -> T:
         """Run a short read here and now: a point lookup costs less than a change of threads."""
         self._refuse()
-        with self._watched():
+        try:
             return work(self.reader())
+        except apsw.Error as error:
+            raise self._failure(error) from error
 
     async def read_aside(self, work: Callable[[Sql], T]) -> T:
         """Run a longer read in a thread of its own, in one snapshot."""
@@ -207,14 +210,15 @@ class Engine:
 
     def read_snapshot(self, work: Callable[[Sql], T]) -> T:
         """As `read`, all of it as of one moment."""
-        self._refuse()
-        with self._watched():
-            connection = self.reader()
+
+        def whole(connection: Sql) -> T:
             connection.execute("BEGIN")
             try:
                 return work(connection)
             finally:
                 connection.execute("ROLLBACK")
+
+        return self.read(whole)
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -426,14 +430,12 @@ class Engine:
         if self.damage is not None:
             raise Corrupted(self.damage)
 
-    @contextlib.contextmanager
-    def _watched(self) -> Iterator[None]:
-        try:
-            with translated(self.path):
-                yield
-        except Corrupted as error:
-            self._note_damage(error)
-            raise
+    def _failure(self, error: apsw.Error) -> StorageError:
+        """Our error for the driver's. A file that SQLite itself calls damaged is not read again."""
+        failure = translate(error, self.path)
+        if isinstance(failure, Corrupted):
+            self.damage = failure.message
+        return failure
 
     def _note_damage(self, error: BaseException) -> None:
         """Serve nothing more from a file that SQLite itself calls damaged. One bad record is only refused."""

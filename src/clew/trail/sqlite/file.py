@@ -41,22 +41,29 @@ def translated(path: Path) -> Iterator[None]:
     """Turn the driver's errors into ours."""
     try:
         yield
-    except apsw.FullError as error:
-        raise StorageFull(f"no space left for {path}") from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise Corrupted(f"{path} is damaged: {error}") from error
-    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise ReadOnly(f"{path} cannot be written") from error
-    except apsw.CantOpenError as error:
-        raise ReadOnly(f"{path} cannot be opened") from error
-    except apsw.IOError as error:
-        if shutil.disk_usage(path.parent).free < NEARLY_FULL:
-            raise StorageFull(f"no space left for {path}") from error
-        raise StorageError(f"the disk refused: {error}", hint=f"Check the disk that holds {path}") from error
-    except apsw.BusyError as error:
-        raise Busy(f"another process has held {path} for {BUSY_SECONDS:.0f} s") from error
     except apsw.Error as error:
-        raise StorageError(f"SQLite: {error}") from error
+        raise translate(error, path) from error
+
+
+def translate(error: apsw.Error, path: Path) -> StorageError:
+    """Our error for one of the driver's."""
+    match error:
+        case apsw.FullError():
+            return StorageFull(f"no space left for {path}")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return Corrupted(f"{path} is damaged: {error}")
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
+            return ReadOnly(f"{path} cannot be written")
+        case apsw.CantOpenError():
+            return ReadOnly(f"{path} cannot be opened")
+        case apsw.IOError():
+            if shutil.disk_usage(path.parent).free < NEARLY_FULL:
+                return StorageFull(f"no space left for {path}")
+            return StorageError(f"the disk refused: {error}", hint=f"Check the disk that holds {path}")
+        case apsw.BusyError():
+            return Busy(f"another process has held {path} for {BUSY_SECONDS:.0f} s")
+        case _:
+            return StorageError(f"SQLite: {error}")
 
 
 def connect(path: Path) -> apsw.Connection:

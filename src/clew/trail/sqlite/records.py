@@ -22,7 +22,7 @@ from clew.trail.model.flow import KEY, guarded_names
 from clew.trail.model.prepare import Prepared, as_breadcrumb, embed_all, prepare_change, prepare_draft
 from clew.trail.model.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import version_writes as write
-from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, Definitions, check_definition
+from clew.trail.sqlite.definitions import DEFINITIONS, NEWEST, DefinitionBook, Definitions, check_definition
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
 from clew.trail.sqlite.log import MAX_BYTES
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb, to_checksum
@@ -34,6 +34,7 @@ INLINE_TEXTS = 4
 FRESH_AT_MOST = 50
 """How many breadcrumbs of a batch are kept for the handlers that get them within the same transaction."""
 MAX_PAGE = 1_000
+CURRENT_WITH_NEWEST = CURRENT.replace(" FROM ", f", ({NEWEST}) FROM ")
 TOO_FAST = "the definitions change faster than breadcrumbs can be checked"
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 PATIENCE = 10
@@ -326,10 +327,11 @@ class SqliteRecords:
         )
 
     def _with_hints(self, connection: Sql, id: str, by: Principal) -> tuple[Breadcrumb, Any]:
-        found = self._get(connection, id, by, None, False)
+        *row, newest = self._one(connection, id, by, self._engine.wall(), CURRENT_WITH_NEWEST)
+        found = to_breadcrumb(row, self._audiences.of(connection, row[2]))
         if found.llm_hints is not None or found.schema_name is None:
             return found, None
-        return found, self._book.of(connection, by.owner_id).rules(found.schema_name).llm_hints
+        return found, self._book.as_of(connection, by.owner_id, newest).rules(found.schema_name).llm_hints
 
     def _count_read(self, writing: Writing, id: str, by: Principal) -> None:
         row = self._find_in(writing, id, by)
@@ -403,11 +405,11 @@ class SqliteRecords:
     def _find_in(self, writing: Writing, id: str, by: Principal) -> Any:
         return self._one(writing.connection, id, by, writing.wall)
 
-    def _one(self, connection: Sql, id: str, by: Principal, now: int) -> Any:
+    def _one(self, connection: Sql, id: str, by: Principal, now: int, select: str = CURRENT) -> Any:
         """The row of a live breadcrumb that the caller may see. Raises NotFound."""
         if not id.isascii():
             raise NotFound("breadcrumb", id)
-        for row in connection.execute(f"{CURRENT} WHERE b.id = :id AND {ALIVE}", {"id": id, "now": now}).fetchall():
+        for row in connection.execute(f"{select} WHERE b.id = :id AND {ALIVE}", {"id": id, "now": now}).fetchall():
             if self._audiences.may_see(connection, row[2], by):
                 return row
         raise NotFound("breadcrumb", id)

@@ -20,12 +20,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import msgspec
+
 from clew.errors import InvalidInput, TemplateError, TooLarge
 from clew.trail.model import jsonpath
 from clew.trail.model.breadcrumb import encode_canonical
 from clew.trail.templates import template
 
-MAX_HINTS = 262_144
+MAX_HINTS, MAX_CACHED_HINTS = 262_144, 4_096
 MAX_FIELDS = 1_000
 MAX_TRANSFORMS = 32
 MAX_NAME = 200
@@ -83,7 +85,7 @@ def apply_hints(context: dict[str, Any], hints: Mapping[str, Any] | None, *, tit
     """
     if not hints:
         return context
-    plan = _plan(hints)
+    plan = _remembered_plan(hints)
     view = {} if plan.replaces else context
     if plan.include is not None and not plan.replaces:
         view = _only(view, plan.include)
@@ -199,6 +201,17 @@ def _without(value: Any, tree: _Tree) -> Any:
 
 
 # Reading the hints
+
+
+def _remembered_plan(hints: Mapping[str, Any]) -> _Plan:
+    """The plan of hints, from a cache where they are short: those of a schema are applied to all its records."""
+    encoded = msgspec.json.encode(hints)
+    return _decode_plan(encoded) if len(encoded) <= MAX_CACHED_HINTS else _plan(hints)
+
+
+@lru_cache(256)
+def _decode_plan(encoded: bytes) -> _Plan:
+    return _plan(msgspec.json.decode(encoded))
 
 
 def _plan(hints: Mapping[str, Any]) -> _Plan:
