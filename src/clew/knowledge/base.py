@@ -19,20 +19,20 @@ from clew.catalog.operations.answers import Known
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
 from clew.knowledge.answering.cache import AnswerCache
-from clew.knowledge.answering.finder import Finder
-from clew.knowledge.answering.history import History
+from clew.knowledge.answering.finder import SourceFinder
+from clew.knowledge.answering.history import HistoryHandler
 from clew.knowledge.answering.model_answer import MODEL_SECONDS, ModelAnswer
 from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import parse_question, refers_back, with_subject
 from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
 from clew.knowledge.code.graph import CodeGraph, open_code
-from clew.knowledge.code.index import Indexed, Until
+from clew.knowledge.code.index import IndexReport, Until
 from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.watch import CodeWatch
-from clew.knowledge.consented_trail import Consent, consented_trail
-from clew.knowledge.documents.packages import Packages
+from clew.knowledge.consented_trail import TrailConsent, consented_trail
+from clew.knowledge.documents.packages import PackageDocs
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, Ground
 from clew.knowledge.expiry import remove_expired
@@ -40,7 +40,7 @@ from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
 from clew.knowledge.history.decisions import DecisionSync
-from clew.knowledge.history.explanation import Why, blame_why
+from clew.knowledge.history.explanation import LineExplanation, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences
 from clew.knowledge.history.links import ensure_anchors
@@ -78,11 +78,11 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+class GatherReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of reading everything: code, new commits, and decisions that are new or changed. `is_log_cut` says
     that there may be older commits, which are not read."""
 
-    code: Indexed
+    code: IndexReport
     commits: int
     is_log_cut: bool = False
     decisions: int
@@ -103,7 +103,7 @@ class Knowledge:
         ownership: Ownership | None = None,
     ) -> None:
         self._trail = trail
-        self.consent = Consent(ownership, lambda: self.resolver.cache.clear())
+        self.consent = TrailConsent(ownership, lambda: self.resolver.cache.clear())
         self._shown = consented_trail(trail, self.consent)
         self._owner = owner
         self._model = model
@@ -117,9 +117,9 @@ class Knowledge:
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
         nodes = NodeSearch(self._shown, self.decisions)
         self.search = SearchDomains(nodes, code, self.commits)
-        finder = Finder(
+        finder = SourceFinder(
             code,
-            History(self.commits, self.decisions.changes, code),
+            HistoryHandler(self.commits, self.decisions.changes, code),
             Notes(self._shown, nodes),
             ProjectFacts(code),
             clock,
@@ -133,7 +133,7 @@ class Knowledge:
             code.contains,
         )
 
-    async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> Gathered:
+    async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> GatherReport:
         """Bring everything up to date: code first, then the commits and decisions. Meanwhile, find the edges that need
         values to be followed."""
         done = await self.code.with_rebuild(lambda: self._gather(report, until))
@@ -158,15 +158,15 @@ class Knowledge:
             self.is_partial = True
             return None
 
-    async def _gather(self, report: Progress | None, until: Until) -> Gathered:
+    async def _gather(self, report: Progress | None, until: Until) -> GatherReport:
         indexed = await self.code.refresh(report, until="embedded" if until == "followed" else until)
         async with beside(self.code.follow(report)) if until == "followed" else nullcontext():
             return await self._gather_history(indexed)
 
-    async def _gather_history(self, indexed: Indexed) -> Gathered:
+    async def _gather_history(self, indexed: IndexReport) -> GatherReport:
         async with beside(self.commits.read()) as log:
             kept = await self.decisions.sync()
-        return Gathered(
+        return GatherReport(
             code=indexed,
             commits=log.result().added,
             is_log_cut=await self.commits.count() >= NEWEST,
@@ -232,7 +232,7 @@ class Knowledge:
     async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
         await self.decisions.catch_up()
 
-    async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
+    async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> LineExplanation:
         """Explain a line, or all lines from it to the last. Raises NotFound, InvalidInput, ClewError."""
         place = file_of(self.root, path)
         symbol, decisions = await self._symbol_at(place, line), await self.decisions.decisions()
@@ -280,7 +280,7 @@ class Knowledge:
 
     def library(self, by: Principal) -> Library:
         """What others wrote, as the caller sees it."""
-        packages = Packages(self._trail, self.clock, self.root, by=self._owner)
+        packages = PackageDocs(self._trail, self.clock, self.root, by=self._owner)
         return Library(self._shown, self.clock, by, self.search, packages, self.root, self._model)
 
     async def close(self) -> None:

@@ -21,13 +21,13 @@ from clew.catalog.operations.text import inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput
 from clew.knowledge.answering.cache import AnswerCache
-from clew.knowledge.answering.finder import Finder, Findings
+from clew.knowledge.answering.finder import FoundSources, SourceFinder
 from clew.knowledge.answering.model_answer import ModelAnswer
-from clew.knowledge.answering.question import Kind, Question, parse_question
+from clew.knowledge.answering.question import ParsedQuestion, QuestionKind, parse_question
 from clew.knowledge.answering.sources import cite
-from clew.knowledge.evidence.conflicts import Conflict, detect, record_conflicts
+from clew.knowledge.evidence.conflicts import SourceConflict, detect, record_conflicts
 from clew.knowledge.evidence.trust import Evidence, evidence_of, fitting
-from clew.knowledge.nodes.kinds import Trust
+from clew.knowledge.nodes.kinds import TrustLevel
 from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import Draft, Ttl
 from clew.trail.store import Trail
@@ -50,7 +50,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     was asked did not answer. `more` counts sources beyond the citations."""
 
     question: str
-    kind: Kind
+    kind: QuestionKind
     layer: Layer
     items: tuple[Cited, ...] = ()
     notes: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Resolver:
         self,
         trail: Trail,
         clock: Clock,
-        finder: Finder,
+        finder: SourceFinder,
         cache: AnswerCache[Resolved],
         model: ModelAnswer | None = None,
         stands_in_code: Callable[[str], bool] | None = None,
@@ -114,7 +114,7 @@ class Resolver:
         if self._traces:
             await asyncio.wait(self._traces)
 
-    async def _work_out(self, question: Question, text: str, by: Principal) -> Resolved:
+    async def _work_out(self, question: ParsedQuestion, text: str, by: Principal) -> Resolved:
         found = await self._finder.find(question, by=by)
         now = self._clock.now()
         nodes = {each.node.id: each.node for each in found.sources}
@@ -176,19 +176,22 @@ class Resolver:
 
 
 def suffices(
-    question: Question, chosen: Sequence[Evidence], conflicts: Sequence[Conflict], found: Findings | None = None
+    question: ParsedQuestion,
+    chosen: Sequence[Evidence],
+    conflicts: Sequence[SourceConflict],
+    found: FoundSources | None = None,
 ) -> bool:
     """Whether the sources answer a question without a model: always where it asks for a place, a use or a change;
     else where at least ENOUGH of them are good, trusted and agree."""
-    if question.kind is Kind.CODE or (found is not None and found.is_listing):
+    if question.kind is QuestionKind.CODE or (found is not None and found.is_listing):
         return bool(chosen)
-    if question.kind is Kind.EXPLAIN or conflicts:
+    if question.kind is QuestionKind.EXPLAIN or conflicts:
         return False
-    good = [each for each in chosen if each.score > GOOD and each.parts.trust >= Trust.RECENT]
+    good = [each for each in chosen if each.score > GOOD and each.parts.trust >= TrustLevel.RECENT]
     return len(good) >= ENOUGH
 
 
-def _with_uses(items: tuple[Cited, ...], found: Findings) -> tuple[Cited, ...]:
+def _with_uses(items: tuple[Cited, ...], found: FoundSources) -> tuple[Cited, ...]:
     """Citations of uses say who uses what."""
     return tuple(
         msgspec.structs.replace(item, text=found.texts[item.id]) if item.id in found.texts else item for item in items

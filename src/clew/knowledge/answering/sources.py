@@ -20,7 +20,7 @@ from clew.knowledge.code.search.words import terms_of
 from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.evidence.trust import Evidence, level_of
 from clew.knowledge.git.log import COMMIT_PREFIX
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
 from clew.secrecy import mask_keys
 from clew.trail.model.readable import find_words
@@ -68,7 +68,7 @@ def passage_node(hit: PassageHit, found: Excerpt) -> ScoredNode:
         metadata={"kind": place.kind, "language": place.language, "doc": _doc_of(symbol) if symbol else ""},
         verified=True,
         verification=Verification.CODE,
-        trust=Trust.GROUND if domain is NodeDomain.CODE else Trust.STANDARD,
+        trust=TrustLevel.GROUND if domain is NodeDomain.CODE else TrustLevel.STANDARD,
         created_at=_EPOCH,
     )
     return ScoredNode(node=node, similarity=min(1.0, hit.score))

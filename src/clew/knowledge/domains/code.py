@@ -31,8 +31,8 @@ from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 if TYPE_CHECKING:  # the first tool that runs loads parsers and the rest of knowledge
     from clew.knowledge.base import Knowledge
     from clew.knowledge.code.graph import CodeGraph
-    from clew.knowledge.code.models import FileInfo, Link
-    from clew.knowledge.git.log import Commit
+    from clew.knowledge.code.models import FileInfo, SymbolLink
+    from clew.knowledge.git.log import GitCommit
 
 NAME = "code"
 EVERYWHERE = f"{NAME}://tools/hidden/search_all"
@@ -189,7 +189,7 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
     return (get_history_for_code,)
 
 
-async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) -> Sequence[Commit]:
+async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) -> Sequence[GitCommit]:
     # with the rest of knowledge
     from clew.knowledge.code.file_content import find_origins
     from clew.knowledge.git.blame import read_line_history
@@ -203,7 +203,7 @@ async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) ->
     return (await knowledge.commits.select(CommitFilter(paths=paths), limit))[0]
 
 
-def commit_line(commit: Commit) -> str:
+def commit_line(commit: GitCommit) -> str:
     """One commit on a line: date, subject and id."""
     return f"- {commit.at:%Y-%m-%d} {inline(commit.subject, 300)} ({commit.sha[:10]})"
 
@@ -221,7 +221,7 @@ def _first(lines: Sequence[str], limit: int) -> list[str]:
     return [*lines[:limit], *more]
 
 
-def _linked(code: CodeGraph, links: Sequence[Link], none: str) -> str:
+def _linked(code: CodeGraph, links: Sequence[SymbolLink], none: str) -> str:
     """The links, a line each. `none` is certain only if all files and edges are indexed."""
     if links:
         return "\n".join(map(link_line, links))

@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.refs import PREFIX, CodeRef, parse_ref
 from clew.knowledge.node_search import FileChecks, NodeSearch, NoFileChecks
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFilter, NodeGraph, ScoredNode
 from clew.knowledge.upsert import keyed_id
 from clew.trail.model.edge import Edge, EdgeType
@@ -134,7 +134,7 @@ async def _add_anchor(graph: NodeGraph, id: str, place: CodeRef) -> None:
             place.key.removeprefix(PREFIX),
             path=place.path,
             metadata={"anchor": True, "ref": place.key},
-            trust=Trust.GROUND,
+            trust=TrustLevel.GROUND,
             id=id,
         )
 

@@ -10,7 +10,7 @@ from clew.errors import InvalidInput
 _SPAN = 100
 
 
-class Kind(IntEnum):
+class LabelledNumber(IntEnum):
     """A number with a name."""
 
     @property
@@ -18,7 +18,7 @@ class Kind(IntEnum):
         return self.name.lower()
 
 
-class NodeDomain(Kind):
+class NodeDomain(LabelledNumber):
     """Where knowledge is from. Domain n owns the node types n*100 to n*100+99."""
 
     CODE = 0
@@ -26,7 +26,7 @@ class NodeDomain(Kind):
     ACADEMIC = 2
 
 
-class NodeType(Kind):
+class NodeType(LabelledNumber):
     """What a node is."""
 
     FILE = 0
@@ -54,7 +54,7 @@ class NodeType(Kind):
     TUTORIAL = 206
 
 
-class Verification(Kind):
+class Verification(LabelledNumber):
     """What a claim was checked against."""
 
     NONE = 0
@@ -63,7 +63,7 @@ class Verification(Kind):
     USER = 3
 
 
-class SourceKind(Kind):
+class SourceKind(LabelledNumber):
     """Who or what a claim comes from."""
 
     CODE = 0
@@ -73,7 +73,7 @@ class SourceKind(Kind):
     USER = 4
 
 
-class Trust(Kind):
+class TrustLevel(LabelledNumber):
     """How far a node is believed, from 0 to 100; these are the marked steps."""
 
     GROUND = 100
@@ -85,7 +85,7 @@ class Trust(Kind):
     LLM = 20
 
 
-class ConflictKind(Kind):
+class ConflictKind(LabelledNumber):
     """How two nodes disagree."""
 
     TEMPORAL = 0
@@ -115,5 +115,5 @@ def check_node_type(domain: int, node_type: int) -> tuple[NodeDomain, NodeType]:
     return owner, kind
 
 
-def _names(kinds: type[Kind]) -> str:
+def _names(kinds: type[LabelledNumber]) -> str:
     return ", ".join(f"{kind.value} {kind.label}" for kind in kinds)

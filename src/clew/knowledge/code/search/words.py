@@ -58,7 +58,7 @@ def pack_terms(words: Iterable[str]) -> bytes:
     return b"".join(map(_known.__getitem__, words))
 
 
-class _Known(dict[str, bytes]):
+class _PackedTerms(dict[str, bytes]):
     """The packed terms of each word met so far. Begins anew when it is full."""
 
     def __missing__(self, word: str) -> bytes:
@@ -68,7 +68,7 @@ class _Known(dict[str, bytes]):
         return found
 
 
-_known = _Known()
+_known = _PackedTerms()
 
 
 def _find_terms(word: str) -> tuple[int, ...]:
