@@ -1,4 +1,4 @@
-"""All that is known of one folder: its code, its history and what others wrote, with what answers from them."""
+"""The knowledge of one folder: code, history, notes and documents, and the answers from them."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class GatherReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Knowledge:
-    """Opened by `open_knowledge`, closed by its owner. Of a trail that the user neither made nor agreed to, as far as
-    there is an `ownership`, only nodes that were read from files are shown."""
+    """Opened by `open_knowledge`, closed by its owner. If `ownership` says that the user neither made nor trusted the
+    trail, only nodes that this user's programs read from files are shown."""
 
     def __init__(
         self,
@@ -207,8 +207,8 @@ class Knowledge:
         return with_subject(question, names[0]) if names else question
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
-        """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has
-        expired now and at intervals. `on_read` is called, perhaps more than once, when all files have been read."""
+        """Watch the files and keep the index up to date until cancelled. With `sweeps`, also remove expired records now
+        and at intervals. Calls `on_read`, perhaps more than once, when all files have been read."""
         loop = asyncio.get_running_loop()
 
         def report(done: int, total: int, what: str) -> None:
@@ -227,7 +227,7 @@ class Knowledge:
         try:
             await remove_expired(self._trail, self.clock.now(), by=self._owner)
         except ClewError as error:  # the next round may do better
-            _log.warning("what has expired stays for now: %s", error)
+            _log.warning("expired records were not removed: %s", error)
 
     async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
         await self.decisions.catch_up()
@@ -249,15 +249,15 @@ class Knowledge:
         return Archive(self._shown, by, self._firewall(by), self.decisions)
 
     def mistakes(self, by: Principal) -> Mistakes:
-        """What went wrong before, as the caller may know it."""
+        """Recorded mistakes that the caller may see."""
         return Mistakes(self._shown, by, self.clock)
 
     def preferences(self, by: Principal) -> UserPreferences:
-        """What the user prefers, as the session of the caller sees it."""
+        """The user's preferences in the caller's session."""
         return UserPreferences(self._shown, by, self.clock, by.session or "")
 
     def beliefs(self, by: Principal) -> BeliefLedger:
-        """Facts with the time for which they hold, as the caller may know them."""
+        """Facts with the times at which they are valid, that the caller may see."""
         return BeliefLedger(self._shown, by, self.clock)
 
     def _firewall(self, by: Principal) -> Firewall:
@@ -271,7 +271,7 @@ class Knowledge:
         return Ground(self.code, NodeGraph(self._shown, by))
 
     def discovery(self, by: Principal) -> ToolDiscovery:
-        """Which tools for development are used here, from the project, what is written, and what the user prefers."""
+        """The development tools of this project, from its files, documents and the user's preferences."""
 
         async def search(question: str, limit: int) -> list[ScoredNode]:
             return await self.search.search(NodeDomain.ACADEMIC, question, by=by, limit=limit)
@@ -279,7 +279,7 @@ class Knowledge:
         return ToolDiscovery(self.root, self._shown, self.clock, by, research=document_research(search))
 
     def library(self, by: Principal) -> Library:
-        """What others wrote, as the caller sees it."""
+        """Ingested documents that the caller may see, and research over them."""
         packages = PackageDocs(self._trail, self.clock, self.root, by=self._owner)
         return Library(self._shown, self.clock, by, self.search, packages, self.root, self._model)
 
@@ -313,7 +313,7 @@ def open_knowledge(
     model: Model | None = None,
     ownership: Ownership | None = None,
 ) -> Knowledge:
-    """What is known of the files below `root`, kept in `folder` and on the trail. Nothing is read yet. Raises
+    """Open the knowledge of the files below `root`, with its database in `folder`. Reads no files yet. Raises
     StorageError."""
     code = open_code(folder, root, clock, embedder)
     return Knowledge(trail, clock, root, owner, code, model, ownership)

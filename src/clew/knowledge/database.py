@@ -16,7 +16,7 @@ class Sql(Protocol):
 
 
 class Database(Protocol):
-    """An open file. `era` changes when the file is made anew."""
+    """An open file. `era` changes when the file is created again."""
 
     @property
     def era(self) -> int: ...

@@ -34,7 +34,7 @@ MAX_DEFINITIONS, MAX_NAME = 3, 120
 FEW_WORDS = 2
 """With so few words beside its names, a question asks for the definitions of the names."""
 PREFERRED = 0.2
-"""What a source of the kind that a question asks for counts more."""
+"""The bonus of a source of the kind that a question asks for."""
 COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
@@ -221,7 +221,7 @@ class SourceFinder:
         return [passage_node(hit, each) for hit, each in zip(hits, excerpts, strict=True)]
 
     def _weights(self, question: ParsedQuestion) -> dict[str, float]:
-        """How much each word of a question tells; words that occur nowhere count as the rarest."""
+        """The weight of each word of a question by its rarity; unknown words count as the rarest."""
         rarity = self._code.rarity(question.words)
         most = max(rarity.values(), default=0.0) or 1.0
         return {word: rarity[word] or most for word in question.words}

@@ -139,8 +139,8 @@ class HistoryHandler:
     async def answer(self, question: ParsedQuestion, now: datetime) -> HistoryAnswer | None:
         """The answer where a question names a commit, a version, a period or a thing whose changes it wants."""
         if question.commit:
-            found = await self._commits.find(question.commit)
-            return HistoryAnswer([commit_node(found)], 1) if found is not None else None
+            commit = await self._commits.find(question.commit)
+            return HistoryAnswer([commit_node(commit)], 1) if commit is not None else None
         if question.kind is not QuestionKind.HISTORY and not _HOW_MANY.search(question.text):
             return None
         if question.version and (
@@ -252,14 +252,9 @@ class HistoryHandler:
             return None
         if not (authors or is_asked or (paths and is_of_changes)):
             return None
-        if found := await self._of_lines(question):
-            return found
-        wanted = CommitFilter(
-            since=question.period.since if question.period else None,
-            until=question.period.until if question.period else None,
-            paths=tuple(paths),
-            authors=tuple(authors),
-        )
+        if of_lines := await self._of_lines(question):
+            return of_lines
+        wanted = _filter(question, paths, authors)
         oldest_first = _FIRST.search(question.text) is not None
         found, total = await self._commits.select(wanted, SHOWN, oldest_first=oldest_first)
         if found or question.period is None:
@@ -279,13 +274,7 @@ class HistoryHandler:
         if unknown:
             return await self._nothing(f"No commit here touched {unknown}.")
         period = question.period
-        wanted = CommitFilter(
-            since=period.since if period else None,
-            until=period.until if period else None,
-            paths=tuple(paths),
-            authors=tuple(authors),
-        )
-        found, total = await self._commits.select(wanted, 1)
+        found, total = await self._commits.select(_filter(question, paths, authors), 1)
         nodes = [commit_node(commit) for commit in found]
         by = f" by {', '.join(map(_quoted, authors))}" if authors else ""
         when = f" {period.label}" if period is not None else ""
@@ -394,6 +383,12 @@ def _shared(words: Sequence[str], text: str) -> int:
 def _quoted(name: str) -> str:
     """A name from a question or from git as a note shows it."""
     return code_span(mask_keys(name), _NAMED)
+
+
+def _filter(question: ParsedQuestion, paths: Sequence[str], authors: Sequence[str]) -> CommitFilter:
+    """The commits of the period of a question that touched some paths and are by some authors."""
+    since, until = (question.period.since, question.period.until) if question.period else (None, None)
+    return CommitFilter(since=since, until=until, paths=tuple(paths), authors=tuple(authors))
 
 
 def _places(text: str) -> list[_NamedPlace]:

@@ -55,9 +55,8 @@ class ProjectFacts:
         if not total:
             return []
         asked = _plain_words(question.text)
-        numbers = {
-            number for key in (*asked, *(term for each in words for term in each)) for number in self._by_key[key]
-        }
+        keys: set[int | str] = {*asked, *(term for each in words for term in each)}
+        numbers = {number for key in keys for number in self._by_key.get(key, ())}
         scored = [(_score(self._facts[number], words, total, asked), self._facts[number]) for number in sorted(numbers)]
         best = sorted((one for one in scored if one[0] >= STATED), key=lambda one: (-round(one[0], 1), _depth(one[1])))
         distinct = {(each.fact.kind, each.fact.name, each.fact.value): (score, each) for score, each in reversed(best)}
@@ -72,7 +71,8 @@ class ProjectFacts:
         self._facts = await asyncio.to_thread(_read, self._code.tree.root, paths)
         self._by_key = defaultdict(list)
         for number, each in enumerate(self._facts):
-            for key in (*each.asked_by, *each.asked_in):
+            keys: set[int | str] = {*each.asked_by, *each.asked_in}
+            for key in keys:
                 self._by_key[key].append(number)
         self._state = state
 

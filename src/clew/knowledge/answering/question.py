@@ -1,6 +1,6 @@
 """A question, parsed once: its words, names, paths, version, period and kind.
 
-Kinds are told by how people begin a question in English, in any repository; no pattern stands for one question.
+The kind follows from how people begin a question in English, in any repository; no pattern is made for one question.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ SCHEMA = "system.answer.v1"
 MAX_QUESTION = 4_000
 MAX_CONFLICTS = 3
 GOOD, ENOUGH = 0.8, 2
-"""So many sources above this quality answer a question without a model."""
+"""The quality and number of sources that answer a question without a model."""
 KEPT = timedelta(days=90)
 """The lifetime of the breadcrumbs of answers."""
 _log = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ def suffices(
 
 
 def _with_uses(items: tuple[Cited, ...], found: FoundSources) -> tuple[Cited, ...]:
-    """Citations of uses say who uses what."""
+    """Citations with the texts of their uses."""
     return tuple(
         msgspec.structs.replace(item, text=found.texts[item.id]) if item.id in found.texts else item for item in items
     )

@@ -94,7 +94,7 @@ def fold(hits: Iterable[PassageHit], limit: int) -> list[PassageHit]:
 
 
 def missing_nouns(text: str, code: CodeGraph) -> list[str]:
-    """Words of a question that stand where a noun does and occur nowhere, not even with another spelling."""
+    """Words of a question in the position of a noun that occur nowhere, not even with another spelling."""
     tokens = _TOKEN.findall(text)
     lower = [token.lower() for token in tokens]
     found = []

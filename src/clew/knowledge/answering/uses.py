@@ -1,6 +1,6 @@
-"""Questions about uses: what calls, imports, extends, implements or tests something.
+"""Questions about uses: callers, importers, subclasses, implementations and tests.
 
-A question is one of uses where it has a relation stem and a name that the index knows, in whatever wording.
+A question asks for uses if it has a relation stem and a name that the index knows, in any wording.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ _CLOSES = re.compile(r"[)}]\s*;?\s*(?://.*)?$|;|\bfrom\b")
 
 
 class Relation(NamedTuple):
-    """What a question asks of a name. `backwards` asks for users of the name, else for what the name uses. `within` is
-    a folder or file that limits the answer."""
+    """A relation that a question asks for. `backwards` asks for users of the name, else for the symbols that it uses.
+    `within` is a folder or file that limits the answer."""
 
     edge: Edge
     name: str
@@ -78,8 +78,8 @@ class Relation(NamedTuple):
 
 
 class CodeUse(NamedTuple):
-    """One use: where it stands, in the words `user does used`. `is_guess` where only a name speaks for it; `depth`
-    counts the steps between both."""
+    """One use with its place, as `user does used`. A guess rests on the name alone; `depth` counts the steps between
+    both."""
 
     path: str
     line: int
@@ -138,7 +138,7 @@ async def find_uses(code: CodeGraph, relation: Relation, question: ParsedQuestio
 
 
 async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[CodeUse]:
-    """Uses along the edges of the graph; heirs of a method are the methods of the same name."""
+    """Uses along the edges of the graph; overrides of a method are the methods of the same name."""
     if relation.edge == "extends" and node.node_type in (NodeType.METHOD, NodeType.FUNCTION):
         return [_definition_use(node)]
     depth = MAX_TEST_DEPTH if relation.edge == "tests" else 1
@@ -154,7 +154,7 @@ async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[CodeU
 
 
 async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> list[CodeUse]:
-    """Uses that only the text tells: calls of a name on an unknown receiver, imports and heirs of foreign names."""
+    """Uses found by text alone: calls of a name on an unknown receiver, imports and subclasses of foreign names."""
     if not relation.backwards or (has_links and relation.edge in ("imports", "extends")):
         return []
     if relation.edge in ("calls", "uses", "tests") and relation.definitions:

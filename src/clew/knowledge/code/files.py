@@ -100,7 +100,7 @@ def status_of(found: os.stat_result) -> FileStatus:
 
 
 class Tree:
-    """The files of one folder, listed anew by each call. Paths are relative, with `/`."""
+    """The files of one folder, listed again by each call. Paths are relative, with `/`."""
 
     def __init__(self, root: Path) -> None:
         self.root = os.path.realpath(root)

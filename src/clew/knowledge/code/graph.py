@@ -48,7 +48,7 @@ DATABASE = "code.db"
 MAX_DEPTH, MAX_LIMIT = 10, 200
 ROUNDS = 8
 SHOWN = 20
-"""So many of the best passages are checked against their files."""
+"""The number of best passages that are checked against their files."""
 EXACT, PREFIX = 1.0, 0.9
 """The similarity of a symbol whose name is the query, and of one whose name starts with it."""
 UNWATCHED_SECONDS = 1.0
@@ -147,7 +147,7 @@ class CodeGraph:
         return await self._run(read)
 
     async def warm(self) -> None:
-        """Load the search index in a thread: `rarity`, `correct` and `contains` then take no time to speak of."""
+        """Load the search index in a thread: `rarity`, `correct` and `contains` are quick afterwards."""
         await asyncio.to_thread(self._text.rarity, ())
 
     async def freshen(self, paths: Iterable[str]) -> bool:

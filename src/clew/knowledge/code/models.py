@@ -18,7 +18,7 @@ EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
 
 FORMAT = 4
 """Increase it with every change of extraction: facts of another format are extracted again."""
-CUT = "defines or uses more than is kept of a file, read in part"
+CUT = "has more definitions, uses or statements than the limit, read in part"
 FILE_KIND = "file"
 COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
 """How long after a change a second one may leave the times of a file as they are: on file systems with whole seconds,

@@ -268,7 +268,7 @@ def _limit_memory() -> None:
 
 
 def _limit_seconds(seconds: float) -> None:
-    """End this process after so much processor time from now on; 0 removes the limit."""
+    """End this process after a number of seconds of processor time from now on; 0 removes the limit."""
     if sys.platform != "win32":
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -50,7 +50,7 @@ class DocumentPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceText(msgspec.Struct, frozen=True, kw_only=True):
-    """A source as text, with the authors, date and address that it gives for itself; nobody has checked them."""
+    """A source as text, with the authors, date and address that it states; they are not verified."""
 
     title: str
     pieces: Sequence[DocumentPiece]
@@ -60,7 +60,7 @@ class SourceText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def text_pieces(path: str, text: str, title: str) -> list[DocumentPiece]:
-    """The sections of a text in the format that its path tells, with their headings as names."""
+    """The sections of a text in the format of its path, with their headings as names."""
     plain = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", "\ufffd")
     paths, pieces = Paths(), []
     for passage in cut_passages(FileFacts(format_of(path)), plain)[:MAX_PIECES]:

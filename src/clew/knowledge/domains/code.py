@@ -90,7 +90,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="what_calls", title="What calls this", effects=READS)
     async def what_calls(symbol: SymbolId, depth: Depth = 1) -> GuidedContent:
-        """Find what calls a function, method or class, over so many steps."""
+        """Find the callers of a function, method or class, within a number of steps."""
         code = (await known()).code
         found = caller_lines(await code.callers(symbol, depth=depth))
         return GuidedContent(content=found or _linked(code, (), "Nothing in this repository calls it."))
@@ -101,7 +101,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
 def _symbol_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_symbol", effects=READS, searchable=False)
     async def get_symbol(symbol_id: SymbolId, include_source: bool = False) -> GuidedContent:
-        """Read a symbol: what it is, where it stands, and its source where you ask for it."""
+        """Read a symbol: its kind and place, and its source on request."""
         code = (await known()).code
         node = await code.symbol(symbol_id)
         parts = [node_line(node), *([_source(node, await code.source(node.id))] if include_source else [])]

@@ -134,7 +134,7 @@ def _searches(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="synthesize_with_codebase", effects=READS, searchable=False)
     async def synthesize_with_codebase(topic: str, ctx: ToolContext, show_gaps: bool = False) -> str:
-        """Put what others recommend beside what the code does."""
+        """Compare recommendations of documents with the code."""
         return findings_text(await (await known()).library(ctx.by).synthesize_with_codebase(topic, show_gaps))
 
     @tool(name="get_code_for_academic", effects=READS, searchable=False)
@@ -160,7 +160,7 @@ def _evidence_tools(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="list_conflicts", effects=READS, searchable=False)
     async def list_(ctx: ToolContext, limit: Limit = 10) -> str:
-        """List sources that contradict each other and that nobody has resolved, newest first."""
+        """List unresolved contradictions between sources, newest first."""
         library = (await known()).library(ctx.by)
         found = await list_conflicts(library.trail, by=ctx.by, limit=limit)
         return "\n".join(map(_conflict_line, found)) or "There are no unresolved conflicts."

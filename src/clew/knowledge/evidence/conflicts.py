@@ -32,7 +32,7 @@ SHARED_WORDS, WORD_LETTERS = 2, 4
 SAME_SUBJECT = 0.5
 """Two subjects are the same if more than this share of the shorter one's words is in the other."""
 MOST_CLAIMS = 200
-"""Only so many claims are compared with each other."""
+"""The most claims that are compared with each other."""
 SCHEMA = "conflict.v1"
 OPEN, SETTLED = "conflict:open", "conflict:settled"
 
@@ -77,7 +77,7 @@ def detect(
 ) -> list[SourceConflict]:
     """Find conflicts among nodes: over time, history against code, then contradicting statements.
 
-    `in_code` tells whether a name occurs anywhere in the code; without it only the given code nodes count. Superseded
+    `in_code` returns whether a name occurs anywhere in the code; without it only the given code nodes count. Superseded
     nodes are settled, and commits describe the past: neither takes part.
     """
     current = [node for node in nodes if node.superseded_by is None and not node.id.startswith(COMMIT_PREFIX)]

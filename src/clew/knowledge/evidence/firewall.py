@@ -1,4 +1,4 @@
-"""The firewall: what a model says is checked against the code and the known history before it is stored (SYL-78,
+"""The firewall: checks texts of models against the code and the known history before they are stored (SYL-78,
 SYL-79). A text that fails the check gets the lowest trust and an [UNVERIFIED] mark."""
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from clew.knowledge.nodes.node_store import Node, ScoredNode
 
 MAX_CONTENT = 2_000
 QUICK = 2_000
-"""The longest log that is read for the first time while somebody waits for an answer."""
+"""The longest log that a question reads for the first time."""
 CERTAIN_SECONDS, MAX_CACHED = 0.5, 200
 _OF_FOLDER = ("HEAD", "logs/HEAD", "reftable/tables.list")
 _OF_ALL = ("packed-refs", "refs/tags", "reftable/tables.list")

@@ -241,7 +241,7 @@ class GitLog:
 
 
 def _prepare(sql: Sql) -> None:
-    """Create the tables. When some are missing, all are made anew, so that they belong together."""
+    """Create the tables. If some are missing, all are created again, so that they belong together."""
     found = sql.execute(f"SELECT name FROM sqlite_schema WHERE name IN ({','.join('?' * len(_NAMES))})", _NAMES)
     present = {name for (name,) in found}
     if present and present != set(_NAMES):

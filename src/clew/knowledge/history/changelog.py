@@ -31,7 +31,7 @@ _VERSION = re.compile(
 _UNRELEASED = re.compile(r"\b(?:unreleased|upcoming|next release|in development)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _OF_RELEASE = frozenset(("version", "release", "released", "date", "v", "on"))
-"""Words beside a version and a day that say nothing else."""
+"""Words in a heading that may accompany a version and a day."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]{{0,6}}"
 _DATES = (
@@ -279,7 +279,7 @@ class _ChangelogReader:
 
 
 def _is_release(text: str, words: int = 0) -> bool:
-    """Whether a text is a version or a day, with at most so many words that say something else."""
+    """Whether a text is a version or a day, with at most `words` other words."""
     found = _VERSION.search(text) or _UNRELEASED.search(text)
     day = next((day for form in _DATES if (day := form.search(text))), None)
     if found is None and day is None:

@@ -1,6 +1,6 @@
 """Decisions of a repository, read from its decision records (Nygard's form, MADR, run-in headings) and kept on the
 trail as the files state them now, with edges to the code that they name and to the records that they supersede. Also
-checks nodes that claim to come from a file: a claim that the file no longer bears out, or that no program of this user
+checks nodes that claim to come from a file: a claim that no longer matches its file, or that no program of this user
 wrote, is dropped."""
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ class DecisionSync:
 
     async def recheck(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
         """The result of `find` once its claims about files are true. A decision that is out of date is synced first and
-        dropped if that does not help; any other node loses a claim that its file does not bear out."""
+        dropped if that does not help; any other node loses a claim that does not match its file."""
         await self.catch_up()
         found = await find()
         failed = await self._failed(found)

@@ -1,5 +1,5 @@
 """Edges between code, history and references, and questions that follow them. No model takes part. Files and symbols of
-the code have small nodes on the trail, so that edges survive when the code index is built anew."""
+the code have small nodes on the trail, so that edges survive when the code index is built again."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def link(trail: Trail, ends: Sequence[tuple[str, str]], type: EdgeType, *,
 
 class CrossDomain:
     """The three domains as one principal sees them. Code is named by a node's id or by its place (`path`,
-    `path#qualname`); code that nobody wrote about has no neighbours."""
+    `path#qualname`); code without notes has no neighbours."""
 
     def __init__(self, trail: Trail, by: Principal, checks: FileChecks | None = None) -> None:
         self._trail, self._by, self._checks = trail, by, checks or NoFileChecks()

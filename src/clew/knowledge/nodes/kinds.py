@@ -19,7 +19,7 @@ class LabelledNumber(IntEnum):
 
 
 class NodeDomain(LabelledNumber):
-    """Where knowledge is from. Domain n owns the node types n*100 to n*100+99."""
+    """The domain of a node. Domain n owns the node types n*100 to n*100+99."""
 
     CODE = 0
     HISTORY = 1
@@ -27,7 +27,7 @@ class NodeDomain(LabelledNumber):
 
 
 class NodeType(LabelledNumber):
-    """What a node is."""
+    """The type of a node."""
 
     FILE = 0
     PACKAGE = 1
@@ -55,7 +55,7 @@ class NodeType(LabelledNumber):
 
 
 class Verification(LabelledNumber):
-    """What a claim was checked against."""
+    """The kind of check that a claim passed."""
 
     NONE = 0
     CODE = 1
@@ -64,7 +64,7 @@ class Verification(LabelledNumber):
 
 
 class SourceKind(LabelledNumber):
-    """Who or what a claim comes from."""
+    """The origin of a claim."""
 
     CODE = 0
     HISTORY = 1
@@ -74,7 +74,7 @@ class SourceKind(LabelledNumber):
 
 
 class TrustLevel(LabelledNumber):
-    """How far a node is believed, from 0 to 100; these are the marked steps."""
+    """Trust in a node, from 0 to 100; these are the named levels."""
 
     GROUND = 100
     RECENT = 80
@@ -99,7 +99,7 @@ def domain_of(node_type: NodeType) -> NodeDomain:
 
 
 def check_node_type(domain: int, node_type: int) -> tuple[NodeDomain, NodeType]:
-    """Both as members. Raises InvalidInput when either is unknown or the type belongs to another domain."""
+    """Convert both to members. Raises InvalidInput when either is unknown or the type belongs to another domain."""
     if domain not in NodeDomain.__members__.values():
         raise InvalidInput("domain", f"{domain!r} is not a domain", hint=f"Domains are {_names(NodeDomain)}")
     owner = NodeDomain(domain)

@@ -42,7 +42,7 @@ WEIGHTS = {
 NAMED = 10.0
 """A file that the first line of a text names comes before all others."""
 PASSAGES_TOGETHER = 3
-"""So many passages of a file add up."""
+"""The number of passages whose scores add up to that of a file."""
 MAX_PASSAGES = 5_000
 """Passages beyond the best ones add to no file."""
 SYMBOL_DENSE_SHARE, DENSE_SHARE = 0.5, 0.5

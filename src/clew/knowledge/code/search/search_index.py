@@ -37,7 +37,8 @@ from clew.knowledge.database import Sql
 from clew.trail.store import Embedder
 
 SMALL = 64
-"""Up to so many changed files go into a second segment; beyond an eighth of all files, everything is built again."""
+"""The number of changed files that a second segment may hold. Above it, and above an eighth of all files, the whole
+index is built again."""
 SOURCE_SHARES = {"all-minilm-l6-v2": 0.85}
 """Embedders that understand source code, and their share where symbols are searched."""
 FORMAT = 3
@@ -304,7 +305,7 @@ class SearchIndex:
 
 
 def encode_text(facts: FileFacts, text: str) -> EncodedText:
-    """What the index stores of a content. Pure: may run in another process."""
+    """The stored form of a content. Pure: may run in another process."""
     packed, texts = pack(facts, text)
     return EncodedText(_encode(packed), texts)
 
@@ -394,7 +395,7 @@ def _edits(word: str) -> set[str]:
 
 
 def _state(file: PackedFile) -> tuple[str, str, bool]:
-    """What a file must still be like to count."""
+    """The properties of a file that decide whether an indexed copy is up to date."""
     return file.blob, file.language, bool(file.vectors)
 
 
