@@ -86,7 +86,7 @@ class Library:
         confidence_threshold: float = 0.0,
         max_tokens: int = MAX_TOKENS,
     ) -> ResearchFindings:
-        """Search documents on a topic: ten for each step of depth; each step searches for the words that are still missing.
+        """Search documents on a topic: ten for each step of depth; each step searches for the words that are missing.
         With a `confidence_threshold` research stops as soon as a source has this share of the query's words."""
         steps = DEPTHS[depth] if isinstance(depth, str) else depth
         await self._learn(query)

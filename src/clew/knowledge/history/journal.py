@@ -214,7 +214,7 @@ class Archive:
         return await self._checks.recheck(find)
 
     async def find_patterns(self, query: str, min_occurrences: int = 2, category: str = "") -> list[list[ScoredNode]]:
-        """Patterns with at least `min_occurrences` descriptions, most frequent first: all descriptions of each, best first.
+        """Patterns with at least `min_occurrences` descriptions, most frequent first, each with its descriptions.
         Descriptions that share most words are one pattern. `category` is a tag that each must have."""
         found = await self.find(query, _CANDIDATES, PATTERNS)
         tagged = [each for each in found if not category or category in each.node.metadata.get("tags", ())]

@@ -58,8 +58,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NodeFields(TypedDict, total=False):
-    """Optional fields of a node. `verified` follows from `verification` by default; `tags` are added to those that every
-    node has."""
+    """Optional fields of a node. `verified` follows from `verification` by default; `tags` are added to the tags of
+    every node."""
 
     id: str | None
     path: str | None

@@ -170,7 +170,7 @@ class NodeGraph:
         return await self.as_nodes([one for one in found if one.schema_name == SCHEMA])
 
     async def as_nodes(self, found: Sequence[Breadcrumb]) -> list[Node]:
-        """Convert breadcrumbs to nodes, in order. A node whose successor is deleted or not visible is not superseded."""
+        """Convert breadcrumbs to nodes, in order. A node is not superseded by one that is deleted or not visible."""
         nodes = [to_node(each) for each in found]
         later = {node.superseded_by for node in nodes if node.superseded_by is not None}
         lost = {id for id in later if not await self._is_there(id)}
