@@ -18,14 +18,13 @@ from clew.background_tasks import beside
 from clew.catalog.operations.answers import Known
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
-from clew.knowledge.answering.cache import AnswerCache
 from clew.knowledge.answering.finder import SourceFinder
 from clew.knowledge.answering.history import HistoryHandler
 from clew.knowledge.answering.model_answer import MODEL_SECONDS, ModelAnswer
 from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import parse_question, refers_back, with_subject
-from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
+from clew.knowledge.answering.resolver import MAX_QUESTION, AnswerCache, Resolved, Resolver
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import IndexReport, Until
 from clew.knowledge.code.index_pass import Progress

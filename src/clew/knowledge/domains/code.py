@@ -13,9 +13,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.operations.text import code_span, fence, inline
 from clew.errors import NotFound
 from clew.knowledge.domains.devtools import devtools_tools
-from clew.knowledge.domains.project import project_tools
-from clew.knowledge.domains.search_tools import search_tools
-from clew.knowledge.domains.shown import (
+from clew.knowledge.domains.node_lines import (
     READS,
     add_withheld_note,
     caller_lines,
@@ -24,6 +22,8 @@ from clew.knowledge.domains.shown import (
     node_lines,
     symbol_ref,
 )
+from clew.knowledge.domains.project import project_tools
+from clew.knowledge.domains.search_tools import search_tools
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool

@@ -14,7 +14,7 @@ from clew.catalog.operations.text import inline
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import Moment, lesson_tools
-from clew.knowledge.domains.shown import READS, WIDTH, add_withheld_note, node_line, node_lines
+from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note, node_line, node_lines
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.git.commits import commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX

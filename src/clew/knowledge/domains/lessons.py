@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from clew.catalog.operations.text import inline
-from clew.knowledge.domains.shown import READS, WIDTH
+from clew.knowledge.domains.node_lines import READS, WIDTH
 from clew.knowledge.history.lessons import Response
 from clew.tools import Effects, Tool, ToolContext, tool
 

@@ -13,7 +13,7 @@ from clew.errors import InvalidInput
 from clew.knowledge.documents.ingest import Kind, NewSource
 from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
-from clew.knowledge.domains.shown import READS, WIDTH, add_withheld_note
+from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
 from clew.knowledge.evidence.provenance import NodeSource, on_one_line, sources_of
 from clew.knowledge.nodes.kinds import NodeDomain

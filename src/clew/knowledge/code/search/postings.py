@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from clew.knowledge.code.files import is_inline_test, kind_of
 from clew.knowledge.code.search.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
-from clew.knowledge.code.search.vectors import CompactVectors, products
 from clew.knowledge.code.search.words import terms_of
 
 Ints = npt.NDArray[np.int64]
@@ -25,9 +24,23 @@ Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
 
 SCALE_BYTES = 4
+_BLOCK = 512
+"""Vectors that are unpacked at a time. A block fits into the processor's cache."""
 _WORD = re.compile(r"\w+")
 _PACKAGE = frozenset(("__init__", "index", "mod", "lib", "main"))
 """File names that stand for their folder."""
+
+
+class CompactVectors(msgspec.Struct, frozen=True):
+    """Vectors of one length: `codes` from -127 to 127, times their scale."""
+
+    codes: npt.NDArray[np.int8]
+    scales: Floats
+
+    @property
+    def size(self) -> int:
+        """Bytes that they take."""
+        return int(self.codes.nbytes + self.scales.nbytes)
 
 
 class PackedFile(msgspec.Struct, frozen=True):
@@ -320,3 +333,19 @@ def _vectors(contents: Sequence[PackedFile], sizes: Ints, dimension: int) -> Com
 
 def _bases(sizes: Sequence[int]) -> Ints:
     return np.cumsum([0, *sizes], dtype=np.int64)[:-1]
+
+
+def compact(vectors: Floats) -> CompactVectors:
+    """The vectors, a row each, with the numbers of each rounded to 1/127 of its largest."""
+    scales = (np.abs(vectors).max(axis=1, initial=0.0) / 127).astype(np.float32)
+    steps = np.where(scales > 0, scales, 1).astype(np.float32)
+    return CompactVectors(np.rint(vectors / steps[:, None]).astype(np.int8), scales)
+
+
+def products(query: Floats, vectors: CompactVectors) -> Floats:
+    """The product of a query with each vector: their cosines, where all are of length 1."""
+    found = np.empty(len(vectors.codes), np.float32)
+    for first in range(0, len(found), _BLOCK):
+        block = vectors.codes[first : first + _BLOCK].astype(np.float32)
+        found[first : first + len(block)] = np.vecdot(block, query)
+    return found * vectors.scales

@@ -19,7 +19,15 @@ from clew.errors import Corrupted
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.search.issue_text import IssueText, parse_issue_text
 from clew.knowledge.code.search.passages import Packed, pack, read_texts
-from clew.knowledge.code.search.postings import Floats, IndexView, Ints, PackedFile, PassagePlace, build_segment
+from clew.knowledge.code.search.postings import (
+    Floats,
+    IndexView,
+    Ints,
+    PackedFile,
+    PassagePlace,
+    build_segment,
+    compact,
+)
 from clew.knowledge.code.search.ranking import (
     SYMBOL_DENSE_SHARE,
     Ranked,
@@ -30,7 +38,6 @@ from clew.knowledge.code.search.ranking import (
     rank_symbols,
     rarity,
 )
-from clew.knowledge.code.search.vectors import compact
 from clew.knowledge.code.search.words import parts_of, terms_of
 from clew.knowledge.code.store import CodeStore, read_meta
 from clew.knowledge.database import Sql
