@@ -23,7 +23,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.knowledge.history.beliefs import Belief, BeliefLedger, Fact, Standing, relate
+from clew.knowledge.history.beliefs import Belief, BeliefLedger, BeliefFact, BeliefStanding, relate
 from clew.trail import open_trail
 from clew.trail.store import Trail
 
@@ -154,8 +154,8 @@ def misses(found: dict[str, Any]) -> list[str]:
     return [name for name, (least, most) in MARKS.items() if not least <= found[name] <= most]
 
 
-def fact_of(side: Side, repo: str) -> Fact:
-    return Fact(
+def fact_of(side: Side, repo: str) -> BeliefFact:
+    return BeliefFact(
         subject=side.subject,
         attribute=side.attribute,
         value=side.value,
@@ -170,12 +170,12 @@ def fact_of(side: Side, repo: str) -> Fact:
     )
 
 
-def values(standing: Sequence[Standing]) -> list[str]:
+def values(standing: Sequence[BeliefStanding]) -> list[str]:
     """What stands, as the pairs write it."""
     return sorted(told(each.belief.fact) for each in standing)
 
 
-def told(fact: Fact) -> str:
+def told(fact: BeliefFact) -> str:
     return fact.value if fact.holds else f"not {fact.value}"
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.knowledge.code.file_content import Content, blob_id, make_readable
-from clew.knowledge.code.models import Status
+from clew.knowledge.code.file_content import FileContent, blob_id, make_readable
+from clew.knowledge.code.models import FileStatus
 from clew.knowledge.code.pool import run_job
 from clew.knowledge.code.search.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore
 from knowledge_peers.contender import FOUND
 
-_NO_STATUS = Status(0, 0, 0, 0)
+_NO_STATUS = FileStatus(0, 0, 0, 0)
 
 
 class Ours:
@@ -37,7 +37,7 @@ class Ours:
         self._index.search("")
 
     def _take_in(self, path: str, body: bytes) -> None:
-        readable = make_readable(Content(path, _NO_STATUS, 0, blob_id(body), body))
+        readable = make_readable(FileContent(path, _NO_STATUS, 0, blob_id(body), body))
         if readable.left_out or self._index.link(path, readable.content.blob, readable.language):
             return
         words = run_job(readable.job).words

@@ -58,7 +58,7 @@ def test_index_names_the_files_of_which_not_all_is_known(clew: Clew, shop: Path)
     assert [each["path"] for each in done["left_out"]] == ["huge.txt", "many.py"]
     told = clew("index").err
     assert "Not all is known of huge.txt: it has over " in told
-    assert "Not all is known of many.py: it defines or uses more than is kept of a file" in told
+    assert "Not all is known of many.py: it has more definitions, uses or statements than the limit" in told
     assert "picture.png" not in told
 
 

@@ -16,7 +16,7 @@ from clew.catalog.operations.answers import Item, Question
 from clew.clock import ManualClock
 from clew.config import HygieneConfig
 from clew.knowledge.documents.findings import SCHEMA as RESEARCH
-from clew.knowledge.documents.findings import Request, keep_text
+from clew.knowledge.documents.findings import ResearchRequest, keep_text
 from clew.knowledge.history.links import WEIGHTS
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node import build_node
@@ -268,7 +268,7 @@ async def test_what_expired_long_ago_goes_while_an_app_keeps_up(
         stays = await graph.add_node("new", NodeDomain.HISTORY, NodeType.DECISION, "x", expires_at=just_now)
 
         async def keep(question: str) -> None:
-            await keep_text(app.trail, question, Request(question=question), "said", by=app.me, now=clock.now())
+            await keep_text(app.trail, question, ResearchRequest(question=question), "said", by=app.me, now=clock.now())
 
         for n in range(3):
             await keep(f"q{n}")

@@ -29,7 +29,7 @@ from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.readers import MAX_MARKS
 from clew.knowledge.domains.code import STILL_READING
 from clew.knowledge.evidence.provenance import MARK
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import SCHEMA, UNVERIFIED, NodeGraph, build_node
 from clew.trail.model.breadcrumb import Change
 from clew.trail.model.selector import Selector
@@ -421,7 +421,7 @@ CLAIMING = (
 async def test_what_a_tool_is_handed_is_unverified_and_leads_nowhere(root: Path, kind: str, text: str) -> None:
     async with opened(root) as (app, _):
         told = await get(app, "reference://tools/ingest_source", kind=kind, text=text)
-        assert f"unverified, trust {int(Trust.LLM)}" in told
+        assert f"unverified, trust {int(TrustLevel.LLM)}" in told
         answer = await get(app, "reference://tools/research", query="is a turnip safe to pickle")
     assert UNVERIFIED in answer
     assert "turnip" in answer

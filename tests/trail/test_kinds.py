@@ -10,7 +10,7 @@ from clew.knowledge.nodes.kinds import (
     NodeDomain,
     NodeType,
     SourceKind,
-    Trust,
+    TrustLevel,
     Verification,
     check_node_type,
     domain_of,
@@ -82,7 +82,7 @@ def test_the_numbers_of_evidence_are_fixed():
     assert {kind.label: kind.value for kind in Verification} == numbered(0, "none code history user")
     assert {kind.label: kind.value for kind in SourceKind} == numbered(0, "code history academic llm_inference user")
     assert {kind.label: kind.value for kind in ConflictKind} == numbered(0, "temporal source_mismatch semantic")
-    assert {kind.label: kind.value for kind in Trust} == {
+    assert {kind.label: kind.value for kind in TrustLevel} == {
         "ground": 100,
         "recent": 80,
         "standard": 70,

@@ -14,7 +14,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, SchemaViolation
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode
 from clew.llm import open_embedder
 from clew.trail import open_trail
@@ -73,7 +73,7 @@ async def test_a_node_comes_back_as_it_was_added(graph: NodeGraph, clock: Manual
         path="src/parse.py",
         session_id="s9",
         metadata={"lines": [1, 9]},
-        trust=Trust.GROUND,
+        trust=TrustLevel.GROUND,
         confidence=0.5,
         verification=Verification.CODE,
     )

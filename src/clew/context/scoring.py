@@ -10,15 +10,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from clew.knowledge.evidence.trust import HISTORY, Parts, days_between
+from clew.knowledge.evidence.trust import HISTORY, EvidenceParts, days_between
 from clew.knowledge.nodes.node_store import DEFAULT_TRUST
 from clew.trail.model.breadcrumb import Breadcrumb
 
 
-def parts_of(breadcrumb: Breadcrumb, similarity: float | None, cost: float, at: datetime) -> Parts:
+def parts_of(breadcrumb: Breadcrumb, similarity: float | None, cost: float, at: datetime) -> EvidenceParts:
     """The parts for a breadcrumb that was reached at a cost, as of a moment."""
     context = breadcrumb.context
-    return Parts(
+    return EvidenceParts(
         similarity=1.0 / (1.0 + cost) if similarity is None else similarity,
         trust=_trust(context),
         freshness=HISTORY.score(days_between(breadcrumb.updated_at, at)),

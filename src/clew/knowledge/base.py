@@ -1,4 +1,4 @@
-"""All that is known of one folder: its code, its history and what others wrote, with what answers from them."""
+"""The knowledge of one folder: code, history, notes and documents, and the answers from them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from clew.background_tasks import beside
 from clew.catalog.operations.answers import Known
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
-from clew.knowledge.answering.cache import AnswerCache
-from clew.knowledge.answering.finder import Finder
-from clew.knowledge.answering.history import History
+from clew.knowledge.answering.finder import SourceFinder
+from clew.knowledge.answering.history import HistoryHandler
 from clew.knowledge.answering.model_answer import MODEL_SECONDS, ModelAnswer
 from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import parse_question, refers_back, with_subject
-from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
+from clew.knowledge.answering.resolver import MAX_QUESTION, AnswerCache, Resolved, Resolver
 from clew.knowledge.code.graph import CodeGraph, open_code
-from clew.knowledge.code.index import Indexed, Until
+from clew.knowledge.code.index import IndexReport, Until
 from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.watch import CodeWatch
-from clew.knowledge.consented_trail import Consent, consented_trail
-from clew.knowledge.documents.packages import Packages
+from clew.knowledge.consented_trail import TrailConsent, consented_trail
+from clew.knowledge.documents.packages import PackageDocs
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, Ground
 from clew.knowledge.expiry import remove_expired
@@ -40,7 +39,7 @@ from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
 from clew.knowledge.history.decisions import DecisionSync
-from clew.knowledge.history.explanation import Why, blame_why
+from clew.knowledge.history.explanation import LineExplanation, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences
 from clew.knowledge.history.links import ensure_anchors
@@ -78,19 +77,19 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+class GatherReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of reading everything: code, new commits, and decisions that are new or changed. `is_log_cut` says
     that there may be older commits, which are not read."""
 
-    code: Indexed
+    code: IndexReport
     commits: int
     is_log_cut: bool = False
     decisions: int
 
 
 class Knowledge:
-    """Opened by `open_knowledge`, closed by its owner. Of a trail that the user neither made nor agreed to, as far as
-    there is an `ownership`, only nodes that were read from files are shown."""
+    """Opened by `open_knowledge`, closed by its owner. If `ownership` says that the user neither made nor trusted the
+    trail, only nodes that this user's programs read from files are shown."""
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class Knowledge:
         patience: float | None = None,
     ) -> None:
         self._trail = trail
-        self.consent = Consent(ownership, lambda: self.resolver.cache.clear())
+        self.consent = TrailConsent(ownership, lambda: self.resolver.cache.clear())
         self._shown = consented_trail(trail, self.consent)
         self._owner = owner
         self._model = model
@@ -118,9 +117,9 @@ class Knowledge:
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
         nodes = NodeSearch(self._shown, self.decisions)
         self.search = SearchDomains(nodes, code, self.commits)
-        finder = Finder(
+        finder = SourceFinder(
             code,
-            History(self.commits, self.decisions.changes, code),
+            HistoryHandler(self.commits, self.decisions.changes, code),
             Notes(self._shown, nodes),
             ProjectFacts(code),
             clock,
@@ -134,7 +133,7 @@ class Knowledge:
             code.contains,
         )
 
-    async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> Gathered:
+    async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> GatherReport:
         """Bring everything up to date: code first, then the commits and decisions. Meanwhile, find the edges that need
         values to be followed."""
         done = await self.code.with_rebuild(lambda: self._gather(report, until))
@@ -159,15 +158,15 @@ class Knowledge:
             self.is_partial = True
             return None
 
-    async def _gather(self, report: Progress | None, until: Until) -> Gathered:
+    async def _gather(self, report: Progress | None, until: Until) -> GatherReport:
         indexed = await self.code.refresh(report, until="embedded" if until == "followed" else until)
         async with beside(self.code.follow(report)) if until == "followed" else nullcontext():
             return await self._gather_history(indexed)
 
-    async def _gather_history(self, indexed: Indexed) -> Gathered:
+    async def _gather_history(self, indexed: IndexReport) -> GatherReport:
         async with beside(self.commits.read()) as log:
             kept = await self.decisions.sync()
-        return Gathered(
+        return GatherReport(
             code=indexed,
             commits=log.result().added,
             is_log_cut=await self.commits.count() >= NEWEST,
@@ -208,8 +207,8 @@ class Knowledge:
         return with_subject(question, names[0]) if names else question
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
-        """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has
-        expired now and at intervals. `on_read` is called, perhaps more than once, when all files have been read."""
+        """Watch the files and keep the index up to date until cancelled. With `sweeps`, also remove expired records now
+        and at intervals. Calls `on_read`, perhaps more than once, when all files have been read."""
         loop = asyncio.get_running_loop()
 
         def report(done: int, total: int, what: str) -> None:
@@ -228,12 +227,12 @@ class Knowledge:
         try:
             await remove_expired(self._trail, self.clock.now(), by=self._owner)
         except ClewError as error:  # the next round may do better
-            _log.warning("what has expired stays for now: %s", error)
+            _log.warning("expired records were not removed: %s", error)
 
     async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
         await self.decisions.catch_up()
 
-    async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
+    async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> LineExplanation:
         """Explain a line, or all lines from it to the last. Raises NotFound, InvalidInput, ClewError."""
         place = file_of(self.root, path)
         symbol, decisions = await self._symbol_at(place, line), await self.decisions.decisions()
@@ -250,15 +249,15 @@ class Knowledge:
         return Archive(self._shown, by, self._firewall(by), self.decisions)
 
     def mistakes(self, by: Principal) -> Mistakes:
-        """What went wrong before, as the caller may know it."""
+        """Recorded mistakes that the caller may see."""
         return Mistakes(self._shown, by, self.clock)
 
     def preferences(self, by: Principal) -> UserPreferences:
-        """What the user prefers, as the session of the caller sees it."""
+        """The user's preferences in the caller's session."""
         return UserPreferences(self._shown, by, self.clock, by.session or "")
 
     def beliefs(self, by: Principal) -> BeliefLedger:
-        """Facts with the time for which they hold, as the caller may know them."""
+        """Facts with the times at which they are valid, that the caller may see."""
         return BeliefLedger(self._shown, by, self.clock)
 
     def _firewall(self, by: Principal) -> Firewall:
@@ -272,7 +271,7 @@ class Knowledge:
         return Ground(self.code, NodeGraph(self._shown, by))
 
     def discovery(self, by: Principal) -> ToolDiscovery:
-        """Which tools for development are used here, from the project, what is written, and what the user prefers."""
+        """The development tools of this project, from its files, documents and the user's preferences."""
 
         async def search(question: str, limit: int) -> list[ScoredNode]:
             return await self.search.search(NodeDomain.ACADEMIC, question, by=by, limit=limit)
@@ -280,8 +279,8 @@ class Knowledge:
         return ToolDiscovery(self.root, self._shown, self.clock, by, research=document_research(search))
 
     def library(self, by: Principal) -> Library:
-        """What others wrote, as the caller sees it."""
-        packages = Packages(self._trail, self.clock, self.root, by=self._owner)
+        """Ingested documents that the caller may see, and research over them."""
+        packages = PackageDocs(self._trail, self.clock, self.root, by=self._owner)
         return Library(self._shown, self.clock, by, self.search, packages, self.root, self._model)
 
     async def close(self) -> None:
@@ -315,7 +314,7 @@ def open_knowledge(
     ownership: Ownership | None = None,
     patience: float | None = None,
 ) -> Knowledge:
-    """What is known of the files below `root`, kept in `folder` and on the trail. Nothing is read yet. Raises
+    """Open the knowledge of the files below `root`, with its database in `folder`. Reads no files yet. Raises
     StorageError."""
     code = open_code(folder, root, clock, embedder)
     return Knowledge(trail, clock, root, owner, code, model, ownership, patience)

@@ -23,7 +23,7 @@ _SYSTEM = "system."
 """Prefix of the schemas of records that programs write for themselves."""
 
 
-class Consent:
+class TrailConsent:
     """Whether all of a trail may be shown; always without an `ownership`. `on_given` is called once, when consent is
     first found."""
 
@@ -54,7 +54,7 @@ class Consent:
             raise error
 
 
-def consented_trail(trail: Trail, consent: Consent) -> Trail:
+def consented_trail(trail: Trail, consent: TrailConsent) -> Trail:
     """The trail as it may be shown. Without consent, other records do not exist, nothing is noted, and there are no
     edges to follow. The log and the other parts are those of the trail."""
     return cast("Trail", _ConsentedTrail(trail, consent))
@@ -63,7 +63,7 @@ def consented_trail(trail: Trail, consent: Consent) -> Trail:
 class _ConsentedTrail:
     """See `Trail`."""
 
-    def __init__(self, trail: Trail, consent: Consent) -> None:
+    def __init__(self, trail: Trail, consent: TrailConsent) -> None:
         self._trail, self._consent = trail, consent
 
     def __getattr__(self, name: str) -> Any:
@@ -74,7 +74,7 @@ class _ConsentedTrail:
 class _Part:
     """The records, index or edges of a trail. Without consent, a method that is unknown here is refused."""
 
-    def __init__(self, part: Any, trail: Trail, consent: Consent) -> None:
+    def __init__(self, part: Any, trail: Trail, consent: TrailConsent) -> None:
         self._part, self._trail, self._consent = part, trail, consent
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:

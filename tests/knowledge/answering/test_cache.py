@@ -11,8 +11,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
-from clew.knowledge.answering.cache import MAX_ENTRIES, AnswerCache
-from clew.knowledge.answering.resolver import MAX_QUESTION, SCHEMA
+from clew.knowledge.answering.resolver import MAX_ENTRIES, MAX_QUESTION, SCHEMA, AnswerCache
 from clew.knowledge.base import Knowledge, open_knowledge
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node import build_node

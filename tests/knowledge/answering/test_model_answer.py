@@ -13,8 +13,8 @@ import pytest
 from clew.app import App
 from clew.knowledge.answering.question import parse_question
 from clew.knowledge.answering.resolver import suffices
-from clew.knowledge.evidence.conflicts import Conflict
-from clew.knowledge.evidence.trust import Evidence, Parts
+from clew.knowledge.evidence.conflicts import SourceConflict
+from clew.knowledge.evidence.trust import Evidence, EvidenceParts
 from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, build_node
 from clew.llm.model import open_models
@@ -69,13 +69,13 @@ async def test_a_key_reaches_neither_the_model_nor_the_answer(tmp_path: Path) ->
 def evidence(score: float, trust: float) -> Evidence:
     """Evidence of about this quality."""
     rest = score - 0.25 * trust / 100 - 0.25
-    parts = Parts(similarity=min(1.0, rest / 0.35), trust=trust, freshness=1.0, verified=rest > 0.35)
+    parts = EvidenceParts(similarity=min(1.0, rest / 0.35), trust=trust, freshness=1.0, verified=rest > 0.35)
     parts = msgspec.structs.replace(parts, similarity=(rest - (0.15 if parts.verified else 0.0)) / 0.35)
     return Evidence(name="a", content="b", parts=parts)
 
 
 GOOD, FAIR, DOUBTED = evidence(0.9, 100), evidence(0.7, 100), evidence(0.85, 60)
-CONFLICT = Conflict(kind=ConflictKind.SEMANTIC, description="a against b")
+CONFLICT = SourceConflict(kind=ConflictKind.SEMANTIC, description="a against b")
 
 
 @pytest.mark.req("SYL-90")
@@ -96,7 +96,7 @@ CONFLICT = Conflict(kind=ConflictKind.SEMANTIC, description="a against b")
     ],
 )
 def test_sources_suffice_for_places_and_where_they_are_good_and_agree(
-    question: str, chosen: Sequence[Evidence], conflicts: Sequence[Conflict], enough: bool
+    question: str, chosen: Sequence[Evidence], conflicts: Sequence[SourceConflict], enough: bool
 ) -> None:
     parsed = parse_question(question, datetime(2026, 11, 16, tzinfo=UTC))
     assert suffices(parsed, chosen, conflicts) is enough

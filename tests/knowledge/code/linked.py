@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from clew.knowledge.code.linking.imports import NO_PACKAGES, Packages
+from clew.knowledge.code.linking.imports import NO_PACKAGES, DeclaredFolders
 from clew.knowledge.code.linking.linker import Linker
-from clew.knowledge.code.models import CodeEdge, FileFacts, Import, Reference, Symbol
+from clew.knowledge.code.models import CodeEdge, FileFacts, ImportFact, ReferenceFact, Symbol
 from clew.knowledge.code.python_calls.statements import summarize
-from clew.knowledge.code.python_calls.summary import Summary
+from clew.knowledge.code.python_calls.summary import FlowSummary
 
 
 def facts(
@@ -27,15 +27,15 @@ def facts(
             for line, (name, kind) in enumerate((symbols or {}).items(), start=1)
         ],
         imports=[_import(line, *item) for line, item in enumerate(imports, start=1)],
-        references=[Reference(*use, line) for line, use in enumerate(uses, start=1)],  # type: ignore[arg-type]
+        references=[ReferenceFact(*use, line) for line, use in enumerate(uses, start=1)],  # type: ignore[arg-type]
     )
 
 
-def _import(line: int, module: str, name: str = "", alias: str = "") -> Import:
-    return Import(module, name, alias, line)
+def _import(line: int, module: str, name: str = "", alias: str = "") -> ImportFact:
+    return ImportFact(module, name, alias, line)
 
 
-def edges_of(files: Mapping[str, FileFacts], *types: str, packages: Packages = NO_PACKAGES) -> set[str]:
+def edges_of(files: Mapping[str, FileFacts], *types: str, packages: DeclaredFolders = NO_PACKAGES) -> set[str]:
     """The edges of these types as `source -> target`, with `?` where it is a guess."""
     return shown(all_edges(Linker(files, packages=packages), files), *types)
 
@@ -52,7 +52,7 @@ def shown(edges: Iterable[CodeEdge], *types: str) -> set[str]:
     }
 
 
-def python_facts(summary: Summary) -> FileFacts:
+def python_facts(summary: FlowSummary) -> FileFacts:
     """What a summary says of a file's symbols: enough for edges between them."""
     classes = {known.qualname: "class" for known in summary.classes}
     functions = {known.qualname: "function" for known in summary.functions if "<" not in known.qualname}
@@ -60,7 +60,7 @@ def python_facts(summary: Summary) -> FileFacts:
     return facts("python", symbols={**functions, **classes}, imports=imports)
 
 
-def read_project(folder: Path) -> tuple[dict[str, FileFacts], dict[str, Summary]]:
+def read_project(folder: Path) -> tuple[dict[str, FileFacts], dict[str, FlowSummary]]:
     """The Python files of a folder."""
     paths = {str(path.relative_to(folder).as_posix()): path for path in sorted(folder.rglob("*.py"))}
     summaries = {name: summarize(path.read_bytes()) for name, path in paths.items()}

@@ -11,7 +11,7 @@ import pytest
 
 from clew.knowledge.code.file_content import MAX_BYTES, blob_id, read_content
 from clew.knowledge.code.files import Tree
-from clew.knowledge.code.models import Status
+from clew.knowledge.code.models import FileStatus
 from tests.knowledge.code.repositories import git, make_repository, write
 
 
@@ -181,11 +181,11 @@ def test_a_huge_file_is_known_by_name_only(tmp_path: Path) -> None:
 
 @pytest.mark.req("BEY-06")
 def test_a_status_proves_nothing_until_time_has_passed() -> None:
-    fine = Status(1, 5_000_000_001, 5_000_000_001, 1)
+    fine = FileStatus(1, 5_000_000_001, 5_000_000_001, 1)
     assert not fine.settled(5_000_000_001)
     assert not fine.settled(5_040_000_000)
     assert fine.settled(5_060_000_000)
-    coarse = Status(1, 5_000_000_000, 5_000_000_000, 1)
+    coarse = FileStatus(1, 5_000_000_000, 5_000_000_000, 1)
     assert not coarse.settled(6_900_000_000)
     assert coarse.settled(7_100_000_000)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code.file_content import MAX_BYTES, Job, readable_text
+from clew.knowledge.code.file_content import MAX_BYTES, ParseJob, readable_text
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import BATCH, IN_FLIGHT, Pool
 from clew.knowledge.code.rows import decode_facts, find_files
@@ -174,7 +174,7 @@ async def test_hostile_contents_harm_nobody(tmp_path: Path) -> None:
 def test_a_worker_that_dies_takes_one_file_with_it() -> None:
     pool = Pool(workers=1)
     try:
-        jobs = [Job(b"def f():\n    pass\n", "python"), Job(b"def g():\n    pass\n", "python")]
+        jobs = [ParseJob(b"def f():\n    pass\n", "python"), ParseJob(b"def g():\n    pass\n", "python")]
         pool.submit(jobs[:1]).result()
         os.kill(pool._all[0].process.pid, signal.SIGKILL)
         found = [decode_facts(parsed.facts) for parsed in pool.submit(jobs).result()]
@@ -186,7 +186,7 @@ def test_a_worker_that_dies_takes_one_file_with_it() -> None:
 def test_a_content_that_no_worker_survives_has_an_error() -> None:
     pool = Pool(workers=1, seconds=0.0)
     try:
-        (parsed,) = pool.submit([Job(b"x = 1\n" * 10, "python")]).result()
+        (parsed,) = pool.submit([ParseJob(b"x = 1\n" * 10, "python")]).result()
         facts: FileFacts = decode_facts(parsed.facts)
         assert "survive" in facts.error or facts.lines >= 10
     finally:

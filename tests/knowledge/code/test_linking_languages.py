@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.knowledge.code.linking.imports import Packages
+from clew.knowledge.code.linking.imports import DeclaredFolders
 from tests.knowledge.code.linked import edges_of, facts
 from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.code.sampling import opened
@@ -48,7 +48,7 @@ def test_go_uses_packages_by_module_path_and_files_beside_it() -> None:
         "internal/http/get.go": facts("go", symbols={"Get": "function", "Listen": "function"}),
     }
     expected = {"cmd/main.go#main -> internal/http/get.go#Get", "cmd/main.go#main -> cmd/helper.go#helper"}
-    assert edges_of(files, "calls", packages=Packages(go={"": "github.com/me/tool"})) == expected
+    assert edges_of(files, "calls", packages=DeclaredFolders(go={"": "github.com/me/tool"})) == expected
     assert edges_of(files, "calls") == expected
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from clew.knowledge.code.python_calls.modules import Modules
 from clew.knowledge.code.python_calls.statements import summarize
-from clew.knowledge.code.python_calls.summary import Summary
+from clew.knowledge.code.python_calls.summary import FlowSummary
 from tests.knowledge.code.programs import callers, flow_of
 
 
@@ -135,7 +135,7 @@ def test_a_callback_that_a_changed_file_takes_is_still_called_there() -> None:
     ],
 )
 def test_a_summary_is_made_of_any_bytes(content: bytes) -> None:
-    summary = msgspec.msgpack.decode(msgspec.msgpack.encode(summarize(content)), type=Summary)
+    summary = msgspec.msgpack.decode(msgspec.msgpack.encode(summarize(content)), type=FlowSummary)
     assert summary.error == "" or summary.scopes == ()
 
 

@@ -9,7 +9,7 @@ from clew.knowledge.code.files import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.search.issue_text import parse_issue_text
 from clew.knowledge.code.search.passages import pack
-from clew.knowledge.code.search.postings import Content, View, build_segment
+from clew.knowledge.code.search.postings import IndexView, PackedFile, build_segment
 from clew.knowledge.code.search.ranking import MAX_TERMS, choose_terms, find_signals, priors, rank, score_passages
 
 FILES = {
@@ -21,15 +21,15 @@ FILES = {
 }
 
 
-def view_of(files: dict[str, str], dead: tuple[str, ...] = ()) -> View:
+def view_of(files: dict[str, str], dead: tuple[str, ...] = ()) -> IndexView:
     known = [
-        Content(path, "0" * 40, "python", pack(extract(text.encode(), "python"), text)[0])
+        PackedFile(path, "0" * 40, "python", pack(extract(text.encode(), "python"), text)[0])
         for path, text in files.items()
     ]
-    return View([build_segment(known)], [np.array([file.path in dead for file in known])])
+    return IndexView([build_segment(known)], [np.array([file.path in dead for file in known])])
 
 
-def signals(query: str, view: View) -> dict[str, dict[str, float]]:
+def signals(query: str, view: IndexView) -> dict[str, dict[str, float]]:
     """By the name of a signal, what it gives to each path; nothing is left out."""
     question = parse_issue_text(query)
     terms, amounts = choose_terms(question.terms, view)
@@ -38,7 +38,7 @@ def signals(query: str, view: View) -> dict[str, dict[str, float]]:
     return {name: dict(zip(FILES, signal.tolist(), strict=True)) for name, signal in found.items()}
 
 
-def best(query: str, view: View) -> str:
+def best(query: str, view: IndexView) -> str:
     return view.files[int(np.argmax(rank(parse_issue_text(query), view).files))].path
 
 

@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from clew.errors import StorageError
-from clew.knowledge.code.file_content import Content, blob_id
-from clew.knowledge.code.models import CodeEdge, FileFacts, Status, Symbol
+from clew.knowledge.code.file_content import FileContent, blob_id
+from clew.knowledge.code.models import CodeEdge, FileFacts, FileStatus, Symbol
 from clew.knowledge.code.rows import (
     drop_file,
     find_files,
@@ -24,8 +24,8 @@ from clew.knowledge.code.rows import (
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 
 
-def content(path: str, body: bytes = b"x") -> Content:
-    return Content(path, Status(len(body), 1, 1, 1), 10**12, blob_id(body), body)
+def content(path: str, body: bytes = b"x") -> FileContent:
+    return FileContent(path, FileStatus(len(body), 1, 1, 1), 10**12, blob_id(body), body)
 
 
 def facts(*qualnames: str) -> FileFacts:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew.knowledge.code.search.vectors import compact, products
+from clew.knowledge.code.search.postings import compact, products
 from clew.llm import open_embedder
 
 ROOT = Path(__file__).parents[3]

@@ -17,7 +17,7 @@ from clew.knowledge.documents.ingest import KINDS, MAX_TEXT, Ingested, NewSource
 from clew.knowledge.documents.readers import read_page, read_rfc
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.trust import trust_of
-from clew.knowledge.nodes.kinds import NodeType, Trust
+from clew.knowledge.nodes.kinds import NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeGraph
 from clew.trail.model.breadcrumb import Change
 from clew.trail.store import Trail
@@ -199,7 +199,7 @@ async def test_a_source_is_marked_until_a_person_vouches_for_it(
     library: Library, trail: Trail, me: Principal, root: Path, clock: ManualClock
 ) -> None:
     found = await library.ingest_source(NewSource(kind="rfc", text=RFC))
-    assert found.trust == Trust.LLM
+    assert found.trust == TrustLevel.LLM
     for node in await nodes(trail, me, found):
         assert node.content.startswith(UNVERIFIED)
         assert (trust_of(node, clock.now()), node.url) == (20, None)

@@ -10,7 +10,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
-from clew.knowledge.documents.packages import Packages
+from clew.knowledge.documents.packages import PackageDocs
 from clew.knowledge.documents.research import Library
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node, NodeGraph
@@ -62,7 +62,7 @@ async def nodes(trail: Trail, me: Principal, ids: tuple[str, ...]) -> dict[str, 
     return {node.name: node for node in [await graph.get_node(id) for id in ids]}
 
 
-async def learn(packages: Packages, name: str) -> tuple[str, ...]:
+async def learn(packages: PackageDocs, name: str) -> tuple[str, ...]:
     [named] = await packages.mentioned(f"how to use {name}?")
     return await packages.learn(named)
 
@@ -71,7 +71,7 @@ async def test_a_package_gives_its_description_and_docstrings_without_being_run(
     trail: Trail, root: Path, clock: ManualClock, me: Principal
 ) -> None:
     install(root, "1.2")
-    kept = await learn(Packages(trail, clock, root, by=me), "Weather.Lib")
+    kept = await learn(PackageDocs(trail, clock, root, by=me), "Weather.Lib")
     found = await nodes(trail, me, kept)
     assert "All stations near a place" in found["weather_lib.find_stations"].content
     assert "timeout: float=2.0" in found["weather_lib.Station.read"].content
@@ -89,7 +89,7 @@ async def test_a_package_is_read_again_only_with_another_version(
     trail: Trail, root: Path, clock: ManualClock, me: Principal
 ) -> None:
     install(root, "1.2")
-    packages = Packages(trail, clock, root, by=me)
+    packages = PackageDocs(trail, clock, root, by=me)
     first = await learn(packages, "weather_lib")
     head = await trail.log.head()
     assert await learn(packages, "weather-lib") == first
@@ -103,7 +103,7 @@ async def test_only_packages_of_the_manifests_that_are_installed_are_read(
     trail: Trail, root: Path, clock: ManualClock, me: Principal
 ) -> None:
     install(root, "1.2")
-    packages = Packages(trail, clock, root, by=me)
+    packages = PackageDocs(trail, clock, root, by=me)
     assert await packages.mentioned("pip and ../weather-lib") == []
     with pytest.raises(NotFound):
         await learn(packages, "absent")
@@ -115,7 +115,7 @@ async def test_the_readme_of_a_package_of_node_is_read(
     write(root, "package.json", json.dumps({"dependencies": {"@wx/client": "^2"}, "devDependencies": {"../up": "1"}}))
     write(root, "node_modules/@wx/client/package.json", '{"version": "2.1.0"}')
     write(root, "node_modules/@wx/client/README.md", "# Client\n\nCall `connect()`.\n")
-    kept = await learn(Packages(trail, clock, root, by=me), "@wx/client")
+    kept = await learn(PackageDocs(trail, clock, root, by=me), "@wx/client")
     [node] = (await nodes(trail, me, kept)).values()
     assert "connect()" in node.content
     assert (node.source, node.metadata["file"]) == ("@wx/client 2.1.0", "node_modules/@wx/client/README.md")

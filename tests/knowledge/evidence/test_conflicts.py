@@ -9,7 +9,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
 from clew.knowledge.evidence.conflicts import (
-    Conflict,
+    SourceConflict,
     claims_of,
     detect,
     list_conflicts,
@@ -147,8 +147,10 @@ async def test_conflicts_are_kept_listed_newest_first_and_settled(
     trail: Trail, me: Principal, stranger: Principal, clock: ManualClock
 ) -> None:
     await bootstrap(trail, me)
-    first = Conflict(kind=ConflictKind.TEMPORAL, subject="cache", node_a="a", node_b="b", description="it changed")
-    second = Conflict(kind=ConflictKind.SEMANTIC, subject="login", node_a="a", node_b="c", description="x or y")
+    first = SourceConflict(
+        kind=ConflictKind.TEMPORAL, subject="cache", node_a="a", node_b="b", description="it changed"
+    )
+    second = SourceConflict(kind=ConflictKind.SEMANTIC, subject="login", node_a="a", node_b="c", description="x or y")
     await record_conflicts(trail, [first], by=me)
     [kept] = await list_conflicts(trail, by=me)
     clock.advance(minutes=1)
@@ -168,9 +170,9 @@ async def test_conflicts_are_kept_listed_newest_first_and_settled(
 async def test_a_conflict_that_is_noticed_again_is_kept_once_and_not_opened_again(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
-    first = Conflict(kind=ConflictKind.SEMANTIC, subject="login", node_a="a", node_b="b", description="x or y")
+    first = SourceConflict(kind=ConflictKind.SEMANTIC, subject="login", node_a="a", node_b="b", description="x or y")
     await record_conflicts(trail, [first], by=me)
-    turned = Conflict(kind=ConflictKind.SEMANTIC, subject="Login", node_a="b", node_b="a", description="y or x")
+    turned = SourceConflict(kind=ConflictKind.SEMANTIC, subject="Login", node_a="b", node_b="a", description="y or x")
     await record_conflicts(trail, [turned], by=me)
     [kept] = await list_conflicts(trail, by=me)
     await resolve_conflict(trail, kept.id, "x", by=me, clock=clock)

@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
 from clew.knowledge.evidence.conflicts import list_conflicts
-from clew.knowledge.evidence.firewall import Claim, Firewall, Ground, disagreeing, examine, find_claims
+from clew.knowledge.evidence.firewall import CodeClaim, Firewall, Ground, disagreeing, examine, find_claims
 from clew.knowledge.nodes.kinds import NodeType, SourceKind, Verification
 from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode
 from clew.llm import open_embedder
@@ -33,10 +33,10 @@ class Book:
     async def has(self, ref: str) -> bool:
         return ref in self.files
 
-    async def supports(self, claim: Claim) -> Sequence[str]:
+    async def supports(self, claim: CodeClaim) -> Sequence[str]:
         return ["src/a.py#f"] if claim.subject in self.known else []
 
-    async def contradicts(self, claim: Claim) -> Sequence[Node]:
+    async def contradicts(self, claim: CodeClaim) -> Sequence[Node]:
         return self.against
 
 

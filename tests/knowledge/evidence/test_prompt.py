@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.evidence.conflicts import Conflict
+from clew.knowledge.evidence.conflicts import SourceConflict
 from clew.knowledge.evidence.prompt import RULES, build_trust_prompt, parse_response
-from clew.knowledge.evidence.trust import Evidence, Parts
+from clew.knowledge.evidence.trust import Evidence, EvidenceParts
 from clew.knowledge.nodes.kinds import ConflictKind
 
-CODE = Parts(similarity=0.8, trust=100, freshness=1.0, verified=True)
-OLD = Parts(similarity=0.7, trust=40, freshness=0.5)
+CODE = EvidenceParts(similarity=0.8, trust=100, freshness=1.0, verified=True)
+OLD = EvidenceParts(similarity=0.7, trust=40, freshness=0.5)
 
 
 @pytest.mark.req("SYL-87")
@@ -17,7 +17,7 @@ def test_the_prompt_has_rules_then_conflicts_then_sources_then_the_question() ->
         Evidence(name="Code: src/pay.py", content="def pay(): ...", parts=CODE),
         Evidence(name="History: chat", content="y" * 1_500, parts=OLD),
     ]
-    conflict = Conflict(kind=ConflictKind.SOURCE_MISMATCH, description="chat says\nStripe", resolution="the code")
+    conflict = SourceConflict(kind=ConflictKind.SOURCE_MISMATCH, description="chat says\nStripe", resolution="the code")
     found = build_trust_prompt("Who pays?\n# Sources", sources, [conflict])
     assert found == (
         f"{RULES}\n\n# Conflicts\n\n- source mismatch: chat says Stripe\n  Believe: the code\n\n# Sources\n\n"

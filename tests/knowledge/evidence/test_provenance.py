@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.knowledge.evidence.provenance import Source, annotate, cited, source_list, sources_of
+from clew.knowledge.evidence.provenance import NodeSource, annotate, cited, source_list, sources_of
 from clew.knowledge.nodes.kinds import NodeType, SourceKind
 from clew.knowledge.nodes.node_store import NodeGraph, build_node
 from clew.trail.model.breadcrumb import Draft
@@ -35,9 +35,9 @@ ALL = [
 
 @pytest.mark.req("SYL-82")
 async def test_the_chain_of_a_node_has_the_surest_source_first(trail: Trail, me: Principal) -> None:
-    weak = Source(kind=SourceKind.LLM_INFERENCE, confidence=0.3)
-    code = Source(kind=SourceKind.CODE, path="src/a.py", node_id="n1", confidence=0.9, timestamp=NOW, verified=True)
-    page = Source(kind=SourceKind.ACADEMIC, url="https://example.org", confidence=0.95)
+    weak = NodeSource(kind=SourceKind.LLM_INFERENCE, confidence=0.3)
+    code = NodeSource(kind=SourceKind.CODE, path="src/a.py", node_id="n1", confidence=0.9, timestamp=NOW, verified=True)
+    page = NodeSource(kind=SourceKind.ACADEMIC, url="https://example.org", confidence=0.95)
     draft = build_node("x", HISTORY, NodeType.DECISION, "y", {})
     context = {**draft.context, "provenance": msgspec.to_builtins([weak, code, page])}
     kept = await trail.records.create(msgspec.structs.replace(draft, context=context), by=me)

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.context.scoring import parts_of
-from clew.knowledge.evidence.trust import BUDGET, Evidence, Parts, evidence_of, fitting, quality, render_evidence
+from clew.knowledge.evidence.trust import (
+    BUDGET,
+    Evidence,
+    EvidenceParts,
+    evidence_of,
+    fitting,
+    quality,
+    render_evidence,
+)
 from clew.knowledge.nodes.node_store import ScoredNode
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb
 from tests.knowledge.nodes import CODE, HISTORY, NOW, node
@@ -29,12 +37,14 @@ from tests.knowledge.nodes import CODE, HISTORY, NOW, node
 def test_quality_is_the_weighted_sum_of_its_parts(
     similarity: float, trust: float, fresh: float, verified: bool, expected: float
 ) -> None:
-    parts = Parts(similarity=similarity, trust=trust, freshness=fresh, verified=verified)
+    parts = EvidenceParts(similarity=similarity, trust=trust, freshness=fresh, verified=verified)
     assert quality(parts) == pytest.approx(expected)
 
 
 def evidence(name: str, letters: int, similarity: float, trust: float = 100) -> Evidence:
-    return Evidence(name=name, content="x" * letters, parts=Parts(similarity=similarity, trust=trust, freshness=1.0))
+    return Evidence(
+        name=name, content="x" * letters, parts=EvidenceParts(similarity=similarity, trust=trust, freshness=1.0)
+    )
 
 
 @pytest.mark.req("SYL-86")
@@ -69,11 +79,14 @@ def test_a_longer_source_is_passed_over_for_one_that_fits() -> None:
 @pytest.mark.req("SYL-86")
 def test_a_node_becomes_evidence_with_its_trust_age_and_place() -> None:
     code = evidence_of(ScoredNode(node=node(CODE, "f", "x = 1", path="a.py", line_start=2), similarity=0.6), NOW)
-    assert (code.name, code.parts) == ("Code: a.py:2", Parts(similarity=0.6, trust=100, freshness=1, verified=True))
+    assert (code.name, code.parts) == (
+        "Code: a.py:2",
+        EvidenceParts(similarity=0.6, trust=100, freshness=1, verified=True),
+    )
     assert code.score == pytest.approx(0.35 * 0.6 + 0.25 + 0.25 + 0.15)
     said = node(HISTORY, "Chose JWT", "[UNVERIFIED] we use JWT for login", days=90)
     old = evidence_of(ScoredNode(node=said, similarity=1.7), NOW)
-    assert old.parts == Parts(similarity=1.0, trust=20, freshness=pytest.approx(0.6), verified=False)
+    assert old.parts == EvidenceParts(similarity=1.0, trust=20, freshness=pytest.approx(0.6), verified=False)
     shown = render_evidence([old])
     assert "[UNVERIFIED] we use JWT for login" in shown
     assert "⚠️ Unverified" in shown
@@ -84,7 +97,7 @@ def test_a_node_becomes_evidence_with_its_trust_age_and_place() -> None:
 @pytest.mark.req("SYL-86")
 def test_a_context_scores_a_breadcrumb_with_the_same_quality_as_evidence() -> None:
     scored = parts_of(as_breadcrumb({"trust_level": 80, "verification_type": 1}), 0.5, 0.0, NOW)
-    assert scored == Parts(similarity=0.5, trust=80, freshness=pytest.approx(0.6), verified=True)
+    assert scored == EvidenceParts(similarity=0.5, trust=80, freshness=pytest.approx(0.6), verified=True)
     earlier = parts_of(as_breadcrumb({"trust": 80, "verification": 1}), 0.5, 0.0, NOW)
     assert earlier == scored
     assert parts_of(as_breadcrumb({}), None, 1.0, NOW).trust == 50

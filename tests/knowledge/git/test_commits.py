@@ -13,7 +13,7 @@ import pytest
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.git.commits import Commits
-from clew.knowledge.git.log import Commit, read_text_commits
+from clew.knowledge.git.log import GitCommit, read_text_commits
 from clew.knowledge.git.store import CommitFilter
 from tests.knowledge.git.repository import Repository
 
@@ -171,7 +171,7 @@ async def commits(store: CodeStore, repository: Repository, shop: list[str]) -> 
     return found
 
 
-def names(found: Sequence[Commit]) -> list[str]:
+def names(found: Sequence[GitCommit]) -> list[str]:
     return [commit.subject for commit in found]
 
 

@@ -11,7 +11,7 @@ import pytest
 from clew.errors import SourceError
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.git import store as git_log
-from clew.knowledge.git.log import MAX_BODY, Commit, Touched, parse_log
+from clew.knowledge.git.log import MAX_BODY, GitCommit, Touched, parse_log
 from clew.knowledge.git.run import stream_git
 from clew.knowledge.git.store import CommitFilter, GitLog
 from tests.knowledge.git.repository import Repository
@@ -22,7 +22,7 @@ def log(store: CodeStore, repository: Repository) -> GitLog:
     return GitLog(store, repository.root)
 
 
-def commits_of(log: GitLog, path: str) -> list[Commit]:
+def commits_of(log: GitLog, path: str) -> list[GitCommit]:
     return log.select(CommitFilter(paths=tuple(log.names_of(path))))[0]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound
-from clew.knowledge.history.beliefs import Belief, BeliefLedger, Fact, Standing, relate, settle
+from clew.knowledge.history.beliefs import Belief, BeliefFact, BeliefLedger, BeliefStanding, relate, settle
 from clew.knowledge.history.entries import Category
 from clew.knowledge.history.journal import Chronicle
 from clew.trail.store import Trail
@@ -24,12 +24,12 @@ def ledger(trail: Trail, me: Principal, clock: ManualClock) -> BeliefLedger:
     return BeliefLedger(trail, me, clock)
 
 
-def fact(value: str, **more: object) -> Fact:
+def fact(value: str, **more: object) -> BeliefFact:
     told = {"subject": "shop", "attribute": "timeout", "value": value, "source": "docs", **more}
-    return Fact(**told)  # type: ignore[arg-type]  # each test says what it needs
+    return BeliefFact(**told)  # type: ignore[arg-type]  # each test says what it needs
 
 
-def values(standing: list[Standing]) -> list[str]:
+def values(standing: list[BeliefStanding]) -> list[str]:
     return [each.belief.fact.value for each in standing]
 
 
@@ -97,7 +97,7 @@ async def test_only_explicit_evidence_retires(ledger: BeliefLedger) -> None:
         (fact("3.8", many=True, version="1"), fact("3.8", many=True, holds=False, version="2"), "superseded"),
     ],
 )
-def test_how_two_facts_stand_to_each_other(one: Fact, other: Fact, relation: str) -> None:
+def test_how_two_facts_stand_to_each_other(one: BeliefFact, other: BeliefFact, relation: str) -> None:
     first, second = (Belief(id=id, fact=told, recorded_at=JAN) for id, told in (("a", one), ("b", other)))
     mirrored = {"supersedes": "superseded", "superseded": "supersedes"}
     assert relate(first, second) == relation
@@ -105,7 +105,7 @@ def test_how_two_facts_stand_to_each_other(one: Fact, other: Fact, relation: str
 
 
 FACTS = st.builds(
-    Fact,
+    BeliefFact,
     subject=st.just("shop"),
     attribute=st.just("timeout"),
     value=st.sampled_from(["1", "2", "3"]),
@@ -118,7 +118,7 @@ FACTS = st.builds(
 
 @pytest.mark.req("BEY-05")
 @given(st.lists(FACTS, max_size=6), st.randoms())
-def test_the_order_of_recording_decides_nothing(facts: list[Fact], chance: object) -> None:
+def test_the_order_of_recording_decides_nothing(facts: list[BeliefFact], chance: object) -> None:
     beliefs = [Belief(id=str(at), fact=each, recorded_at=JAN) for at, each in enumerate(facts)]
     shuffled = beliefs[:]
     chance.shuffle(shuffled)  # type: ignore[attr-defined]  # it is a Random
@@ -203,7 +203,7 @@ async def test_the_same_fact_from_the_same_place_is_recorded_once(ledger: Belief
         fact("x" * 30_000),
     ],
 )
-async def test_a_fact_that_cannot_be_is_refused(ledger: BeliefLedger, wrong: Fact) -> None:
+async def test_a_fact_that_cannot_be_is_refused(ledger: BeliefLedger, wrong: BeliefFact) -> None:
     with pytest.raises(InvalidInput):
         await ledger.add(wrong)
 

@@ -11,9 +11,9 @@ import pytest
 from clew.access import Principal
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.files import is_changelog
-from clew.knowledge.git.log import Commit
+from clew.knowledge.git.log import GitCommit
 from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog
-from clew.knowledge.history.decisions import Decision, is_adr, keep_decisions, node_id, read_adr
+from clew.knowledge.history.decisions import DecisionRecord, is_adr, keep_decisions, node_id, read_adr
 from clew.knowledge.history.explanation import find_resolutions
 from clew.knowledge.history.journal import DECISIONS, Archive
 from clew.knowledge.nodes.node_store import NodeGraph
@@ -240,8 +240,8 @@ def test_a_day_may_be_said_before_its_month(said: str) -> None:
     assert find_date(f"0.28.1 ({said})") == date(2024, 12, 6)
 
 
-def commit(subject: str, body: str = "", sha: str = "a" * 40) -> Commit:
-    return Commit(
+def commit(subject: str, body: str = "", sha: str = "a" * 40) -> GitCommit:
+    return GitCommit(
         sha=sha,
         parents=(),
         at=datetime(2024, 1, 1, tzinfo=UTC),
@@ -268,7 +268,7 @@ def test_commits_tell_what_was_resolved() -> None:
     ]
 
 
-def read_decisions(files: list[tuple[str, bytes]]) -> list[Decision]:
+def read_decisions(files: list[tuple[str, bytes]]) -> list[DecisionRecord]:
     found = [read_adr(path, content) for path, content in files]
     return [each for each in found if each is not None]
 

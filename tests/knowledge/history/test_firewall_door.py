@@ -9,11 +9,11 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.knowledge.evidence.firewall import Claim, Firewall
+from clew.knowledge.evidence.firewall import CodeClaim, Firewall
 from clew.knowledge.history.entries import Category
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.links import CrossDomain, ensure_anchors
-from clew.knowledge.nodes.kinds import Trust
+from clew.knowledge.nodes.kinds import TrustLevel
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeGraph
 from clew.trail.store import Trail
 
@@ -27,11 +27,11 @@ class Folder:
     async def has(self, path: str) -> bool:
         return (self._root / path).is_file()
 
-    async def supports(self, claim: Claim) -> Sequence[str]:
+    async def supports(self, claim: CodeClaim) -> Sequence[str]:
         files = sorted(self._root.rglob("*.py"))
         return [str(file.relative_to(self._root)) for file in files if "sqlite" in file.read_text(encoding="utf-8")]
 
-    async def contradicts(self, claim: Claim) -> Sequence[Node]:
+    async def contradicts(self, claim: CodeClaim) -> Sequence[Node]:
         return ()
 
 
@@ -55,8 +55,8 @@ async def test_a_summary_of_a_file_that_is_not_there_is_marked(trail: Trail, me:
 
     graph = NodeGraph(trail, me)
     kept, doubted = await graph.get_node(good.node_id), await graph.get_node(bad.node_id)
-    assert (kept.verified, kept.trust) == (True, Trust.RECENT)
-    assert (doubted.verified, doubted.trust) == (False, Trust.LLM)
+    assert (kept.verified, kept.trust) == (True, TrustLevel.RECENT)
+    assert (doubted.verified, doubted.trust) == (False, TrustLevel.LLM)
     assert doubted.content.startswith(UNVERIFIED)
     assert bad.edges == 2
     assert [node.id for node in await CrossDomain(trail, me).linked("store.py")] == [good.node_id]
@@ -69,5 +69,5 @@ async def test_what_the_user_says_needs_no_code(
     chronicle = Chronicle(trail, me, "s1", clock, firewall)
     said = await chronicle.store("I like short names", Category.USER_VOICE)
     guessed = await chronicle.store("They like short names", Category.INSIGHT)
-    assert (said.trust, guessed.trust) == (Trust.RECENT, Trust.LLM)
+    assert (said.trust, guessed.trust) == (TrustLevel.RECENT, TrustLevel.LLM)
     assert guessed.content.startswith(UNVERIFIED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clew.knowledge.git.log import MAX_BODY, parse_log
-from clew.knowledge.history.changelog import Heading, read_changelog, read_heading
+from clew.knowledge.history.changelog import TextHeading, read_changelog, read_heading
 from clew.knowledge.history.decisions import read_adr
 
 MANY = 300_000
@@ -51,13 +51,13 @@ def test_headings_of_a_decision_have_any_length() -> None:
 @pytest.mark.parametrize(
     ("line", "heading"),
     [
-        ("# Title", Heading(1, "Title")),
-        ("##  Two words ## ", Heading(2, "Two words")),
-        ("# #", Heading(1, "#")),
+        ("# Title", TextHeading(1, "Title")),
+        ("##  Two words ## ", TextHeading(2, "Two words")),
+        ("# #", TextHeading(1, "#")),
         ("####### seven", None),
         ("#tag", None),
         ("#   ", None),
     ],
 )
-def test_a_heading_is_read_without_its_marks(line: str, heading: Heading | None) -> None:
+def test_a_heading_is_read_without_its_marks(line: str, heading: TextHeading | None) -> None:
     assert read_heading(line) == heading

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from clew.knowledge.project.facts import MAX_FACTS, Fact, is_fact_file, read_facts
+from clew.knowledge.project.facts import MAX_FACTS, ProjectFact, is_fact_file, read_facts
 
 PYPROJECT = """\
 [build-system]
@@ -166,11 +166,11 @@ GEMSPEC = (
 GEMFILE = "ruby '3.3.0'\ngem 'rails', '~> 7.1'\ngroup :test do\n  gem 'capybara'\nend\n"
 
 
-def facts(path: str, text: str) -> list[Fact]:
+def facts(path: str, text: str) -> list[ProjectFact]:
     return read_facts([(path, text.encode())])
 
 
-def rows(found: list[Fact], kind: str) -> list[tuple[str, str, int, int]]:
+def rows(found: list[ProjectFact], kind: str) -> list[tuple[str, str, int, int]]:
     return [(each.name, each.value, each.start, each.end) for each in found if each.kind == kind]
 
 

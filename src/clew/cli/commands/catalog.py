@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clew.catalog.operations.why import Why
     from clew.catalog.registry import Registry
     from clew.catalog.workspace.workspace import Workspace
-    from clew.knowledge.base import Gathered
+    from clew.knowledge.base import GatherReport
     from clew.knowledge.code.index import Until
 
 SHOWN_SKIPPED, SHOWN_PATH = 10, 120
@@ -237,7 +237,7 @@ async def look_again(workspace: Workspace) -> None:
         _tell_failed(await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents")))
 
 
-async def read_all(app: App, workspace: Workspace, until: Until = "followed") -> Gathered:
+async def read_all(app: App, workspace: Workspace, until: Until = "followed") -> GatherReport:
     """As `look_again`, and at the same time bring up to date what is known of them, so far."""
     with _resumable(), progress("Reading the files of this folder") as shown:
         documents = shown.beside()

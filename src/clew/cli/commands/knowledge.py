@@ -20,8 +20,8 @@ from clew.errors import InvalidInput
 from clew.knowledge.lines import cut
 
 if TYPE_CHECKING:
-    from clew.knowledge.base import Gathered, Knowledge
-    from clew.knowledge.code.models import Callers, Link
+    from clew.knowledge.base import GatherReport, Knowledge
+    from clew.knowledge.code.models import Callers, SymbolLink
     from clew.knowledge.nodes.node_store import Node
 
 _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
@@ -34,14 +34,14 @@ _LEFT_OUT_SHOWN = 5
 
 
 @asynccontextmanager
-async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge, Gathered]]:
+async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge, GatherReport]]:
     """What is known here, brought up to date; a person sees how far that is."""
     async with open_here(here, create=True) as app:
         await app.bootstrap()
         yield app, app.knowledge(), await _gather(app)
 
 
-async def _gather(app: App) -> Gathered:
+async def _gather(app: App) -> GatherReport:
     with progress("Reading the code") as shown:
         return await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
 
@@ -271,7 +271,7 @@ def _describe_lines(lines: Sequence[int]) -> str:
     return f"lines {', '.join(map(str, lines[:_LINES_SHOWN]))}{', …' if len(lines) > _LINES_SHOWN else ''}"
 
 
-def _describe_call(link: Link) -> str:
+def _describe_call(link: SymbolLink) -> str:
     told = _describe_lines(link.lines) if len(link.lines) > 1 else f"line {link.line}"
     steps = f", step {link.depth}" if link.depth > 1 else ""
     return f"{told}{steps}, {_BY_NAME}" if link.is_guess else f"{told}{steps}"

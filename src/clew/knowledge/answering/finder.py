@@ -13,16 +13,16 @@ from clew.access import Principal
 from clew.catalog.operations.text import code_span
 from clew.clock import Clock
 from clew.errors import ClewError
-from clew.knowledge.answering.history import WHICH_VERSION, History, HistoryAnswer
+from clew.knowledge.answering.history import WHICH_VERSION, HistoryAnswer, HistoryHandler
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
-from clew.knowledge.answering.question import Kind, Question, Tests
-from clew.knowledge.answering.search import SHOWN, Found, search
+from clew.knowledge.answering.question import ParsedQuestion, QuestionKind, Tests
+from clew.knowledge.answering.search import SHOWN, FoundPassages, search
 from clew.knowledge.answering.sources import passage_node, used_line, with_doc
 from clew.knowledge.answering.uses import Relation, find_uses, path_distance, read_relation
 from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.search.postings import Place
+from clew.knowledge.code.search.postings import PassagePlace
 from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeType
@@ -34,14 +34,14 @@ MAX_DEFINITIONS, MAX_NAME = 3, 120
 FEW_WORDS = 2
 """With so few words beside its names, a question asks for the definitions of the names."""
 PREFERRED = 0.2
-"""What a source of the kind that a question asks for counts more."""
+"""The bonus of a source of the kind that a question asks for."""
 COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
 _WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
 
 
-class Findings(NamedTuple):
+class FoundSources(NamedTuple):
     """The sources of an answer, best first. `texts` replaces what a source says, by its id; `is_listing` where the
     sources are a complete list, which needs no wording."""
 
@@ -52,13 +52,13 @@ class Findings(NamedTuple):
     is_listing: bool = False
 
 
-class Finder:
+class SourceFinder:
     """Looks a parsed question up in code, documents, history, manifests and notes."""
 
     def __init__(
         self,
         code: CodeGraph,
-        history: History,
+        history: HistoryHandler,
         notes: Notes,
         facts: ProjectFacts,
         clock: Clock,
@@ -75,7 +75,7 @@ class Finder:
         """Whether any of these files changed since it was read; those are read again."""
         return await self._code.freshen(paths)
 
-    async def find(self, question: Question, *, by: Principal) -> Findings:
+    async def find(self, question: ParsedQuestion, *, by: Principal) -> FoundSources:
         """The sources of an answer; none, with a note, where nothing answers."""
         await self._code.warm()
         relation = await read_relation(question, self._code)
@@ -84,27 +84,29 @@ class Finder:
         weights = self._weights(question)
         noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
         if noted:
-            return Findings(noted, [], is_listing=True)
+            return FoundSources(noted, [], is_listing=True)
         past = await self._history.answer(question, self._clock.now())
         if past is not None:
             return await self._with_gaps(question, _listing(past))
-        if question.kind is Kind.OVERVIEW:
-            return Findings(await self._overview(), [])
+        if question.kind is QuestionKind.OVERVIEW:
+            return FoundSources(await self._overview(), [])
         return await self._with_gaps(question, await self._search(question, weights, by))
 
-    async def _with_gaps(self, question: Question, found: Findings) -> Findings:
-        gaps = await self._history.gaps() if question.kind is Kind.HISTORY else []
+    async def _with_gaps(self, question: ParsedQuestion, found: FoundSources) -> FoundSources:
+        gaps = await self._history.gaps() if question.kind is QuestionKind.HISTORY else []
         return found._replace(notes=[*found.notes, *gaps])
 
-    async def _search(self, question: Question, weights: Mapping[str, float], by: Principal) -> Findings:
-        is_past = question.kind is Kind.HISTORY  # which may speak of what is gone
+    async def _search(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> FoundSources:
+        is_past = question.kind is QuestionKind.HISTORY  # which may speak of what is gone
         if question.names and not is_past and not any(self._code.rarity([question.names[0]]).values()):
             return await self._unknown_name(question.names[0])
         if question.paths and not is_past and not await self._files(question):
             nodes = [node for path in question.paths for node in await self._code.named(path)]
             if not nodes:
                 return await self._unknown_name(question.paths[0])
-            return Findings([ScoredNode(node=with_doc(node), similarity=1.0) for node in nodes[:MAX_DEFINITIONS]], [])
+            return FoundSources(
+                [ScoredNode(node=with_doc(node), similarity=1.0) for node in nodes[:MAX_DEFINITIONS]], []
+            )
         found = await search(self._code, question)
         notes = await self._notes.search(question, weights, by)
         facts = await self._facts.search(question, weights) if not is_past else []
@@ -120,30 +122,30 @@ class Finder:
             passages = _merged(question, passages, hits, commits)
         sources = _unique([*named, *first, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
         if sources:
-            return Findings(sources, await self._version_notes(question, sources[0].node))
-        return Findings([], [_nothing(found)])
+            return FoundSources(sources, await self._version_notes(question, sources[0].node))
+        return FoundSources([], [_nothing(found)])
 
-    async def _version_notes(self, question: Question, best: Node) -> list[str]:
+    async def _version_notes(self, question: ParsedQuestion, best: Node) -> list[str]:
         """The first version with a commit that answers which version has something."""
-        is_asked = question.kind is Kind.HISTORY and WHICH_VERSION.search(question.text)
+        is_asked = question.kind is QuestionKind.HISTORY and WHICH_VERSION.search(question.text)
         if not is_asked or not best.id.startswith(COMMIT_PREFIX):
             return []
         return [await self._history.first_version(best.id.removeprefix(COMMIT_PREFIX))]
 
-    async def _uses(self, question: Question, relation: Relation) -> Findings:
+    async def _uses(self, question: ParsedQuestion, relation: Relation) -> FoundSources:
         uses = await find_uses(self._code, relation, question)
         if not uses:
             return await self._no_uses(relation)
         shown = uses[:SHOWN_USES]
-        places = [Place(use.path, use.blob, "", "use", "", "", use.line, use.line) for use in shown]
+        places = [PassagePlace(use.path, use.blob, "", "use", "", "", use.line, use.line) for use in shown]
         sources = await self._nodes([PassageHit(place, 1.0, 1.0) for place in places])
         texts = {
             each.node.id: used_line(use.user, use.does, use.used, is_guess=use.is_guess)
             for each, use in zip(sources, shown, strict=True)
         }
-        return Findings(sources, [], texts, more=len(uses) - len(shown), is_listing=True)
+        return FoundSources(sources, [], texts, more=len(uses) - len(shown), is_listing=True)
 
-    async def _no_uses(self, relation: Relation) -> Findings:
+    async def _no_uses(self, relation: Relation) -> FoundSources:
         """That nothing uses a name, and where it is defined."""
         name = code_span(mask_keys(relation.name), MAX_NAME)
         if not relation.definitions:
@@ -156,24 +158,24 @@ class Finder:
             else f"{name} uses nothing"
         )
         sources = [ScoredNode(node=with_doc(node), similarity=1.0) for node in relation.definitions[:1]]
-        return Findings(sources, [f"{none}{sure}."], is_listing=True)
+        return FoundSources(sources, [f"{none}{sure}."], is_listing=True)
 
-    async def _unknown_name(self, name: str) -> Findings:
+    async def _unknown_name(self, name: str) -> FoundSources:
         """That no code has a name, with names close to it."""
         shown = code_span(mask_keys(name), MAX_NAME)
         hint = await self._code.suggest(name)
-        return Findings([], [f"Nothing in this folder is named {shown}.{hint and f' {hint}'}"])
+        return FoundSources([], [f"Nothing in this folder is named {shown}.{hint and f' {hint}'}"])
 
-    async def _definitions(self, question: Question) -> list[ScoredNode]:
+    async def _definitions(self, question: ParsedQuestion) -> list[ScoredNode]:
         """The definitions of the names of a question, or its files, where it has few other words."""
         parts = {part.lower() for name in question.names for part in _split(name)}
         others = [word for word in question.words if word.lower() not in parts]
         if question.paths:
             return await self._files(question)
         names = list(question.names)
-        if not names and len(question.words) == 1 and question.kind is Kind.CODE:
+        if not names and len(question.words) == 1 and question.kind is QuestionKind.CODE:
             names = [question.words[0]]
-        if not names or len(others) > FEW_WORDS or question.kind is Kind.HISTORY:
+        if not names or len(others) > FEW_WORDS or question.kind is QuestionKind.HISTORY:
             return []
         found = [node for name in names for node in sorted(await self._code.named(name), key=_definition_order)]
         wanted = [
@@ -181,7 +183,7 @@ class Finder:
         ]
         return [ScoredNode(node=with_doc(node), similarity=1.0) for node in wanted[:MAX_DEFINITIONS]]
 
-    async def _files(self, question: Question) -> list[ScoredNode]:
+    async def _files(self, question: ParsedQuestion) -> list[ScoredNode]:
         """The files that a question names."""
         found = []
         for path in question.paths:
@@ -204,32 +206,34 @@ class Finder:
             found.append(ScoredNode(node=msgspec.structs.replace(node, line_end=end, content=text), similarity=1.0))
         return found
 
-    async def _commits(self, question: Question, weights: Mapping[str, float], found: Found) -> list[ScoredNode]:
+    async def _commits(
+        self, question: ParsedQuestion, weights: Mapping[str, float], found: FoundPassages
+    ) -> list[ScoredNode]:
         """Commits on the topic: for a question about the past, or where nothing else answers."""
-        if question.kind is not Kind.HISTORY and found.hits:
+        if question.kind is not QuestionKind.HISTORY and found.hits:
             return []
         commits = await self._history.search(question, weights, self._clock.now())
-        least = 0.0 if question.kind is Kind.HISTORY and found.hits else COMMIT_COVER
+        least = 0.0 if question.kind is QuestionKind.HISTORY and found.hits else COMMIT_COVER
         return [each for each in commits if each.similarity > least]
 
     async def _nodes(self, hits: Sequence[PassageHit]) -> list[ScoredNode]:
         excerpts = await self._code.excerpts([hit.place for hit in hits])
         return [passage_node(hit, each) for hit, each in zip(hits, excerpts, strict=True)]
 
-    def _weights(self, question: Question) -> dict[str, float]:
-        """How much each word of a question tells; words that occur nowhere count as the rarest."""
+    def _weights(self, question: ParsedQuestion) -> dict[str, float]:
+        """The weight of each word of a question by its rarity; unknown words count as the rarest."""
         rarity = self._code.rarity(question.words)
         most = max(rarity.values(), default=0.0) or 1.0
         return {word: rarity[word] or most for word in question.words}
 
 
-def _listing(past: HistoryAnswer) -> Findings:
+def _listing(past: HistoryAnswer) -> FoundSources:
     sources = [ScoredNode(node=node, similarity=1.0) for node in past.nodes]
-    return Findings(sources, list(past.notes), more=max(0, past.total - len(sources)), is_listing=True)
+    return FoundSources(sources, list(past.notes), more=max(0, past.total - len(sources)), is_listing=True)
 
 
 def _merged(
-    question: Question, passages: Sequence[ScoredNode], hits: Sequence[PassageHit], past: Sequence[ScoredNode]
+    question: ParsedQuestion, passages: Sequence[ScoredNode], hits: Sequence[PassageHit], past: Sequence[ScoredNode]
 ) -> list[ScoredNode]:
     """Passages, notes of changelogs and commits by the share of the question's words that they have. Who or when is
     told by commits, a version by notes; files tell neither."""
@@ -263,7 +267,7 @@ def _is_same_place(one: Node, other: Node) -> bool:
     )
 
 
-def _nothing(found: Found) -> str:
+def _nothing(found: FoundPassages) -> str:
     """That nothing answers, the words that occur nowhere, and the nearest passage."""
     words = ", ".join(code_span(mask_keys(word), MAX_NAME) for word in found.missing)
     missing = f" It does not mention {words}." if words else ""

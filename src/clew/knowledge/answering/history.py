@@ -14,16 +14,16 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from clew.catalog.operations.text import code_span
-from clew.knowledge.answering.question import VERSION, Kind, Question
+from clew.knowledge.answering.question import VERSION, ParsedQuestion, QuestionKind
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.models import FileInfo, LeftOut
+from clew.knowledge.code.models import FileInfo, LeftOutFile
 from clew.knowledge.code.search.words import parts_of, terms_of
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.git.tags import version_key
 from clew.knowledge.history.changelog import ChangeNote
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.secrecy import mask_keys
 from clew.trail.model.readable import find_words
@@ -77,7 +77,7 @@ class HistoryAnswer(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class _Place(NamedTuple):
+class _NamedPlace(NamedTuple):
     """A word or path; `is_named` if a word for a place, such as `in`, comes before it."""
 
     name: str
@@ -118,13 +118,13 @@ class _NoteIndex:
 ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
 
 
-class History:
+class HistoryHandler:
     """Answers from the git log and the changelogs of one repository."""
 
     def __init__(self, commits: Commits, changes: ReadChanges, code: CodeGraph) -> None:
         self._commits, self._changes, self._code = commits, changes, code
         self._notes = _NoteIndex(())
-        self._large: tuple[Sequence[FileInfo], list[LeftOut]] = ((), [])
+        self._large: tuple[Sequence[FileInfo], list[LeftOutFile]] = ((), [])
         """Changelogs that are left out of the index, for a list of files."""
         self._stems: tuple[Sequence[FileInfo], dict[str, list[str]]] = ((), {})
 
@@ -136,12 +136,12 @@ class History:
         unread = [UNREAD] if self._commits.is_unread else []
         return unread + [f"{_quoted(each.path)} is not read: it {each.reason}." for each in self._large[1]]
 
-    async def answer(self, question: Question, now: datetime) -> HistoryAnswer | None:
+    async def answer(self, question: ParsedQuestion, now: datetime) -> HistoryAnswer | None:
         """The answer where a question names a commit, a version, a period or a thing whose changes it wants."""
         if question.commit:
-            found = await self._commits.find(question.commit)
-            return HistoryAnswer([commit_node(found)], 1) if found is not None else None
-        if question.kind is not Kind.HISTORY and not _HOW_MANY.search(question.text):
+            commit = await self._commits.find(question.commit)
+            return HistoryAnswer([commit_node(commit)], 1) if commit is not None else None
+        if question.kind is not QuestionKind.HISTORY and not _HOW_MANY.search(question.text):
             return None
         if question.version and (
             found := await self._between_versions(question) or await self._of_version(question, now)
@@ -152,7 +152,7 @@ class History:
         return await self._of_thing(question)
 
     async def search(
-        self, question: Question, weights: Mapping[str, float], now: datetime, limit: int = SHOWN
+        self, question: ParsedQuestion, weights: Mapping[str, float], now: datetime, limit: int = SHOWN
     ) -> list[ScoredNode]:
         """Notes of changelogs and commits that have the words of a question, best first, scored by the share of the
         words that they have. Of equal ones notes come first: they say which version it was."""
@@ -175,7 +175,7 @@ class History:
         shown = _quoted(sha[:10])
         return f"{_quoted(tag)} is the first version with commit {shown}." if tag else f"No version has {shown} yet."
 
-    async def _introducing(self, question: Question) -> list[ScoredNode]:
+    async def _introducing(self, question: ParsedQuestion) -> list[ScoredNode]:
         """The first and the last commit that added or removed the name of a question in the file that defines it."""
         for name in question.names:
             for node in (await self._code.named(name))[:1]:
@@ -192,7 +192,7 @@ class History:
             self._notes = await asyncio.to_thread(_NoteIndex, notes)
         return self._notes
 
-    async def _of_version(self, question: Question, now: datetime) -> HistoryAnswer | None:
+    async def _of_version(self, question: ParsedQuestion, now: datetime) -> HistoryAnswer | None:
         """The notes of a version, those with the words of the question first; else the commits of its tag."""
         found = (await self._note_index()).of_version(question.version)
         if found:
@@ -207,7 +207,7 @@ class History:
             return HistoryAnswer([], 0, (f"No changelog and no tag here has {question.version}.",))
         return None
 
-    async def _between_versions(self, question: Question) -> HistoryAnswer | None:
+    async def _between_versions(self, question: ParsedQuestion) -> HistoryAnswer | None:
         """The commits between two versions, or since one, as far as they touch what the question names."""
         versions = [found[1] for found in VERSION.finditer(question.text)]
         if len(versions) < 2 and not _SINCE.search(question.text):
@@ -220,7 +220,7 @@ class History:
         total = len(wanted) if paths else found.total
         return HistoryAnswer([commit_node(commit) for commit in wanted[:SHOWN]], total) if wanted else None
 
-    async def _of_lines(self, question: Question) -> HistoryAnswer | None:
+    async def _of_lines(self, question: ParsedQuestion) -> HistoryAnswer | None:
         """The commits that changed the lines of the one symbol that a question names, where git finds them in time."""
         nodes = await self._code.named(question.names[0]) if len(question.names) == 1 else []
         if len(nodes) != 1 or question.period is not None or _FIRST.search(question.text):
@@ -233,7 +233,7 @@ class History:
                 return HistoryAnswer([commit_node(commit) for commit in found], len(found)) if found else None
         return None
 
-    async def _of_thing(self, question: Question) -> HistoryAnswer | None:
+    async def _of_thing(self, question: ParsedQuestion) -> HistoryAnswer | None:
         """Commits that touched what the question names, or all commits of a period or an author."""
         authors, stranger = await self._authors(question)
         if stranger:
@@ -252,14 +252,9 @@ class History:
             return None
         if not (authors or is_asked or (paths and is_of_changes)):
             return None
-        if found := await self._of_lines(question):
-            return found
-        wanted = CommitFilter(
-            since=question.period.since if question.period else None,
-            until=question.period.until if question.period else None,
-            paths=tuple(paths),
-            authors=tuple(authors),
-        )
+        if of_lines := await self._of_lines(question):
+            return of_lines
+        wanted = _filter(question, paths, authors)
         oldest_first = _FIRST.search(question.text) is not None
         found, total = await self._commits.select(wanted, SHOWN, oldest_first=oldest_first)
         if found or question.period is None:
@@ -271,7 +266,7 @@ class History:
             nodes, len(nodes), (f"No commit {question.period.label}{': the last before it' if earlier else ''}.",)
         )
 
-    async def _count(self, question: Question) -> HistoryAnswer:
+    async def _count(self, question: ParsedQuestion) -> HistoryAnswer:
         authors, stranger = await self._authors(question)
         if stranger:
             return await self._nothing(f"No commit here is by {stranger}.")
@@ -279,13 +274,7 @@ class History:
         if unknown:
             return await self._nothing(f"No commit here touched {unknown}.")
         period = question.period
-        wanted = CommitFilter(
-            since=period.since if period else None,
-            until=period.until if period else None,
-            paths=tuple(paths),
-            authors=tuple(authors),
-        )
-        found, total = await self._commits.select(wanted, 1)
+        found, total = await self._commits.select(_filter(question, paths, authors), 1)
         nodes = [commit_node(commit) for commit in found]
         by = f" by {', '.join(map(_quoted, authors))}" if authors else ""
         when = f" {period.label}" if period is not None else ""
@@ -295,7 +284,7 @@ class History:
         """That no commit fits; or that there are none, where the history cannot be read."""
         return HistoryAnswer([], 0, (note if await self._commits.count() else NO_HISTORY,))
 
-    async def _authors(self, question: Question) -> tuple[list[str], str]:
+    async def _authors(self, question: ParsedQuestion) -> tuple[list[str], str]:
         """The authors that a question names, or the name of a person who is none, as it is shown. A name that the files
         have is no person."""
         unknown = ""
@@ -306,7 +295,7 @@ class History:
             unknown = unknown or ("" if is_thing else _quoted(found[1]))
         return [], unknown
 
-    async def _paths(self, question: Question, *, words: bool = True) -> tuple[list[str], str]:
+    async def _paths(self, question: ParsedQuestion, *, words: bool = True) -> tuple[list[str], str]:
         """The files that a question names by path, symbol and folder, or with `words` by a word of their names; and the
         path without commits that it names, as it is shown."""
         places = _places(question.text)
@@ -327,7 +316,7 @@ class History:
             return [], ""
         return await self._paths_of_words(question), ""
 
-    async def _paths_of_words(self, question: Question) -> list[str]:
+    async def _paths_of_words(self, question: ParsedQuestion) -> list[str]:
         words = {word.lower(): word for word in question.words if word.lower() not in _ASKING}
         by_stem = await self._paths_by_stem()
         if found := sorted({path for word in words for path in by_stem.get(word, ())}):
@@ -377,7 +366,7 @@ def note_node(note: ChangeNote, now: datetime) -> Node:
         created_at=at or now,
         verified=True,
         verification=Verification.CODE,
-        trust=Trust.RECENT,
+        trust=TrustLevel.RECENT,
         metadata={"kind": CHANGELOG, "status": note.kind, "version": note.version},
     )
 
@@ -396,9 +385,15 @@ def _quoted(name: str) -> str:
     return code_span(mask_keys(name), _NAMED)
 
 
-def _places(text: str) -> list[_Place]:
+def _filter(question: ParsedQuestion, paths: Sequence[str], authors: Sequence[str]) -> CommitFilter:
+    """The commits of the period of a question that touched some paths and are by some authors."""
+    since, until = (question.period.since, question.period.until) if question.period else (None, None)
+    return CommitFilter(since=since, until=until, paths=tuple(paths), authors=tuple(authors))
+
+
+def _places(text: str) -> list[_NamedPlace]:
     """The words and paths of a question that may name a file or a folder."""
-    return [_Place(found["name"], found["before"] is not None) for found in _PLACE.finditer(text)]
+    return [_NamedPlace(found["name"], found["before"] is not None) for found in _PLACE.finditer(text)]
 
 
 def _last_part(name: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.operations.text import inline
 from clew.errors import ModelError
-from clew.knowledge.evidence.conflicts import Conflict
+from clew.knowledge.evidence.conflicts import SourceConflict
 from clew.knowledge.evidence.firewall import Ground, examine
 from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
 from clew.knowledge.evidence.provenance import annotate
@@ -46,7 +46,7 @@ class ModelAnswer:
         question: str,
         chosen: Sequence[Evidence],
         used: Sequence[Node],
-        conflicts: Sequence[Conflict],
+        conflicts: Sequence[SourceConflict],
         *,
         by: Principal,
     ) -> Worded:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from clew.access import Principal
 from clew.knowledge.answering.history import cover_of
-from clew.knowledge.answering.question import Question
+from clew.knowledge.answering.question import ParsedQuestion
 from clew.knowledge.history.decisions import REPOSITORY
 from clew.knowledge.history.entries import list_all, newest_first
 from clew.knowledge.node_search import NodeSearch
@@ -45,7 +45,7 @@ class Notes:
     def __init__(self, trail: Trail, nodes: NodeSearch) -> None:
         self._trail, self._nodes = trail, nodes
 
-    async def of_kind(self, question: Question, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
+    async def of_kind(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes of the kind that a question names, those on its topic first, newest first; none where it names none."""
         kind = next((kind for pattern, kind in _KINDS if pattern.search(question.text)), None)
         if kind is None or not _OURS.search(question.text):
@@ -60,7 +60,7 @@ class Notes:
         is_about = bool(meant) and meant[0].similarity >= ABOUT
         return meant[:SHOWN] if is_about else []
 
-    async def of_session(self, question: Question, by: Principal) -> list[ScoredNode]:
+    async def of_session(self, question: ParsedQuestion, by: Principal) -> list[ScoredNode]:
         """The newest notes of the caller's session, where a question asks to go on with it."""
         if not by.session or not _RESUME.search(question.text):
             return []
@@ -68,7 +68,7 @@ class Notes:
         nodes = await NodeGraph(self._trail, by).as_nodes(await list_all(self._trail, wanted, by, MAX_LISTED))
         return [ScoredNode(node=node, similarity=1.0) for node in newest_first(nodes)[:SHOWN]]
 
-    async def search(self, question: Question, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
+    async def search(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""
         hits = await self._nodes.search(question.text, NodeFilter(), by=by, limit=LOOKED_AT)
         found = [each.node for each in hits if each.node.domain is not NodeDomain.CODE and not _is_passage(each.node)]

@@ -31,9 +31,9 @@ _EXACT = (
     rf"|(?:this|last|previous) (?:week|month|year|quarter|{_WEEKDAY})|the day before yesterday|yesterday|today"
     rf"|this morning|{_COUNT} {_UNIT} ago)"
 )
-"""What can only be a time."""
+"""Expressions that always mean a time."""
 _LOOSE = rf"(?:{_EXACT}|{_MONTH}(?!\w)|{_WEEKDAY}|q[1-4]|{_YEAR})"
-"""What is one after a word such as `in` or `since`."""
+"""Expressions that mean a time after a word such as `in` or `since`."""
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ def _before(found: re.Match[str], now: datetime) -> _Span:
 
 
 def _rolling(found: re.Match[str], now: datetime) -> _Span:
-    """The last so many, up to now."""
+    """The last N units, up to now."""
     count, unit = _count(found["count"] or "one"), found["unit"].lower().rstrip("s")
     if unit == "hour":
         return now - timedelta(hours=count), _end_of_today(now)
@@ -149,7 +149,7 @@ def _relative(text: str, now: datetime) -> _Span:
 
 
 def _ago(count: int, unit: str, now: datetime) -> _Span:
-    """The hour, day, week, month, quarter or year so many before the present one."""
+    """The hour, day, week, month, quarter or year that is N before the present one."""
     today = now.date()
     if unit == "hour":
         return _one_day((now - timedelta(hours=count)).date())

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from clew.knowledge.answering.question import Question
+from clew.knowledge.answering.question import ParsedQuestion
 from clew.knowledge.code.file_content import read_content
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.search.words import terms_of
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
-from clew.knowledge.project.facts import Fact, is_fact_file, read_facts
+from clew.knowledge.project.facts import ProjectFact, is_fact_file, read_facts
 from clew.secrecy import mask_keys
 from clew.trail.model.readable import find_words
 
@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Indexed(NamedTuple):
-    fact: Fact
+    fact: ProjectFact
     blob: str
     name: frozenset[int]
     asked_by: frozenset[int]
@@ -46,7 +46,7 @@ class ProjectFacts:
         self._by_key: dict[int | str, list[int]] = defaultdict(list)
         """The numbers of the facts that a term or a plain word asks for."""
 
-    async def search(self, question: Question, weights: Mapping[str, float]) -> list[ScoredNode]:
+    async def search(self, question: ParsedQuestion, weights: Mapping[str, float]) -> list[ScoredNode]:
         """The facts that a question asks for, best first: they have its words, and words by which such facts are asked
         for."""
         await self._refresh()
@@ -55,9 +55,8 @@ class ProjectFacts:
         if not total:
             return []
         asked = _plain_words(question.text)
-        numbers = {
-            number for key in (*asked, *(term for each in words for term in each)) for number in self._by_key[key]
-        }
+        keys: set[int | str] = {*asked, *(term for each in words for term in each)}
+        numbers = {number for key in keys for number in self._by_key.get(key, ())}
         scored = [(_score(self._facts[number], words, total, asked), self._facts[number]) for number in sorted(numbers)]
         best = sorted((one for one in scored if one[0] >= STATED), key=lambda one: (-round(one[0], 1), _depth(one[1])))
         distinct = {(each.fact.kind, each.fact.name, each.fact.value): (score, each) for score, each in reversed(best)}
@@ -72,7 +71,8 @@ class ProjectFacts:
         self._facts = await asyncio.to_thread(_read, self._code.tree.root, paths)
         self._by_key = defaultdict(list)
         for number, each in enumerate(self._facts):
-            for key in (*each.asked_by, *each.asked_in):
+            keys: set[int | str] = {*each.asked_by, *each.asked_in}
+            for key in keys:
                 self._by_key[key].append(number)
         self._state = state
 
@@ -123,7 +123,7 @@ def _node(each: _Indexed) -> Node:
         metadata={"kind": fact.kind, "doc": f"{fact.kind} {fact.name}: {fact.value}"},
         verified=True,
         verification=Verification.CODE,
-        trust=Trust.GROUND,
+        trust=TrustLevel.GROUND,
         created_at=_EPOCH,
     )
 

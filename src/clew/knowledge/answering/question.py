@@ -1,6 +1,6 @@
 """A question, parsed once: its words, names, paths, version, period and kind.
 
-Kinds are told by how people begin a question in English, in any repository; no pattern stands for one question.
+The kind follows from how people begin a question in English, in any repository; no pattern is made for one question.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ ASKING = frozenset(_ASKING_WORDS.split())
 """Words that say how a question is asked and seldom what it is about."""
 
 
-class Kind(StrEnum):
+class QuestionKind(StrEnum):
     """The form of a question. CODE asks where something is in the code, and is the default."""
 
     CODE = "code"
@@ -122,12 +122,12 @@ class Tests(StrEnum):
     NEVER = "never"
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ParsedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed question. `words` are its content words in order; `names` are words that can only be identifiers;
     `paths` are words that look like paths or file names. `version`, `commit` and `period` are empty by default."""
 
     text: str
-    kind: Kind
+    kind: QuestionKind
     words: tuple[str, ...]
     names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
@@ -137,14 +137,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     tests: Tests = Tests.LAST
 
 
-def parse_question(text: str, now: datetime) -> Question:
+def parse_question(text: str, now: datetime) -> ParsedQuestion:
     """Parse a question; of a very long one the beginning. `now` is the moment that `last week` counts from."""
     line = " ".join(text[:MAX_PARSED].split())
     period = read_period(line, now)
     rest = period.rest if period is not None else line
     version, commit = VERSION.search(rest), _COMMIT.search(rest)
     paths = tuple(dict.fromkeys(find_paths(line)))
-    return Question(
+    return ParsedQuestion(
         text=line,
         kind=_kind_of(line, has_period=period is not None),
         words=tuple(content_words(rest)),
@@ -193,17 +193,17 @@ def _names(line: str) -> Iterator[str]:
             yield word
 
 
-def _kind_of(line: str, *, has_period: bool) -> Kind:
+def _kind_of(line: str, *, has_period: bool) -> QuestionKind:
     if _OVERVIEW.match(line):
-        return Kind.OVERVIEW
+        return QuestionKind.OVERVIEW
     if QUANTITY.search(line):
-        return Kind.QUANTITY
+        return QuestionKind.QUANTITY
     is_dated = (has_period or VERSION.search(line)) and _CHANGE.search(line)
     if is_dated or _HISTORY.search(line):
-        return Kind.HISTORY
+        return QuestionKind.HISTORY
     if _HOWTO.search(line) and not _NOT_HOWTO.search(line):
-        return Kind.HOWTO
-    return Kind.EXPLAIN if _EXPLAIN.search(line) else Kind.CODE
+        return QuestionKind.HOWTO
+    return QuestionKind.EXPLAIN if _EXPLAIN.search(line) else QuestionKind.CODE
 
 
 def _tests_of(line: str) -> Tests:

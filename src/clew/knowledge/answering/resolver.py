@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -20,16 +21,18 @@ from clew.catalog.operations.answers import Cited
 from clew.catalog.operations.text import inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput
-from clew.knowledge.answering.cache import AnswerCache
-from clew.knowledge.answering.finder import Finder, Findings
+from clew.knowledge.answering.finder import FoundSources, SourceFinder
 from clew.knowledge.answering.model_answer import ModelAnswer
-from clew.knowledge.answering.question import Kind, Question, parse_question
+from clew.knowledge.answering.question import ParsedQuestion, QuestionKind, parse_question
 from clew.knowledge.answering.sources import cite
-from clew.knowledge.evidence.conflicts import Conflict, detect, record_conflicts
+from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.evidence.conflicts import SourceConflict, detect, record_conflicts
 from clew.knowledge.evidence.trust import Evidence, evidence_of, fitting
-from clew.knowledge.nodes.kinds import Trust
+from clew.knowledge.nodes.kinds import TrustLevel
+from clew.knowledge.nodes.node_store import SCHEMA as NODE_SCHEMA
 from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import Draft, Ttl
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 Layer = Literal["cache", "graph", "model"]
@@ -37,9 +40,13 @@ SCHEMA = "system.answer.v1"
 MAX_QUESTION = 4_000
 MAX_CONFLICTS = 3
 GOOD, ENOUGH = 0.8, 2
-"""So many sources above this quality answer a question without a model."""
+"""The quality and number of sources that answer a question without a model."""
 KEPT = timedelta(days=90)
 """The lifetime of the breadcrumbs of answers."""
+MAX_ENTRIES = 500
+"""Answers in the cache."""
+_NODES = Selector(schema_name=NODE_SCHEMA)
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 STILL_READING = "Not all files have been read yet: ask again in a moment."
 
@@ -50,7 +57,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     was asked did not answer. `more` counts sources beyond the citations."""
 
     question: str
-    kind: Kind
+    kind: QuestionKind
     layer: Layer
     items: tuple[Cited, ...] = ()
     notes: tuple[str, ...] = ()
@@ -74,7 +81,7 @@ class Resolver:
         self,
         trail: Trail,
         clock: Clock,
-        finder: Finder,
+        finder: SourceFinder,
         cache: AnswerCache[Resolved],
         model: ModelAnswer | None = None,
         stands_in_code: Callable[[str], bool] | None = None,
@@ -114,7 +121,7 @@ class Resolver:
         if self._traces:
             await asyncio.wait(self._traces)
 
-    async def _work_out(self, question: Question, text: str, by: Principal) -> Resolved:
+    async def _work_out(self, question: ParsedQuestion, text: str, by: Principal) -> Resolved:
         found = await self._finder.find(question, by=by)
         now = self._clock.now()
         nodes = {each.node.id: each.node for each in found.sources}
@@ -176,20 +183,23 @@ class Resolver:
 
 
 def suffices(
-    question: Question, chosen: Sequence[Evidence], conflicts: Sequence[Conflict], found: Findings | None = None
+    question: ParsedQuestion,
+    chosen: Sequence[Evidence],
+    conflicts: Sequence[SourceConflict],
+    found: FoundSources | None = None,
 ) -> bool:
     """Whether the sources answer a question without a model: always where it asks for a place, a use or a change;
     else where at least ENOUGH of them are good, trusted and agree."""
-    if question.kind is Kind.CODE or (found is not None and found.is_listing):
+    if question.kind is QuestionKind.CODE or (found is not None and found.is_listing):
         return bool(chosen)
-    if question.kind is Kind.EXPLAIN or conflicts:
+    if question.kind is QuestionKind.EXPLAIN or conflicts:
         return False
-    good = [each for each in chosen if each.score > GOOD and each.parts.trust >= Trust.RECENT]
+    good = [each for each in chosen if each.score > GOOD and each.parts.trust >= TrustLevel.RECENT]
     return len(good) >= ENOUGH
 
 
-def _with_uses(items: tuple[Cited, ...], found: Findings) -> tuple[Cited, ...]:
-    """Citations of uses say who uses what."""
+def _with_uses(items: tuple[Cited, ...], found: FoundSources) -> tuple[Cited, ...]:
+    """Citations with the texts of their uses."""
     return tuple(
         msgspec.structs.replace(item, text=found.texts[item.id]) if item.id in found.texts else item for item in items
     )
@@ -200,3 +210,52 @@ def _check(text: str) -> None:
         raise InvalidInput("question", "is empty", hint="Ask in a few words what you want to know")
     if len(text) > MAX_QUESTION:
         raise InvalidInput("question", f"has over {MAX_QUESTION:,} characters", hint="Ask for one thing at a time")
+
+
+# -- cache ---------------------------------------------------------------------------------------------------------
+
+
+class AnswerCache(Generic[T]):
+    """An LRU cache. A key holds while no file changed and no node that the caller may see was written."""
+
+    def __init__(self, trail: Trail, code: CodeGraph) -> None:
+        self._trail, self._code = trail, code
+        self._answers: OrderedDict[str, T] = OrderedDict()
+        self._seen: OrderedDict[str, tuple[int, int]] = OrderedDict()
+
+    async def key(self, question: str, by: Principal, session_id: str) -> str:
+        """The key of a question, asked now by a caller."""
+        words = " ".join(question.casefold().split()).strip(" ?.!")
+        audience = audience_of(by)
+        return "\0".join((words, audience, session_id, await self._code.state(), str(await self._newest(audience, by))))
+
+    def get(self, key: str) -> T | None:
+        found = self._answers.get(key)
+        if found is not None:
+            self._answers.move_to_end(key)
+        return found
+
+    def put(self, key: str, answer: T) -> None:
+        self._answers[key] = answer
+        while len(self._answers) > MAX_ENTRIES:
+            self._answers.popitem(last=False)
+
+    def clear(self) -> None:
+        self._answers.clear()
+
+    async def _newest(self, audience: str, by: Principal) -> int:
+        """A place in the log after which no node that the caller may see was written, changed or removed."""
+        head = await self._trail.log.head()
+        looked, newest = self._seen.pop(audience, (head, head))
+        if looked < head:
+            events, _ = await self._trail.log.read(looked, by=by, selector=_NODES, limit=1)
+            newest = head if events else newest
+        self._seen[audience] = (head, newest)
+        while len(self._seen) > MAX_ENTRIES:
+            self._seen.popitem(last=False)
+        return newest
+
+
+def audience_of(by: Principal) -> str:
+    """Callers with the same owner and scopes see the same."""
+    return "\n".join((by.owner_id, *sorted(by.scopes)))

@@ -7,11 +7,19 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from clew.knowledge.answering.question import ASKING, QUANTITY, Kind, Question, Tests, content_words, is_identifier
+from clew.knowledge.answering.question import (
+    ASKING,
+    QUANTITY,
+    ParsedQuestion,
+    QuestionKind,
+    Tests,
+    content_words,
+    is_identifier,
+)
 from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.search.passages import SYMBOL_KINDS
-from clew.knowledge.code.search.postings import Place
+from clew.knowledge.code.search.postings import PassagePlace
 from clew.knowledge.code.search.ranking import Shares
 from clew.knowledge.code.search.search_index import PassageHit
 from clew.trail.search.text import STOP
@@ -28,12 +36,12 @@ MAX_NUMBER_GAP, MAX_EXCERPT = 2, 200
 """Lines between the words of a quantity and its number."""
 
 SHARES = {
-    Kind.CODE: Shares(text=0.75, changelog=0.6),
-    Kind.EXPLAIN: Shares(text=0.75, changelog=0.6),
-    Kind.HOWTO: Shares(text=1.1, changelog=0.6),
-    Kind.HISTORY: Shares(text=1.0, changelog=1.2),
-    Kind.QUANTITY: Shares(text=1.0, changelog=0.6),
-    Kind.OVERVIEW: Shares(text=1.2, changelog=0.6),
+    QuestionKind.CODE: Shares(text=0.75, changelog=0.6),
+    QuestionKind.EXPLAIN: Shares(text=0.75, changelog=0.6),
+    QuestionKind.HOWTO: Shares(text=1.1, changelog=0.6),
+    QuestionKind.HISTORY: Shares(text=1.0, changelog=1.2),
+    QuestionKind.QUANTITY: Shares(text=1.0, changelog=0.6),
+    QuestionKind.OVERVIEW: Shares(text=1.2, changelog=0.6),
 }
 _BEFORE_VERB_WORDS = """
     i you we they he she it who what which that to will would can could should may might must do does did not be been
@@ -47,7 +55,7 @@ _TOKEN = re.compile(r"[A-Za-z][\w']*|[^\sA-Za-z]")
 _NUMBER = re.compile(r"(?<![\w.])\d")
 
 
-class Found(NamedTuple):
+class FoundPassages(NamedTuple):
     """The passages for a question, best first. `nearest` is the best where nothing answers the question, and `missing`
     are its nouns that occur nowhere."""
 
@@ -56,7 +64,7 @@ class Found(NamedTuple):
     missing: tuple[str, ...] = ()
 
 
-async def search(code: CodeGraph, question: Question, *, limit: int = SHOWN) -> Found:
+async def search(code: CodeGraph, question: ParsedQuestion, *, limit: int = SHOWN) -> FoundPassages:
     """Search for all words of a question."""
     words = [word for spelled in code.correct(question.words) for word in spelled]
     shares = SHARES[question.kind]
@@ -65,13 +73,13 @@ async def search(code: CodeGraph, question: Question, *, limit: int = SHOWN) -> 
     hits = await code.passages(words, shares=shares, limit=LOOKED_AT)
     hits = [hit for hit in hits if _is_wanted(hit.place, question)]
     if not hits:
-        return Found([], missing=tuple(missing_nouns(question.text, code)))
+        return FoundPassages([], missing=tuple(missing_nouns(question.text, code)))
     missing = tuple(missing_nouns(question.text, code))
     best = max(hit.cover for hit in hits[:limit])
     is_absent = best < FAINT or (best < WEAK and not set(question.words[:FOCUS]).isdisjoint(missing))
-    if is_absent or (question.kind is Kind.QUANTITY and not await _has_number(code, question, hits[:limit])):
-        return Found([], hits[0], missing)
-    return Found(fold((hit for hit in hits if hit.score >= PADDING * hits[0].score), limit))
+    if is_absent or (question.kind is QuestionKind.QUANTITY and not await _has_number(code, question, hits[:limit])):
+        return FoundPassages([], hits[0], missing)
+    return FoundPassages(fold((hit for hit in hits if hit.score >= PADDING * hits[0].score), limit))
 
 
 def fold(hits: Iterable[PassageHit], limit: int) -> list[PassageHit]:
@@ -86,7 +94,7 @@ def fold(hits: Iterable[PassageHit], limit: int) -> list[PassageHit]:
 
 
 def missing_nouns(text: str, code: CodeGraph) -> list[str]:
-    """Words of a question that stand where a noun does and occur nowhere, not even with another spelling."""
+    """Words of a question in the position of a noun that occur nowhere, not even with another spelling."""
     tokens = _TOKEN.findall(text)
     lower = [token.lower() for token in tokens]
     found = []
@@ -102,22 +110,22 @@ def missing_nouns(text: str, code: CodeGraph) -> list[str]:
     return [word for word, spelled in zip(absent, code.correct(absent), strict=True) if spelled == (word,)]
 
 
-def _is_wanted(place: Place, question: Question) -> bool:
+def _is_wanted(place: PassagePlace, question: ParsedQuestion) -> bool:
     is_test = bool(kind_of(place.path, place.name) & TEST)
     return not (is_test and question.tests is Tests.NEVER) and (is_test or question.tests is not Tests.ONLY)
 
 
-def _overlap(one: Place, other: Place) -> bool:
+def _overlap(one: PassagePlace, other: PassagePlace) -> bool:
     return one.path == other.path and one.start <= other.end and other.start <= one.end
 
 
-def _are_twins(one: Place, other: Place) -> bool:
+def _are_twins(one: PassagePlace, other: PassagePlace) -> bool:
     """Whether two symbols have one qualified name and about the same length in different files."""
     is_same = one.kind in SYMBOL_KINDS and (one.kind, one.name) == (other.kind, other.name) and one.path != other.path
     return is_same and abs((one.end - one.start) - (other.end - other.start)) <= 1 + (one.end - one.start) // 10
 
 
-async def _has_number(code: CodeGraph, question: Question, hits: Sequence[PassageHit]) -> bool:
+async def _has_number(code: CodeGraph, question: ParsedQuestion, hits: Sequence[PassageHit]) -> bool:
     """Whether a passage has a number next to the words for what is counted and half of the other words."""
     asked = QUANTITY.search(question.text)
     counted = [word.lower().rstrip("s") for word in content_words(asked["what"])] if asked is not None else []

@@ -20,14 +20,14 @@ from clew.knowledge.code.search.words import terms_of
 from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.evidence.trust import Evidence, level_of
 from clew.knowledge.git.log import COMMIT_PREFIX
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
 from clew.secrecy import mask_keys
 from clew.trail.model.readable import find_words
 
 EXCERPT = 160
 MOST_LETTERS = 20_000
-"""So much of a text is looked at."""
+"""Characters of a text that are searched for the best sentence."""
 MAX_CONTENT = 4_000
 SHORTEST_DOC = 20
 """A shorter description is not worth the room."""
@@ -48,7 +48,7 @@ def passage_node(hit: PassageHit, found: Excerpt) -> ScoredNode:
     place, lines, symbol = hit.place, found.lines, found.symbol
     text = mask_keys("\n".join(lines)[:MAX_CONTENT])
     is_prose = place.kind == "section"
-    if is_prose and place.name and lines and place.name in lines[0]:  # the heading is told as the owner
+    if is_prose and place.name and lines and place.name in lines[0]:  # the citation shows the heading as the owner
         text = text.partition("\n")[2].lstrip("=-~^#*+\n ") or text
     prose = NodeDomain.HISTORY if is_changelog(place.path) else NodeDomain.ACADEMIC
     domain = prose if is_prose else NodeDomain.CODE
@@ -68,7 +68,7 @@ def passage_node(hit: PassageHit, found: Excerpt) -> ScoredNode:
         metadata={"kind": place.kind, "language": place.language, "doc": _doc_of(symbol) if symbol else ""},
         verified=True,
         verification=Verification.CODE,
-        trust=Trust.GROUND if domain is NodeDomain.CODE else Trust.STANDARD,
+        trust=TrustLevel.GROUND if domain is NodeDomain.CODE else TrustLevel.STANDARD,
         created_at=_EPOCH,
     )
     return ScoredNode(node=node, similarity=min(1.0, hit.score))
@@ -98,7 +98,7 @@ def cite(chosen: Sequence[Evidence], used: Sequence[Node], question: str) -> tup
 
 
 def kind_of_node(node: Node) -> str:
-    """What a source is: a kind of code, `section`, `commit`, `change`, or the type of a note."""
+    """The kind of a source: a kind of code, `section`, `commit`, `change`, or the type of a note."""
     if node.id.startswith(COMMIT_PREFIX):
         return "commit"
     if node.metadata.get("kind") == "changelog":
@@ -108,8 +108,8 @@ def kind_of_node(node: Node) -> str:
 
 
 def describe(node: Node, question: str = "") -> str:
-    """What a source says, on one line of markdown: code as written, prose from the sentence that speaks of the
-    question, a commit with its author."""
+    """A source on one line of markdown: code as written, prose from the sentence with most words of the question, a
+    commit with its author."""
     if node.domain is NodeDomain.CODE and node.signature:
         return _describe_code(node)
     bare = node.content.removeprefix(UNVERIFIED)
@@ -149,7 +149,7 @@ def _describe_code(node: Node) -> str:
 
 
 def _doc_of(node: Node) -> str:
-    """The description of a symbol, which stands after its signature."""
+    """The description of a symbol, which follows its signature."""
     return node.content.removeprefix(node.signature or "").strip()
 
 

@@ -1,6 +1,6 @@
-"""Questions about uses: what calls, imports, extends, implements or tests something.
+"""Questions about uses: callers, importers, subclasses, implementations and tests.
 
-A question is one of uses where it has a relation stem and a name that the index knows, in whatever wording.
+A question asks for uses if it has a relation stem and a name that the index knows, in any wording.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
-from clew.knowledge.answering.question import Kind, Question, Tests, is_identifier
+from clew.knowledge.answering.question import ParsedQuestion, QuestionKind, Tests, is_identifier
 from clew.knowledge.code.files import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.models import Link
+from clew.knowledge.code.models import SymbolLink
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node
 
@@ -67,8 +67,8 @@ _CLOSES = re.compile(r"[)}]\s*;?\s*(?://.*)?$|;|\bfrom\b")
 
 
 class Relation(NamedTuple):
-    """What a question asks of a name. `backwards` asks for users of the name, else for what the name uses. `within` is
-    a folder or file that limits the answer."""
+    """A relation that a question asks for. `backwards` asks for users of the name, else for the symbols that it uses.
+    `within` is a folder or file that limits the answer."""
 
     edge: Edge
     name: str
@@ -77,9 +77,9 @@ class Relation(NamedTuple):
     within: str = ""
 
 
-class Use(NamedTuple):
-    """One use: where it stands, in the words `user does used`. `is_guess` where only a name speaks for it; `depth`
-    counts the steps between both."""
+class CodeUse(NamedTuple):
+    """One use with its place, as `user does used`. A guess rests on the name alone; `depth` counts the steps between
+    both."""
 
     path: str
     line: int
@@ -91,9 +91,11 @@ class Use(NamedTuple):
     depth: int = 1
 
 
-async def read_relation(question: Question, code: CodeGraph) -> Relation | None:
+async def read_relation(question: ParsedQuestion, code: CodeGraph) -> Relation | None:
     """The relation that a question asks for; None where it asks for something else or names nothing known."""
-    if question.kind in (Kind.HOWTO, Kind.HISTORY, Kind.OVERVIEW) or _EXPLAINS.search(question.text):
+    if question.kind in (QuestionKind.HOWTO, QuestionKind.HISTORY, QuestionKind.OVERVIEW) or _EXPLAINS.search(
+        question.text
+    ):
         return None
     edge, stem = _find_stem(question)
     if edge is None or stem is None:
@@ -117,9 +119,9 @@ async def read_relation(question: Question, code: CodeGraph) -> Relation | None:
     return None
 
 
-async def find_uses(code: CodeGraph, relation: Relation, question: Question) -> list[Use]:
+async def find_uses(code: CodeGraph, relation: Relation, question: ParsedQuestion) -> list[CodeUse]:
     """The uses, certain ones before guesses, the product before its tests."""
-    found: dict[tuple[str, int], Use] = {}
+    found: dict[tuple[str, int], CodeUse] = {}
     for node in relation.definitions:
         for use in await _linked(code, relation, node):
             found.setdefault((use.path, use.line), use)
@@ -135,8 +137,8 @@ async def find_uses(code: CodeGraph, relation: Relation, question: Question) -> 
     )
 
 
-async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[Use]:
-    """Uses along the edges of the graph; heirs of a method are the methods of the same name."""
+async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[CodeUse]:
+    """Uses along the edges of the graph; overrides of a method are the methods of the same name."""
     if relation.edge == "extends" and node.node_type in (NodeType.METHOD, NodeType.FUNCTION):
         return [_definition_use(node)]
     depth = MAX_TEST_DEPTH if relation.edge == "tests" else 1
@@ -151,8 +153,8 @@ async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[Use]:
     return found
 
 
-async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> list[Use]:
-    """Uses that only the text tells: calls of a name on an unknown receiver, imports and heirs of foreign names."""
+async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> list[CodeUse]:
+    """Uses found by text alone: calls of a name on an unknown receiver, imports and subclasses of foreign names."""
     if not relation.backwards or (has_links and relation.edge in ("imports", "extends")):
         return []
     if relation.edge in ("calls", "uses", "tests") and relation.definitions:
@@ -168,19 +170,19 @@ async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> l
     return []
 
 
-async def _mentions(code: CodeGraph, relation: Relation) -> list[Use]:
+async def _mentions(code: CodeGraph, relation: Relation) -> list[CodeUse]:
     """Lines that have the name of something that no edge leads to, such as a field, without its definitions."""
     own = {(node.path, line) for node in relation.definitions for line in (node.line_start, node.line_end)}
     found = await _grep(code, relation.name, ((find_name_lines, "mentions"),), is_guess=True)
     return [use for use in found if (use.path, use.line) not in own]
 
 
-async def _named_calls(code: CodeGraph, relation: Relation) -> list[Use]:
+async def _named_calls(code: CodeGraph, relation: Relation) -> list[CodeUse]:
     try:
         calls = (await code.callers(relation.name)).places
     except ClewError:
         return []
-    return [Use(call.path, call.line, "", call.caller, "calls", relation.name, is_guess=True) for call in calls]
+    return [CodeUse(call.path, call.line, "", call.caller, "calls", relation.name, is_guess=True) for call in calls]
 
 
 async def _grep(
@@ -189,14 +191,14 @@ async def _grep(
     wanted: Sequence[tuple[Callable[[Sequence[str], str], Iterable[Line]], str]],
     *,
     is_guess: bool = False,
-) -> list[Use]:
+) -> list[CodeUse]:
     """The lines that one of some functions finds, each with the verb for its use."""
     short = re.split(r"[./:#]", name)[-1] if "/" not in name and "-" not in name else name
     files = [file for file in await code.files_with(short, name, limit=MAX_FILES) if not kind_of(file.path) & TEXT]
 
-    def find() -> list[Use]:
+    def find() -> list[CodeUse]:
         return [
-            Use(file.path, line, file.blob, file.path, does, name, is_guess=is_guess)
+            CodeUse(file.path, line, file.blob, file.path, does, name, is_guess=is_guess)
             for find_lines, does in wanted
             for file in files
             for line, _ in find_lines(file.lines, short)
@@ -205,7 +207,7 @@ async def _grep(
     return await asyncio.to_thread(find) if files else []
 
 
-def _find_stem(question: Question) -> tuple[Edge | None, re.Match[str] | None]:
+def _find_stem(question: ParsedQuestion) -> tuple[Edge | None, re.Match[str] | None]:
     """The relation stem of a question: of several the first that no name is part of."""
     names = {part for name in question.names for part in re.split(r"\W+", name)}
     for found in _STEM.finditer(question.text):
@@ -216,7 +218,7 @@ def _find_stem(question: Question) -> tuple[Edge | None, re.Match[str] | None]:
     return None, None
 
 
-def _candidates(question: Question, stem: re.Match[str], first: str) -> list[str]:
+def _candidates(question: ParsedQuestion, stem: re.Match[str], first: str) -> list[str]:
     """Words that may be the name: identifiers, paths of modules, then plain words after the stem and before it."""
     plain = [found[0].strip(".,:?").removesuffix("()") for found in _WORD.finditer(question.text[stem.end() :])]
     before = [found[0] for found in _WORD.finditer(question.text[: stem.start()])]
@@ -227,7 +229,7 @@ def _candidates(question: Question, stem: re.Match[str], first: str) -> list[str
     return list(dict.fromkeys(filter(None, (first, *question.names, *spelled, *near))))
 
 
-def _is_asked_of(name: str, question: Question) -> bool:
+def _is_asked_of(name: str, question: ParsedQuestion) -> bool:
     """Whether a name is what the relation is asked of: an identifier always is, a plain word only next to the relation,
     with no other content word between them and none that the relation could mean as well."""
     if is_identifier(name) or name in question.names or not name.isalpha():
@@ -237,14 +239,14 @@ def _is_asked_of(name: str, question: Question) -> bool:
     return name[0].isupper() or not others
 
 
-def _may_be_foreign(name: str, edge: Edge, question: Question) -> bool:
+def _may_be_foreign(name: str, edge: Edge, question: ParsedQuestion) -> bool:
     """Whether a name without a definition may be a package or a class of others."""
     return edge in ("imports", "extends") and (
         is_identifier(name) or "-" in name or "/" in name or name in question.words
     )
 
 
-async def _place_in(question: Question, code: CodeGraph) -> str:
+async def _place_in(question: ParsedQuestion, code: CodeGraph) -> str:
     """The folder or file that the question limits the answer to."""
     for found in _IN.finditer(question.text):
         place = found["place"].strip("./").rstrip(".")
@@ -257,22 +259,22 @@ def _is_within(path: str, place: str) -> bool:
     return f"/{path}".startswith(f"/{place}/") or f"/{place}/" in f"/{path}" or f"/{path}".endswith(f"/{place}")
 
 
-def _is_wanted(use: Use, question: Question) -> bool:
+def _is_wanted(use: CodeUse, question: ParsedQuestion) -> bool:
     is_test = bool(kind_of(use.path, use.user) & TEST)
     return not (is_test and question.tests is Tests.NEVER) and (is_test or question.tests is not Tests.ONLY)
 
 
-def _definition_use(node: Node) -> Use:
+def _definition_use(node: Node) -> CodeUse:
     owner, _, name = node.name.rpartition(".")
     line = node.line_start or 1
-    return Use(node.path or "", line, node.content_hash or "", owner or (node.path or ""), "implements", name)
+    return CodeUse(node.path or "", line, node.content_hash or "", owner or (node.path or ""), "implements", name)
 
 
-def _use(node: Node, link: Link, *, backwards: bool) -> Use:
+def _use(node: Node, link: SymbolLink, *, backwards: bool) -> CodeUse:
     user, used = (link.node, node) if backwards else (node, link.node)
     does = _SAID.get(link.edge_type, "refers to") if link.depth == 1 else "reaches"
     place = user.path or "", link.line, user.content_hash or ""
-    return Use(*place, user.name, does, used.name, is_guess=link.is_guess, depth=link.depth)
+    return CodeUse(*place, user.name, does, used.name, is_guess=link.is_guess, depth=link.depth)
 
 
 def _last_part(name: str) -> str:

@@ -18,7 +18,7 @@ from clew.errors import InvalidInput, NotFound
 from clew.files import open_inside
 from clew.knowledge.code.files import status_of
 from clew.knowledge.code.languages.detect import language_of
-from clew.knowledge.code.models import Status
+from clew.knowledge.code.models import FileStatus
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.search.passages import format_of
 from clew.knowledge.git.blame import NAME_SHOWN, LineOrigin, blame_lines
@@ -54,19 +54,19 @@ _CODE = re.compile(
 _SETTINGS_FILE = re.compile(r"(?:.*\.)?(?:env|envrc|properties|conf|cfg|ini|toml|ya?ml|json|tfvars)", re.IGNORECASE)
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """A file as it was read. `looked_ns` is the time before reading; 0 if the file changed meanwhile. A file that is
     not read has no blob, and `left_out` says why."""
 
     path: str
-    status: Status
+    status: FileStatus
     looked_ns: int
     blob: str
     body: bytes = b""
     left_out: str = ""
 
 
-class Job(NamedTuple):
+class ParseJob(NamedTuple):
     """A content to parse, into facts and words, or into the summary of its flow."""
 
     body: bytes
@@ -74,17 +74,17 @@ class Job(NamedTuple):
     is_flow: bool = False
 
 
-class Readable(NamedTuple):
+class ReadableFile(NamedTuple):
     """A file to index: its language, or empty, and its text without keys. `left_out` says why it has no text."""
 
-    content: Content
+    content: FileContent
     language: str
     text: str = ""
     left_out: str = ""
 
     @property
-    def job(self) -> Job:
-        return Job(self.text.encode("utf-8", errors="replace"), self.language)
+    def job(self) -> ParseJob:
+        return ParseJob(self.text.encode("utf-8", errors="replace"), self.language)
 
 
 def blob_id(body: bytes) -> str:
@@ -92,7 +92,7 @@ def blob_id(body: bytes) -> str:
     return hashlib.sha1(b"blob %d\0%b" % (len(body), body), usedforsecurity=False).hexdigest()
 
 
-def read_content(root: str, path: str) -> Content | None:
+def read_content(root: str, path: str) -> FileContent | None:
     """Read a file below a real root, or None if it is gone or no regular file. Follows no links on the way."""
     looked_ns = time.time_ns()
     try:
@@ -108,36 +108,36 @@ def read_content(root: str, path: str) -> Content | None:
         os.close(descriptor)
 
 
-def _read(descriptor: int, path: str, status: Status, looked_ns: int) -> Content:
+def _read(descriptor: int, path: str, status: FileStatus, looked_ns: int) -> FileContent:
     if status.size > MAX_BYTES:
-        return Content(path, status, looked_ns, "", left_out=f"has over {MAX_BYTES:,} bytes")
+        return FileContent(path, status, looked_ns, "", left_out=f"has over {MAX_BYTES:,} bytes")
     try:
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
             body = file.read(MAX_BYTES + 1)
     except OSError as error:
-        return Content(path, status, looked_ns, "", left_out=f"cannot be read ({error.strerror})")
+        return FileContent(path, status, looked_ns, "", left_out=f"cannot be read ({error.strerror})")
     is_whole = status_of(os.fstat(descriptor)) == status and len(body) == status.size
-    return Content(path, status, looked_ns if is_whole else 0, blob_id(body), body)
+    return FileContent(path, status, looked_ns if is_whole else 0, blob_id(body), body)
 
 
-def _unreadable(root: str, path: str, looked_ns: int, error: OSError) -> Content | None:
+def _unreadable(root: str, path: str, looked_ns: int, error: OSError) -> FileContent | None:
     try:
         found = os.lstat(f"{root}/{path}")
     except OSError:
         return None
     reason = f"cannot be read ({error.strerror})"
     is_file = stat.S_ISREG(found.st_mode)
-    return Content(path, status_of(found), looked_ns, "", left_out=reason) if is_file else None
+    return FileContent(path, status_of(found), looked_ns, "", left_out=reason) if is_file else None
 
 
-def make_readable(content: Content) -> Readable:
+def make_readable(content: FileContent) -> ReadableFile:
     """The text of a file to index. Keys in it are masked, and lines keep their numbers."""
     left_out = content.left_out or ("" if is_text(content.body) else BINARY)
     left_out = left_out or looks_secret(content.path, content.body)
     if left_out:
-        return Readable(content, "", left_out=left_out)
+        return ReadableFile(content, "", left_out=left_out)
     language = language_of(content.path, content.body[:_HEAD_BYTES]) or format_of(content.path)
-    return Readable(content, language, readable_text(content.body))
+    return ReadableFile(content, language, readable_text(content.body))
 
 
 def decode_text(body: bytes) -> str:

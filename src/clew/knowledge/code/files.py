@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from clew.errors import SourceError
-from clew.knowledge.code.models import Status
+from clew.knowledge.code.models import FileStatus
 from clew.knowledge.code.refs import is_utf8
 from clew.knowledge.git.run import QUICK_SECONDS, note_stuck, run_git
 from clew.secrecy import is_secret_file
@@ -95,27 +95,27 @@ def _names_changes(path: str) -> bool:
     return (is_version or _CHANGELOG.fullmatch(stem) is not None) and not _GUIDE.search(stem)
 
 
-def status_of(found: os.stat_result) -> Status:
-    return Status(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+def status_of(found: os.stat_result) -> FileStatus:
+    return FileStatus(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 class Tree:
-    """The files of one folder, listed anew by each call. Paths are relative, with `/`."""
+    """The files of one folder, listed again by each call. Paths are relative, with `/`."""
 
     def __init__(self, root: Path) -> None:
         self.root = os.path.realpath(root)
 
-    def look(self) -> dict[str, Status]:
+    def look(self) -> dict[str, FileStatus]:
         """All regular files that count, in no order; empty without such a folder."""
         return self._statuses(self._list())
 
-    def choose(self, paths: Iterable[str]) -> dict[str, Status]:
+    def choose(self, paths: Iterable[str]) -> dict[str, FileStatus]:
         """The paths that count, with their status. Asks git once for all of them."""
         wanted = [path for path in paths if _is_wanted(path)]
         listed = self._list_git(wanted) or self._list() if wanted else []
         return self._statuses(set(wanted).intersection(listed))
 
-    def status(self, path: str) -> Status | None:
+    def status(self, path: str) -> FileStatus | None:
         """The status of a regular file, or None."""
         try:
             found = os.lstat(f"{self.root}/{path}")
@@ -131,7 +131,7 @@ class Tree:
                 found.add(path)
         return found
 
-    def _statuses(self, paths: Iterable[str]) -> dict[str, Status]:
+    def _statuses(self, paths: Iterable[str]) -> dict[str, FileStatus]:
         return {path: status for path in paths if (status := self.status(path)) is not None}
 
     def _list(self) -> list[str]:

@@ -16,18 +16,28 @@ from typing import NamedTuple, TypeVar
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
 from clew.knowledge.code import queries
-from clew.knowledge.code.file_content import Content, decode_text, read_content, readable_lines
+from clew.knowledge.code.file_content import FileContent, decode_text, read_content, readable_lines
 from clew.knowledge.code.files import Tree
-from clew.knowledge.code.index import Indexed, Indexer, Until
+from clew.knowledge.code.index import Indexer, IndexReport, Until
 from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.linking.link_worker import LinkWorker
-from clew.knowledge.code.models import CalledSymbol, Callers, FileInfo, LeftOut, Link, Located, SymbolRow, to_node
+from clew.knowledge.code.models import (
+    CalledSymbol,
+    Callers,
+    FileInfo,
+    LeftOutFile,
+    LocatedFile,
+    SymbolLink,
+    SymbolRow,
+    to_node,
+)
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.search.passages import SYMBOL_KINDS
-from clew.knowledge.code.search.postings import Place
+from clew.knowledge.code.search.postings import PassagePlace
 from clew.knowledge.code.search.ranking import Shares
 from clew.knowledge.code.search.search_index import PassageHit, SearchIndex
-from clew.knowledge.code.store import CodeStore, Sql, read_meta
+from clew.knowledge.code.store import CodeStore, read_meta
+from clew.knowledge.database import Sql
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.trail.model.globs import glob_matches
 from clew.trail.store import Embedder
@@ -38,7 +48,7 @@ DATABASE = "code.db"
 MAX_DEPTH, MAX_LIMIT = 10, 200
 ROUNDS = 8
 SHOWN = 20
-"""So many of the best passages are checked against their files."""
+"""The number of best passages that are checked against their files."""
 EXACT, PREFIX = 1.0, 0.9
 """The similarity of a symbol whose name is the query, and of one whose name starts with it."""
 UNWATCHED_SECONDS = 1.0
@@ -57,7 +67,7 @@ class Excerpt(NamedTuple):
     symbol: Node | None
 
 
-class TextFile(NamedTuple):
+class SearchedFile(NamedTuple):
     """A file with its lines, which may hold keys: they are searched and not shown."""
 
     path: str
@@ -111,7 +121,7 @@ class CodeGraph:
         """Whether all files and all edges are indexed, and no refresh runs."""
         return self.is_whole and self.indexer.is_linked and not self.indexer.is_refreshing
 
-    async def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> Indexed:
+    async def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> IndexReport:
         """Bring the index up to date, up to the step `until`. Other calls work meanwhile. Calls `report` from another
         thread."""
         return await self._run(lambda: self._refresh(report, until))
@@ -137,7 +147,7 @@ class CodeGraph:
         return await self._run(read)
 
     async def warm(self) -> None:
-        """Load the search index in a thread: `rarity`, `correct` and `contains` then take no time to speak of."""
+        """Load the search index in a thread: `rarity`, `correct` and `contains` are quick afterwards."""
         await asyncio.to_thread(self._text.rarity, ())
 
     async def freshen(self, paths: Iterable[str]) -> bool:
@@ -204,7 +214,7 @@ class CodeGraph:
         self._refresh(None, "linked")
         return True
 
-    def _refresh(self, report: Progress | None, until: Until) -> Indexed:
+    def _refresh(self, report: Progress | None, until: Until) -> IndexReport:
         done = self.indexer.refresh(report, until=until)
         self._looked = time.monotonic()
         return done
@@ -241,22 +251,22 @@ class CodeGraph:
             lambda hits: {hit.place.path for hit in hits[:SHOWN]},
         )
 
-    async def locate(self, query: str, *, limit: int = 10) -> list[Located]:
+    async def locate(self, query: str, *, limit: int = 10) -> list[LocatedFile]:
         """The files that a text, such as an issue, is about, best first, with the function that a traceback names or
         the symbol that fits best."""
         _check("limit", limit, MAX_LIMIT)
 
-        def find(sql: Sql) -> list[Located]:
+        def find(sql: Sql) -> list[LocatedFile]:
             hits = self._text.search(query, limit=limit, symbols=False)
             return [located for hit in hits if (located := queries.locate_hit(sql, query, hit)) is not None]
 
         return await self._answer(find, lambda hits: (hit.path for hit in hits))
 
-    async def passage_at(self, path: str, line: int) -> Place | None:
+    async def passage_at(self, path: str, line: int) -> PassagePlace | None:
         """The passage around a line of a file."""
         return await asyncio.to_thread(self._text.passage_at, path, line)
 
-    async def excerpts(self, places: Sequence[Place]) -> list[Excerpt]:
+    async def excerpts(self, places: Sequence[PassagePlace]) -> list[Excerpt]:
         """The lines of passages without keys, each with the symbol that it is."""
 
         def read() -> list[Excerpt]:
@@ -266,15 +276,15 @@ class CodeGraph:
 
         return await asyncio.to_thread(read)
 
-    async def files_with(self, text: str, query: str, *, limit: int) -> list[TextFile]:
+    async def files_with(self, text: str, query: str, *, limit: int) -> list[SearchedFile]:
         """Of the files that a query finds, those that have a text, best first."""
         wanted = text.encode()
 
-        def read() -> list[TextFile]:
+        def read() -> list[SearchedFile]:
             hits = self._text.search(query, limit=limit, symbols=False)
             contents = (read_content(self.tree.root, hit.path) for hit in hits)
             return [
-                TextFile(each.path, each.blob, decode_text(each.body).split("\n"))
+                SearchedFile(each.path, each.blob, decode_text(each.body).split("\n"))
                 for each in contents
                 if each is not None and wanted in each.body
             ]
@@ -340,18 +350,18 @@ class CodeGraph:
         rows = await self._answer(lambda sql: queries.find_in_file(sql, path), lambda rows: (rows[0].path,), ref=path)
         return [to_node(row) for row in rows if row.qualname and symbol_type in (None, "all", row.kind)]
 
-    async def dependencies(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]:
+    async def dependencies(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[SymbolLink]:
         """The symbols that a symbol or a file uses, nearest first."""
         return await self._links(ref, edge_type, depth, backwards=False)
 
-    async def dependents(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]:
+    async def dependents(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[SymbolLink]:
         """The symbols that use a symbol or a file, nearest first."""
         return await self._links(ref, edge_type, depth, backwards=True)
 
-    async def _links(self, ref: str, edge_type: str, depth: int, *, backwards: bool) -> list[Link]:
+    async def _links(self, ref: str, edge_type: str, depth: int, *, backwards: bool) -> list[SymbolLink]:
         types = queries.EDGE_TYPES[edge_type]
 
-        def find(sql: Sql) -> tuple[SymbolRow, list[Link]]:
+        def find(sql: Sql) -> tuple[SymbolRow, list[SymbolLink]]:
             start = queries.get_symbol(sql, ref)
             return start, queries.find_links(sql, start, types, depth, backwards=backwards)
 
@@ -383,7 +393,7 @@ class CodeGraph:
         query = "SELECT count(*) FROM symbols WHERE qualname != ''"
         return int(await self._answer(lambda sql: sql.execute(query).fetchone()[0], lambda found: ()))
 
-    async def left_out(self) -> list[LeftOut]:
+    async def left_out(self) -> list[LeftOutFile]:
         """The text files that are not indexed, or only in part, with the reason, by path."""
         return await self._answer(queries.list_left_out, lambda found: ())
 
@@ -398,7 +408,7 @@ def _named(sql: Sql, query: str, limit: int) -> Hits:
     return [*((row, EXACT) for row in exact), *((row, PREFIX) for row in longer)]
 
 
-def _excerpt(sql: Sql, place: Place, content: Content | None) -> Excerpt:
+def _excerpt(sql: Sql, place: PassagePlace, content: FileContent | None) -> Excerpt:
     row = queries.find_place(sql, place.path, place.name) if place.kind in SYMBOL_KINDS else None
     symbol = to_node(row) if row is not None else None
     if content is None:
@@ -415,7 +425,7 @@ def _scored(hits: Hits, kind: str | None, pattern: str | None = None) -> list[Sc
     return list(found.values())
 
 
-def _node_paths(found: Iterable[CalledSymbol | Link | ScoredNode]) -> list[str]:
+def _node_paths(found: Iterable[CalledSymbol | SymbolLink | ScoredNode]) -> list[str]:
     return [each.node.path for each in found if each.node.path]
 
 

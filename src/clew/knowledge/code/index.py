@@ -17,7 +17,7 @@ from clew.errors import StorageError
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index_pass import IndexPass, Progress, advance
 from clew.knowledge.code.linking.link_worker import LinkWorker
-from clew.knowledge.code.models import FileInfo, Status
+from clew.knowledge.code.models import FileInfo, FileStatus
 from clew.knowledge.code.rows import drop_file, find_files, read_files
 from clew.knowledge.code.search.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore, is_locked, process_lock, read_meta, write_meta
@@ -35,7 +35,7 @@ Until = Literal["linked", "embedded", "followed"]
 Step = Callable[[Progress], None]
 
 
-class Indexed(msgspec.Struct, frozen=True, kw_only=True):
+class IndexReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a refresh: number of files, changed and deleted paths, and number of parsed contents."""
 
     files: int
@@ -84,7 +84,7 @@ class Indexer:
         with self._refreshing, self._linking:
             self._links.close()
 
-    def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> Indexed:
+    def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> IndexReport:
         """Index all changed files and link them by names, then embed them, then follow their values, up to the step
         `until`. Waits while another process refreshes."""
         report = report or _report_nothing
@@ -106,7 +106,7 @@ class Indexer:
             self._run_steps(report, list(steps.values())[: list(steps).index(until) + 1])
         gone = sorted({*gone, *done.gone})
         seconds = time.monotonic() - began
-        return Indexed(files=len(present), changed=done.changed, gone=gone, parsed=done.parsed, seconds=seconds)
+        return IndexReport(files=len(present), changed=done.changed, gone=gone, parsed=done.parsed, seconds=seconds)
 
     def update(self, paths: Iterable[str]) -> list[str]:
         """Read some files again. Returns those that changed or are gone."""
@@ -178,7 +178,7 @@ class Indexer:
             seen=int(self._clock.now().timestamp()),
         )
 
-    def _list_files(self) -> tuple[dict[str, Status], dict[str, FileInfo]]:
+    def _list_files(self) -> tuple[dict[str, FileStatus], dict[str, FileInfo]]:
         """The files on the disk, and the stored ones, read while git lists the others."""
         with ThreadPoolExecutor(1, thread_name_prefix="clew-looking") as thread:
             looking = thread.submit(self._tree.look)
@@ -216,7 +216,7 @@ class Indexer:
                 self._text.prune()
 
 
-def _is_known(row: FileInfo | None, status: Status | None) -> bool:
+def _is_known(row: FileInfo | None, status: FileStatus | None) -> bool:
     """Whether the stored row is certainly right. A file that does not exist has neither row nor status."""
     if row is None or status is None:
         return row is None and status is None

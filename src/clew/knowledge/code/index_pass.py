@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from clew.knowledge.code import rows
-from clew.knowledge.code.file_content import Content, Job, Readable, make_readable, read_content
+from clew.knowledge.code.file_content import FileContent, ParseJob, ReadableFile, make_readable, read_content
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.models import FileInfo
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, parse_batches
-from clew.knowledge.code.rows import Parsed
+from clew.knowledge.code.rows import ParsedContent
 from clew.knowledge.code.search.search_index import EncodedText, SearchIndex
-from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
+from clew.knowledge.code.store import CodeStore, read_meta, write_meta
+from clew.knowledge.database import Sql
 
 Progress = Callable[[int, int, str], None]
 """Receives the number of items that are done, the total, and the name of the step."""
@@ -21,12 +22,12 @@ Progress = Callable[[int, int, str], None]
 _log = logging.getLogger(__name__)
 
 
-class _Entry(NamedTuple):
+class _FileEntry(NamedTuple):
     """A file on its way into the store. Without `readable` it is gone; without `is_new` its content is known."""
 
     path: str
-    readable: Readable | None
-    parsed: Parsed | None = None
+    readable: ReadableFile | None
+    parsed: ParsedContent | None = None
     is_new: bool = False
 
     @property
@@ -67,27 +68,27 @@ class IndexPass:
             self._finish(entries, iter(results))
         self._report_unparsed()
 
-    def _prepare(self, paths: Sequence[str]) -> tuple[list[_Entry], list[Job]] | None:
+    def _prepare(self, paths: Sequence[str]) -> tuple[list[_FileEntry], list[ParseJob]] | None:
         if self._is_stopped():
             return None
         entries = [self._read(path) for path in paths]
         return entries, [entry.readable.job for entry in entries if entry.readable is not None and entry.is_unparsed]
 
-    def _read(self, path: str) -> _Entry:
+    def _read(self, path: str) -> _FileEntry:
         content = read_content(self._tree.root, path)
         if content is None:
-            return _Entry(path, None)
+            return _FileEntry(path, None)
         row = self._known.get(path)
         if row is not None and _is_same(row, content):
-            return _Entry(path, Readable(content, row.language))
+            return _FileEntry(path, ReadableFile(content, row.language))
         readable = make_readable(content)
         if readable.left_out:
-            return _Entry(path, readable, is_new=True)
+            return _FileEntry(path, readable, is_new=True)
         with self._store.reading() as sql:
             facts = rows.find_facts(sql, content.blob, readable.language)
-        return _Entry(path, readable, Parsed(facts) if facts else None, is_new=True)
+        return _FileEntry(path, readable, ParsedContent(facts) if facts else None, is_new=True)
 
-    def _finish(self, entries: list[_Entry], results: Iterator[Parsed]) -> None:
+    def _finish(self, entries: list[_FileEntry], results: Iterator[ParsedContent]) -> None:
         """Write a batch with the results of its unparsed entries."""
         with self._store.writing() as sql:
             before = len(self.changed) + len(self.gone)
@@ -103,7 +104,7 @@ class IndexPass:
         self._done += len(entries)
         self._report(self._done)
 
-    def _write(self, sql: Sql, entry: _Entry) -> None:
+    def _write(self, sql: Sql, entry: _FileEntry) -> None:
         if entry.readable is None:
             if entry.path in self._known:
                 self.gone.append(entry.path)
@@ -133,7 +134,7 @@ class IndexPass:
             _log.warning("%s%s: no symbols are known, %s", path, others, reason)
 
 
-def _is_same(row: FileInfo, content: Content) -> bool:
+def _is_same(row: FileInfo, content: FileContent) -> bool:
     """Whether a content is that of a row. A file that cannot be read is compared by the reason."""
     return row.blob == content.blob and (bool(content.blob) or row.left_out == content.left_out)
 

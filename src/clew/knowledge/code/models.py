@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from clew.knowledge.code.refs import node_id
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node
 
 SymbolKind = Literal["class", "interface", "function", "method", "constant", "variable", "module"]
@@ -18,7 +18,7 @@ EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
 
 FORMAT = 4
 """Increase it with every change of extraction: facts of another format are extracted again."""
-CUT = "defines or uses more than is kept of a file, read in part"
+CUT = "has more definitions, uses or statements than the limit, read in part"
 FILE_KIND = "file"
 COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
 """How long after a change a second one may leave the times of a file as they are: on file systems with whole seconds,
@@ -51,7 +51,7 @@ class Symbol(msgspec.Struct, frozen=True, array_like=True):
     doc: str = ""
 
 
-class Import(msgspec.Struct, frozen=True, array_like=True):
+class ImportFact(msgspec.Struct, frozen=True, array_like=True):
     """`from module import name as alias`. `name` is empty for a whole module, and `*` for all its names. `module` is as
     written, with its leading dots or slashes."""
 
@@ -61,7 +61,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
     line: int
 
 
-class Reference(msgspec.Struct, frozen=True, array_like=True):
+class ReferenceFact(msgspec.Struct, frozen=True, array_like=True):
     """A use of a name. `target` is the dotted name as written (`self.close`); `inside` is the qualname of the innermost
     symbol around it, empty at the top of the file."""
 
@@ -77,8 +77,8 @@ class FileFacts(msgspec.Struct, frozen=True, array_like=True):
 
     language: str
     symbols: Sequence[Symbol] = ()
-    imports: Sequence[Import] = ()
-    references: Sequence[Reference] = ()
+    imports: Sequence[ImportFact] = ()
+    references: Sequence[ReferenceFact] = ()
     doc: str = ""
     lines: int = 0
     error: str = ""
@@ -113,7 +113,7 @@ class SymbolRow(NamedTuple):
     mtime_ns: int
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class SymbolLink(msgspec.Struct, frozen=True, kw_only=True):
     """A symbol that was reached from another, in `depth` steps, the last one from the node id `via`. `lines` are the
     lines of the use, in the file of the using symbol; `line` is the first. A guess rests on the name alone."""
 
@@ -139,7 +139,7 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 class CalledSymbol(msgspec.Struct, frozen=True, kw_only=True):
     node: Node
-    callers: Sequence[Link]
+    callers: Sequence[SymbolLink]
 
 
 class Callers(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ class Callers(msgspec.Struct, frozen=True, kw_only=True):
     owners: Mapping[str, int] = {}
 
 
-class Located(msgspec.Struct, frozen=True, kw_only=True):
+class LocatedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that matches a text, with its best line and symbol, and the reason."""
 
     path: str
@@ -165,7 +165,7 @@ class Located(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class Status(NamedTuple):
+class FileStatus(NamedTuple):
     """The status of a file. An equal status means equal content if it is `settled`."""
 
     size: int
@@ -187,17 +187,17 @@ class FileInfo(NamedTuple):
     path: str
     blob: str
     language: str
-    status: Status
+    status: FileStatus
     looked_ns: int
     lines: int
     left_out: str
 
-    def is_as(self, status: Status) -> bool:
+    def is_as(self, status: FileStatus) -> bool:
         """Whether a file with this status certainly has the content of this row."""
         return self.status == status and status.settled(self.looked_ns)
 
 
-class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+class LeftOutFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that is not indexed, or only in part, and why."""
 
     path: str
@@ -222,7 +222,7 @@ def to_node(row: SymbolRow) -> Node:
         metadata={"kind": row.kind, "language": row.language},
         verified=True,
         verification=Verification.CODE,
-        trust=Trust.GROUND,
+        trust=TrustLevel.GROUND,
         created_at=at,
         updated_at=at,
     )

@@ -22,13 +22,13 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from clew.knowledge.code.file_content import Job
+from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.detect import LANGUAGES
 from clew.knowledge.code.languages.extract import extract, is_hard, takes_long
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
-from clew.knowledge.code.python_calls.summary import Summary
-from clew.knowledge.code.rows import Parsed, encode_facts
+from clew.knowledge.code.python_calls.summary import FlowSummary
+from clew.knowledge.code.rows import ParsedContent, encode_facts
 from clew.knowledge.code.search.search_index import encode_text
 
 WORKERS = 2
@@ -58,24 +58,24 @@ P = TypeVar("P")
 class _Request(NamedTuple):
     """Contents for a worker, the seconds for each, and the languages whose parsers crashed often."""
 
-    jobs: list[Job]
+    jobs: list[ParseJob]
     seconds: float
     struck: list[str]
 
 
 _encoder = msgspec.msgpack.Encoder()
 _requests = msgspec.msgpack.Decoder(_Request)
-_results = msgspec.msgpack.Decoder(Parsed)
+_results = msgspec.msgpack.Decoder(ParsedContent)
 
 
 def parse_batches(
-    items: Sequence[T], prepare: Callable[[Sequence[T]], tuple[P, list[Job]] | None]
-) -> Iterator[tuple[P, list[Parsed]]]:
+    items: Sequence[T], prepare: Callable[[Sequence[T]], tuple[P, list[ParseJob]] | None]
+) -> Iterator[tuple[P, list[ParsedContent]]]:
     """Prepare items in batches and parse their jobs, in workers if there are many. Yields each prepared batch with its
     results, in order. Ends early when `prepare` returns None."""
     is_pooled = len(items) >= POOL_FROM
     size = min(BATCH, -(-len(items) // (2 * WORKERS))) if is_pooled else BATCH
-    flying: deque[tuple[P, Future[list[Parsed]] | list[Parsed]]] = deque()
+    flying: deque[tuple[P, Future[list[ParsedContent]] | list[ParsedContent]]] = deque()
     with Pool() as pool:
         for at in range(0, len(items), size):
             batch = prepare(items[at : at + size])
@@ -89,11 +89,11 @@ def parse_batches(
             yield _finished(*flying.popleft())
 
 
-def _finished(prepared: P, results: Future[list[Parsed]] | list[Parsed]) -> tuple[P, list[Parsed]]:
+def _finished(prepared: P, results: Future[list[ParsedContent]] | list[ParsedContent]) -> tuple[P, list[ParsedContent]]:
     return prepared, results if isinstance(results, list) else results.result()
 
 
-def run_jobs(jobs: Sequence[Job], pool: Pool | None = None) -> list[Parsed]:
+def run_jobs(jobs: Sequence[ParseJob], pool: Pool | None = None) -> list[ParsedContent]:
     """Parse contents in order. A worker parses those that may take long, and gives up after the time limit."""
     hard = [at for at, job in enumerate(jobs) if not job.is_flow and is_hard(job.body, job.language)]
     found = {at: run_job(job) for at, job in enumerate(jobs) if at not in hard}
@@ -103,23 +103,23 @@ def run_jobs(jobs: Sequence[Job], pool: Pool | None = None) -> list[Parsed]:
     return [found[at] for at in range(len(jobs))]
 
 
-def run_job(job: Job, *, is_careful: bool = False) -> Parsed:
+def run_job(job: ParseJob, *, is_careful: bool = False) -> ParsedContent:
     """Parse a content; if careful, not one that takes a parser long. Without a known language it has no symbols."""
     if job.is_flow:
-        return Parsed(b"", _encoder.encode(summarize(job.body)))
+        return ParsedContent(b"", _encoder.encode(summarize(job.body)))
     is_code = job.language in LANGUAGES
     if is_careful and is_code and takes_long(job.body, job.language):
         return _unparsed(job, GIVEN_UP)
     text = job.body.decode("utf-8", errors="replace")
     known = extract(job.body, job.language) if is_code else None
     facts = known or FileFacts(language=job.language, lines=text.count("\n") + 1)
-    return Parsed(encode_facts(facts), words=encode_text(facts, text))
+    return ParsedContent(encode_facts(facts), words=encode_text(facts, text))
 
 
-def _unparsed(job: Job, reason: str) -> Parsed:
+def _unparsed(job: ParseJob, reason: str) -> ParsedContent:
     if job.is_flow:
-        return Parsed(b"", _encoder.encode(Summary(error=reason)))
-    return Parsed(encode_facts(FileFacts(language=job.language, lines=job.body.count(b"\n") + 1, error=reason)))
+        return ParsedContent(b"", _encoder.encode(FlowSummary(error=reason)))
+    return ParsedContent(encode_facts(FileFacts(language=job.language, lines=job.body.count(b"\n") + 1, error=reason)))
 
 
 class Pool:
@@ -138,7 +138,7 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def submit(self, jobs: Sequence[Job]) -> Future[list[Parsed]]:
+    def submit(self, jobs: Sequence[ParseJob]) -> Future[list[ParsedContent]]:
         """Parse contents in order. A content that no worker survives gets facts with an error."""
         return self._threads.submit(self._parse, list(jobs))
 
@@ -148,8 +148,8 @@ class Pool:
         for worker in self._all:
             end_process(worker.process)
 
-    def _parse(self, jobs: list[Job]) -> list[Parsed]:
-        found: list[Parsed] = []
+    def _parse(self, jobs: list[ParseJob]) -> list[ParsedContent]:
+        found: list[ParsedContent] = []
         while len(found) < len(jobs):
             try:
                 worker = self._idle.get_nowait()
@@ -158,9 +158,9 @@ class Pool:
             found += self._parse_some(jobs[len(found) :], worker)
         return found
 
-    def _parse_some(self, jobs: list[Job], worker: _Worker) -> list[Parsed]:
+    def _parse_some(self, jobs: list[ParseJob], worker: _Worker) -> list[ParsedContent]:
         """Parse up to the content that crashes the worker. If that may not be its fault, it is tried again alone."""
-        done: list[Parsed] = []
+        done: list[ParsedContent] = []
         is_new = worker.is_new
         try:
             struck = [language for language, strikes in self._strikes.items() if strikes >= STRIKES]
@@ -194,7 +194,7 @@ class _Worker:
         """Whether `_limit_seconds` ended the process."""
         return sys.platform != "win32" and self.process.returncode == -signal.SIGPROF
 
-    def parse(self, request: _Request, done: list[Parsed]) -> None:
+    def parse(self, request: _Request, done: list[ParsedContent]) -> None:
         """Append each result to `done` as it arrives. Raises OSError and EOFError if the process ends early."""
         process = self.process
         assert process.stdin is not None
@@ -268,7 +268,7 @@ def _limit_memory() -> None:
 
 
 def _limit_seconds(seconds: float) -> None:
-    """End this process after so much processor time from now on; 0 removes the limit."""
+    """End this process after a number of seconds of processor time from now on; 0 removes the limit."""
     if sys.platform != "win32":
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, seconds)

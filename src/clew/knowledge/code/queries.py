@@ -21,11 +21,21 @@ from clew.knowledge.code.linking.go_interfaces import find_implementers
 from clew.knowledge.code.linking.imports import HEADER_SUFFIXES, family
 from clew.knowledge.code.linking.reexports import find_reexported, find_renamed
 from clew.knowledge.code.linking.unresolved_calls import find_unresolved
-from clew.knowledge.code.models import CUT, CalledSymbol, Callers, FileInfo, LeftOut, Link, Located, SymbolRow, to_node
+from clew.knowledge.code.models import (
+    CUT,
+    CalledSymbol,
+    Callers,
+    FileInfo,
+    LeftOutFile,
+    LocatedFile,
+    SymbolLink,
+    SymbolRow,
+    to_node,
+)
 from clew.knowledge.code.refs import CodeRef, check_ref, name_parts, node_id, readings, short_ref
-from clew.knowledge.code.rows import Hop, find_hops, find_symbols, read_files
-from clew.knowledge.code.search.search_index import Hit
-from clew.knowledge.code.store import Sql
+from clew.knowledge.code.rows import EdgeHop, find_hops, find_symbols, read_files
+from clew.knowledge.code.search.search_index import FileHit
+from clew.knowledge.database import Sql
 
 EDGE_TYPES = {
     "imports": ("imports",),
@@ -134,13 +144,15 @@ def find_in_file(sql: Sql, path: str) -> list[SymbolRow]:
     return rows
 
 
-def locate_hit(sql: Sql, text: str, hit: Hit) -> Located | None:
+def locate_hit(sql: Sql, text: str, hit: FileHit) -> LocatedFile | None:
     """A file that was found for a text, with the function that a traceback in the text names, or the symbol that fits
     best; None if the file is gone."""
     row = _find_traced(sql, text, hit.path) or find_place(sql, hit.path, hit.name) or find_place(sql, hit.path, "")
     if row is None:
         return None
-    return Located(path=row.path, score=hit.score, blob=row.blob, line=row.line_start, symbol=row.qualname, why=hit.why)
+    return LocatedFile(
+        path=row.path, score=hit.score, blob=row.blob, line=row.line_start, symbol=row.qualname, why=hit.why
+    )
 
 
 def _find_traced(sql: Sql, text: str, path: str) -> SymbolRow | None:
@@ -254,13 +266,13 @@ def suggest(sql: Sql, ref: str) -> str:
 # -- links ---------------------------------------------------------------------------------------------------------
 
 
-def find_links(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool) -> list[Link]:
+def find_links(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool) -> list[SymbolLink]:
     """The symbols within some steps of a symbol, each once: nearest first, certain before guessed, and code before
     examples before tests. A symbol that uses itself is one of them. For a file, its symbols count as one."""
     reached = _reach(sql, start, types, depth, backwards=backwards)
     implementers, is_sure = find_implementers(sql, start) if backwards and "implements" in types else ([], True)
     for row in implementers:  # types that do not name the interface
-        reached.setdefault(row.id, (1, [Hop(start.id, row.id, "implements", row.line_start, not is_sure)]))
+        reached.setdefault(row.id, (1, [EdgeHop(start.id, row.id, "implements", row.line_start, not is_sure)]))
     where = "WHERE s.id IN (SELECT value FROM json_each(?))"
     rows = find_symbols(sql, where, (json.dumps(list(reached)[:MAX_LINKS]),))
     origin = node_id(start.path, start.qualname)
@@ -270,13 +282,13 @@ def find_links(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *
 
 def _reach(
     sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool
-) -> dict[int, tuple[int, list[Hop]]]:
+) -> dict[int, tuple[int, list[EdgeHop]]]:
     """The numbers of the symbols within some steps, each with the number of steps and the edges of the last step."""
     own = {row.id for row in (_definitions_of(sql, start) if start.qualname else find_in_file(sql, start.path))}
     near, seen = [*own], set() if start.qualname else own
-    reached: dict[int, tuple[int, list[Hop]]] = {}
+    reached: dict[int, tuple[int, list[EdgeHop]]] = {}
     for step in range(1, depth + 1):
-        fresh: dict[int, list[Hop]] = {}
+        fresh: dict[int, list[EdgeHop]] = {}
         for hop in find_hops(sql, near, types, backwards=backwards):
             far = start.id if hop.far in own else hop.far
             if far not in seen:
@@ -289,11 +301,11 @@ def _reach(
     return reached
 
 
-def _to_link(row: SymbolRow, depth: int, hops: Sequence[Hop], ids: Mapping[int, str]) -> Link:
+def _to_link(row: SymbolRow, depth: int, hops: Sequence[EdgeHop], ids: Mapping[int, str]) -> SymbolLink:
     """The lines are those of the edges that are as certain as the first, and of its type."""
     first = hops[0]
     lines = {hop.line for hop in hops if (hop.is_guess, hop.type) == (first.is_guess, first.type)}
-    return Link(
+    return SymbolLink(
         node=to_node(row),
         edge_type=first.type,
         depth=depth,
@@ -304,7 +316,7 @@ def _to_link(row: SymbolRow, depth: int, hops: Sequence[Hop], ids: Mapping[int, 
     )
 
 
-def _order(link: Link) -> tuple[int, bool, int, str, int]:
+def _order(link: SymbolLink) -> tuple[int, bool, int, str, int]:
     path = link.node.path or ""
     kind = kind_of(path, link.node.name)
     return link.depth, link.is_guess, 2 if kind & TEST else int(bool(kind & ASIDE)), path, link.line
@@ -334,7 +346,7 @@ def find_callers(sql: Sql, ref: str, depth: int) -> Callers:
     )
 
 
-def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[Link]:
+def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[SymbolLink]:
     """The callers of a symbol; of a constructor without any, those of its class."""
     found = find_links(sql, row, ("calls",), depth, backwards=True)
     owner = find_place(sql, row.path, row.qualname.rpartition(".")[0]) if row.name in _CONSTRUCTORS else None
@@ -344,7 +356,7 @@ def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[Link]:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def list_left_out(sql: Sql) -> list[LeftOut]:
+def list_left_out(sql: Sql) -> list[LeftOutFile]:
     """The text files that are not indexed, or only in part because they are too large, by path."""
     query = (
         "SELECT path, left_out FROM files WHERE left_out NOT IN ('', ?) UNION ALL SELECT f.path, ? FROM files f"
@@ -352,7 +364,7 @@ def list_left_out(sql: Sql) -> list[LeftOut]:
         " ORDER BY 1"
     )
     rows = sql.execute(query, (BINARY, CUT, CUT.encode()))
-    return [LeftOut(path=path, reason=reason) for path, reason in rows]
+    return [LeftOutFile(path=path, reason=reason) for path, reason in rows]
 
 
 def list_files(sql: Sql) -> list[FileInfo]:

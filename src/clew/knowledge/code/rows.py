@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from clew.knowledge.code.file_content import Content
-from clew.knowledge.code.models import FILE_KIND, CodeEdge, FileFacts, FileInfo, Status, Symbol, SymbolRow
-from clew.knowledge.code.store import Sql
+from clew.knowledge.code.file_content import FileContent
+from clew.knowledge.code.models import FILE_KIND, CodeEdge, FileFacts, FileInfo, FileStatus, Symbol, SymbolRow
+from clew.knowledge.database import Sql
 
 encode_facts = msgspec.msgpack.Encoder().encode
 decode_facts = msgspec.msgpack.Decoder(FileFacts).decode
@@ -35,7 +35,7 @@ _UNLINK = (
 """The users of a symbol that goes have to be linked again."""
 
 
-class Parsed(NamedTuple):
+class ParsedContent(NamedTuple):
     """The encoded results for a content: facts and words, or the summary of its flow."""
 
     facts: bytes
@@ -43,7 +43,7 @@ class Parsed(NamedTuple):
     words: tuple[bytes, bytes] | None = None
 
 
-class Hop(NamedTuple):
+class EdgeHop(NamedTuple):
     """An edge from the symbol `near` to the symbol `far`, both by number. A guess rests on the name alone."""
 
     near: int
@@ -66,7 +66,7 @@ def find_files(sql: Sql, paths: Collection[str]) -> dict[str, FileInfo]:
 
 def _file(row: tuple[Any, ...]) -> FileInfo:
     id, path, blob, language, *status, looked_ns, lines, left_out = row
-    return FileInfo(id, path, blob.hex(), language, Status(*status), looked_ns, lines, left_out)
+    return FileInfo(id, path, blob.hex(), language, FileStatus(*status), looked_ns, lines, left_out)
 
 
 def find_symbols(sql: Sql, where: str, values: Sequence[object]) -> list[SymbolRow]:
@@ -96,14 +96,14 @@ def write_summary(sql: Sql, blob: str, language: str, summary: bytes) -> None:
     sql.execute(query, (summary, bytes.fromhex(blob), language))
 
 
-def write_parsed(sql: Sql, blob: str, language: str, parsed: Parsed, seen: int) -> None:
+def write_parsed(sql: Sql, blob: str, language: str, parsed: ParsedContent, seen: int) -> None:
     sql.execute(
         "INSERT INTO blobs VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seen = excluded.seen",
         (bytes.fromhex(blob), language, parsed.facts, parsed.summary, seen),
     )
 
 
-def write_status(sql: Sql, path: str, content: Content) -> None:
+def write_status(sql: Sql, path: str, content: FileContent) -> None:
     """Record that a file was read again and has the same content."""
     sql.execute(
         "UPDATE files SET size = ?, mtime_ns = ?, ctime_ns = ?, ino = ?, looked_ns = ? WHERE path = ?",
@@ -111,7 +111,7 @@ def write_status(sql: Sql, path: str, content: Content) -> None:
     )
 
 
-def write_file(sql: Sql, content: Content, language: str, facts: FileFacts | None, left_out: str = "") -> None:
+def write_file(sql: Sql, content: FileContent, language: str, facts: FileFacts | None, left_out: str = "") -> None:
     """Write a file with its symbols. Without facts only its name is known."""
     left_out = left_out or content.left_out
     known = (content.path, bytes.fromhex(content.blob), language, *content.status, content.looked_ns)
@@ -206,12 +206,12 @@ def find_unlinked(sql: Sql) -> set[str]:
     return {path for (path,) in sql.execute(query)}
 
 
-def find_hops(sql: Sql, ids: Collection[int], types: Collection[str], *, backwards: bool) -> list[Hop]:
+def find_hops(sql: Sql, ids: Collection[int], types: Collection[str], *, backwards: bool) -> list[EdgeHop]:
     """The edges of some types from some symbols, or to them, ordered by the symbol that they reach."""
     near, far = ("target", "source") if backwards else ("source", "target")
     query = (
         f"SELECT {near}, {far}, type, line, guess FROM edges WHERE {near} IN (SELECT value FROM json_each(?))"
         " AND type IN (SELECT value FROM json_each(?))"
     )
-    hops = (Hop(*row) for row in sql.execute(query, (json.dumps(list(ids)), json.dumps(list(types)))))
+    hops = (EdgeHop(*row) for row in sql.execute(query, (json.dumps(list(ids)), json.dumps(list(types)))))
     return sorted(hops, key=lambda hop: (hop.far, hop.is_guess, hop.near, hop.line))

@@ -15,9 +15,9 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import apsw
 
@@ -26,6 +26,7 @@ from clew.files import locked, read_file, replace_file
 from clew.knowledge.code import models
 from clew.knowledge.code.python_calls import summary
 from clew.knowledge.code.search import passages
+from clew.knowledge.database import Sql
 from clew.trail.sqlite.file import connect, make_private, translated
 from clew.trust import user_file
 
@@ -67,14 +68,6 @@ CREATE TABLE linked (file INTEGER PRIMARY KEY, digest BLOB NOT NULL);
 """
 
 _log = logging.getLogger(__name__)
-
-
-class Sql(Protocol):
-    """A connection as this package uses it. Rows are untyped here, and typed where they are read."""
-
-    def execute(self, sql: str, values: Any = ()) -> Any: ...
-
-    def executemany(self, sql: str, values: Iterable[Any]) -> Any: ...
 
 
 class CodeStore:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from clew.errors import ClewError
 from clew.knowledge.code.files import ALWAYS_LEFT_OUT
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.index import Indexed
+from clew.knowledge.code.index import IndexReport
 from clew.knowledge.code.index_pass import Progress
 from clew.tools.search.gitignore import IGNORE_FILE
 
@@ -44,7 +44,7 @@ class CodeWatch:
         self._graph = graph
         self._on_change = on_change
         self._report = report
-        self._pending = _Pending()
+        self._pending = _PendingPaths()
         self._events: asyncio.Queue[Events | None] = asyncio.Queue()
         self._ignored: set[str] = set()
         """New folders that are not watched, since no file in them counts."""
@@ -159,8 +159,8 @@ class CodeWatch:
             _log.warning("what changed below %s is not known: %s", self._graph.tree.root, type(error).__name__)
 
     async def _refresh(self) -> None:
-        self._pending = _Pending()
-        done: Indexed = await self._graph.refresh(self._report)
+        self._pending = _PendingPaths()
+        done: IndexReport = await self._graph.refresh(self._report)
         await self._notify([*done.changed, *done.gone])
 
     async def _update(self, paths: Sequence[str]) -> None:
@@ -211,7 +211,7 @@ class CodeWatch:
             _log.warning("changes below %s are not noticed: %s", self._graph.tree.root, error)
 
 
-class _Pending:
+class _PendingPaths:
     """Files with events, until they have had none for a while."""
 
     def __init__(self) -> None:

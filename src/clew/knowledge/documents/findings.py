@@ -14,7 +14,7 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.operations.text import inline
 from clew.knowledge.answering.sources import excerpt
-from clew.knowledge.evidence.conflicts import Conflict
+from clew.knowledge.evidence.conflicts import SourceConflict
 from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
 from clew.knowledge.evidence.provenance import annotate, citation_of, cited, source_list
 from clew.knowledge.evidence.trust import Evidence, evidence_of, freshness_of, level_of, trust_of
@@ -44,7 +44,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?!\[\d)|(?<=[.!?] \[\d\])\s+|\n+")
 _ADVISES = re.compile(r"\b(?:should|must|always|never|avoid|recommend(?:s|ed)?|prefer|ensure)\b", re.IGNORECASE)
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ResearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A research request. `task` is the instruction for a model, empty to ask none. `groups` are headings with the ids
     of their nodes; `suggests` names other domains to ask."""
 
@@ -57,7 +57,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     suggests: bool = False
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ResearchFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A source with the passage that fits the question best. `place` leads back to the source."""
 
     number: int
@@ -68,13 +68,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     warning: str = ""
 
 
-class Findings(msgspec.Struct, frozen=True, kw_only=True):
+class ResearchFindings(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a request. `text` cites its sources by number; a text that its sources do not support begins with
     a mark. `gaps` are recommendations that the code does not seem to follow, `also_exists_in` other domains to ask."""
 
     status: Literal["ok", "no_matches"]
     text: str
-    sources: tuple[Finding, ...] = ()
+    sources: tuple[ResearchFinding, ...] = ()
     warnings: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
@@ -86,11 +86,11 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_findings(
-    request: Request, found: Sequence[ScoredNode], conflicts: Sequence[Conflict], at: datetime
-) -> Findings:
+    request: ResearchRequest, found: Sequence[ScoredNode], conflicts: Sequence[SourceConflict], at: datetime
+) -> ResearchFindings:
     """The findings in the words of their sources."""
     sources = tuple(_finding(request.question, each.node, number, at) for number, each in enumerate(found, 1))
-    return Findings(
+    return ResearchFindings(
         status="ok",
         text=_render(request, sources),
         sources=sources,
@@ -100,11 +100,11 @@ def build_findings(
     )
 
 
-def _finding(question: str, node: Node, number: int, at: datetime) -> Finding:
+def _finding(question: str, node: Node, number: int, at: datetime) -> ResearchFinding:
     said = mask_keys((node.content or node.signature or node.name).removeprefix(UNVERIFIED))
     shown = inline(excerpt(said, question, EXCERPT), EXCERPT)
     _, warning = level_of(trust_of(node, at))
-    return Finding(
+    return ResearchFinding(
         number=number,
         node=node,
         name=inline(mask_keys(node.name)),
@@ -126,7 +126,7 @@ def _place(node: Node) -> str:
     return f"{inline(node.source or node.package, 100)}: {citation_of(msgspec.structs.replace(node, path=str(file)))}"
 
 
-def _render(request: Request, sources: Sequence[Finding]) -> str:
+def _render(request: ResearchRequest, sources: Sequence[ResearchFinding]) -> str:
     """A line for each source, below the headings of the request."""
     parts = [f"# {inline(request.title, 200)}"] if request.title else []
     for heading, ids in request.groups.items():
@@ -139,7 +139,7 @@ def _render(request: Request, sources: Sequence[Finding]) -> str:
     return "\n\n".join(parts) if request.groups else "\n".join(map(_line, sources))
 
 
-def _line(source: Finding) -> str:
+def _line(source: ResearchFinding) -> str:
     node = source.node
     published = str(node.published_at.year) if node.published_at else ""
     said = (*node.authors[:3], published, str(node.metadata.get("venue", "")))
@@ -169,7 +169,11 @@ def _text_of(node: Node) -> str:
 
 
 async def write_text(
-    model: Model, request: Request, found: Sequence[ScoredNode], conflicts: Sequence[Conflict], at: datetime
+    model: Model,
+    request: ResearchRequest,
+    found: Sequence[ScoredNode],
+    conflicts: Sequence[SourceConflict],
+    at: datetime,
 ) -> str:
     """Let a model answer the task from the numbered sources, with keys masked. Raises ModelError."""
     evidence = [_evidence(each, request.question, at) for each in found]
@@ -178,7 +182,9 @@ async def write_text(
     return mask_keys(answer.content).strip()
 
 
-def with_text(plain: Findings, text: str, question: str, found: Sequence[ScoredNode], at: datetime) -> Findings:
+def with_text(
+    plain: ResearchFindings, text: str, question: str, found: Sequence[ScoredNode], at: datetime
+) -> ResearchFindings:
     """The findings with a model's text and the list of sources that its [n] lead to. A text with doubts is marked, and
     annotated with its likely sources."""
     nodes = [each.node for each in found]
@@ -228,7 +234,7 @@ def _has_support(statement: str, nodes: Sequence[Node]) -> bool:
 # -- cache -----------------------------------------------------------------------------------------------------
 
 
-def cache_key(request: Request, nodes: Sequence[Node], by: Principal) -> str:
+def cache_key(request: ResearchRequest, nodes: Sequence[Node], by: Principal) -> str:
     """The key of a model's text, shared by all sessions of an owner with the same scopes (SYL-34). It covers the task
     and the content of its sources."""
     content = [(node.id, node.content, node.content_hash, node.verified) for node in nodes]
@@ -245,7 +251,9 @@ async def find_text(trail: Trail, key: str, *, by: Principal, now: datetime) -> 
     return text if isinstance(text, str) else None
 
 
-async def keep_text(trail: Trail, key: str, request: Request, text: str, *, by: Principal, now: datetime) -> None:
+async def keep_text(
+    trail: Trail, key: str, request: ResearchRequest, text: str, *, by: Principal, now: datetime
+) -> None:
     """Store a text. Does nothing for a caller who may not write."""
     context = {"text": text, "until": as_text(now + LIFETIME, "until")}
     title = inline(mask_keys(request.question), 200)

@@ -22,10 +22,18 @@ from clew.catalog.formats.prose import clean_name
 from clew.errors import AccessDenied, FormatError, InvalidInput, NotFound, SourceError, TooLarge
 from clew.files import open_inside
 from clew.knowledge.code.file_content import is_text, looks_secret, readable_text
-from clew.knowledge.documents.readers import Piece, SourceText, is_html, read_page, read_paper, read_rfc, text_pieces
-from clew.knowledge.documents.store import Document, Saved, read_document, save_document
-from clew.knowledge.evidence.provenance import FIELD, MARK, Source
-from clew.knowledge.nodes.kinds import NodeType, SourceKind, Trust, Verification
+from clew.knowledge.documents.readers import (
+    DocumentPiece,
+    SourceText,
+    is_html,
+    read_page,
+    read_paper,
+    read_rfc,
+    text_pieces,
+)
+from clew.knowledge.documents.store import CutDocument, Saved, read_document, save_document
+from clew.knowledge.evidence.provenance import FIELD, MARK, NodeSource
+from clew.knowledge.nodes.kinds import NodeType, SourceKind, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import to_node
 from clew.secrecy import is_secret_file, mask_keys
 from clew.trail.bulk import drop_records
@@ -43,17 +51,17 @@ _OWN_FOLDERS = frozenset((".git", ".clew"))
 Kind = Literal[
     "documentation", "rfc", "paper", "best_practice", "stack_overflow", "blog", "article", "tutorial", "page", "text"
 ]
-KINDS: dict[Kind, tuple[NodeType, Trust]] = {
-    "documentation": (NodeType.DOCUMENTATION, Trust.STANDARD),
-    "rfc": (NodeType.RFC, Trust.STANDARD),
-    "paper": (NodeType.PAPER, Trust.ACADEMIC),
-    "best_practice": (NodeType.BEST_PRACTICE, Trust.ACADEMIC),
-    "tutorial": (NodeType.TUTORIAL, Trust.ACADEMIC),
-    "stack_overflow": (NodeType.STACK_OVERFLOW, Trust.BLOG),
-    "blog": (NodeType.BLOG_POST, Trust.BLOG),
-    "article": (NodeType.BLOG_POST, Trust.BLOG),
-    "page": (NodeType.BLOG_POST, Trust.BLOG),
-    "text": (NodeType.BLOG_POST, Trust.BLOG),
+KINDS: dict[Kind, tuple[NodeType, TrustLevel]] = {
+    "documentation": (NodeType.DOCUMENTATION, TrustLevel.STANDARD),
+    "rfc": (NodeType.RFC, TrustLevel.STANDARD),
+    "paper": (NodeType.PAPER, TrustLevel.ACADEMIC),
+    "best_practice": (NodeType.BEST_PRACTICE, TrustLevel.ACADEMIC),
+    "tutorial": (NodeType.TUTORIAL, TrustLevel.ACADEMIC),
+    "stack_overflow": (NodeType.STACK_OVERFLOW, TrustLevel.BLOG),
+    "blog": (NodeType.BLOG_POST, TrustLevel.BLOG),
+    "article": (NodeType.BLOG_POST, TrustLevel.BLOG),
+    "page": (NodeType.BLOG_POST, TrustLevel.BLOG),
+    "text": (NodeType.BLOG_POST, TrustLevel.BLOG),
 }
 """Node type and trust of a verified source of each kind."""
 
@@ -127,7 +135,7 @@ def _state_of(source: NewSource, body: bytes) -> str:
     return hashlib.sha256(hashlib.sha256(body).digest() + given).hexdigest()
 
 
-def _document(source: NewSource, text: SourceText, state: str, at: datetime) -> Document:
+def _document(source: NewSource, text: SourceText, state: str, at: datetime) -> CutDocument:
     address = mask_keys(source.url or text.url)
     metadata = {
         "kind": source.kind,
@@ -136,10 +144,14 @@ def _document(source: NewSource, text: SourceText, state: str, at: datetime) -> 
         **({"venue": source.venue[:200]} if source.venue else {}),
         **({"claimed_url": address} if address else {}),
     }
-    origin = Source(
-        kind=SourceKind.ACADEMIC, path=source.path or None, timestamp=at, confidence=Trust.LLM / 100, verified=False
+    origin = NodeSource(
+        kind=SourceKind.ACADEMIC,
+        path=source.path or None,
+        timestamp=at,
+        confidence=TrustLevel.LLM / 100,
+        verified=False,
     )
-    return Document(
+    return CutDocument(
         key=f"{_SOURCE}{source.url or source.path or text.title}",
         state=state,
         node_type=KINDS[source.kind][0],
@@ -150,7 +162,7 @@ def _document(source: NewSource, text: SourceText, state: str, at: datetime) -> 
             "published_at": source.published_at or text.published_at,
             "content_hash": state,
             "metadata": metadata,
-            "trust": Trust.LLM,
+            "trust": TrustLevel.LLM,
             "verification": Verification.NONE,
         },
         sources=[origin],
@@ -186,10 +198,10 @@ async def verify_source(trail: Trail, id: str, *, by: Principal, at: datetime) -
     pieces = await find_unverified(trail, id, by=by)
     node = to_node(pieces[0])
     node_type, trust = KINDS[node.metadata["kind"]]
-    origins = msgspec.convert(pieces[0].context.get(FIELD, []), list[Source])
-    checked = Source(kind=SourceKind.USER, timestamp=at, confidence=1.0, verified=True)
+    origins = msgspec.convert(pieces[0].context.get(FIELD, []), list[NodeSource])
+    checked = NodeSource(kind=SourceKind.USER, timestamp=at, confidence=1.0, verified=True)
     key = str(node.metadata["document"])
-    document = Document(
+    document = CutDocument(
         key=key.removeprefix(_ASIDE),
         state=node.metadata["state"],
         node_type=node_type,
@@ -210,9 +222,9 @@ async def verify_source(trail: Trail, id: str, *, by: Principal, at: datetime) -
     return _ingested(await trail.records.get(saved.ids[0], by=by), saved)
 
 
-def _to_piece(found: Breadcrumb) -> Piece:
+def _to_piece(found: Breadcrumb) -> DocumentPiece:
     context: Mapping[str, Any] = found.context
-    return Piece(
+    return DocumentPiece(
         key=context["metadata"]["piece"],
         name=found.title,
         text=context["content"],

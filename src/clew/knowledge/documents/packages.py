@@ -19,11 +19,11 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import NotFound
 from clew.fences import clean
-from clew.knowledge.code.file_content import Content, blob_id, read_content, readable_text
-from clew.knowledge.documents.readers import MAX_PIECES, Piece, text_pieces
-from clew.knowledge.documents.store import Document, find_saved, save_document
-from clew.knowledge.nodes.kinds import NodeType, Trust, Verification
-from clew.knowledge.project.manifests import Declared, find_npm, find_python, normal_name, read_manifests
+from clew.knowledge.code.file_content import FileContent, blob_id, read_content, readable_text
+from clew.knowledge.documents.readers import MAX_PIECES, DocumentPiece, text_pieces
+from clew.knowledge.documents.store import CutDocument, find_saved, save_document
+from clew.knowledge.nodes.kinds import NodeType, TrustLevel, Verification
+from clew.knowledge.project.manifests import DeclaredPackage, find_npm, find_python, normal_name, read_manifests
 from clew.secrecy import mask_document
 from clew.trail.store import Trail
 
@@ -35,20 +35,20 @@ _Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _Documented = ast.Module | _Definition
 
 
-class Packages:
+class PackageDocs:
     """The packages that the manifests of a project declare."""
 
     def __init__(self, trail: Trail, clock: Clock, root: Path, *, by: Principal) -> None:
         self._trail, self._clock, self._root, self._by = trail, clock, root, by
 
-    async def mentioned(self, text: str) -> list[Declared]:
+    async def mentioned(self, text: str) -> list[DeclaredPackage]:
         """The declared packages that a text names as a whole word, each once."""
         words = {normal_name(word.strip(".,;:!?()`'\"")) for word in text.split()}
         manifests = await asyncio.to_thread(read_manifests, self._root)
         found = [each for manifest in manifests for each in manifest.packages if each.ecosystem in ("npm", "python")]
         return list({each.name: each for each in found if normal_name(each.name) in words}.values())
 
-    async def learn(self, package: Declared) -> tuple[str, ...]:
+    async def learn(self, package: DeclaredPackage) -> tuple[str, ...]:
         """Store the documentation of a package and return the ids of its nodes; a version that is stored already is not
         written again. Raises NotFound for a package that is not installed."""
         is_npm = package.ecosystem == "npm"
@@ -60,7 +60,7 @@ class Packages:
             return tuple(each.id for each in saved)
         title = f"{package.name} {version}"
         pieces = await asyncio.to_thread(_read_npm if is_npm else _read_python, package.name, title, found.path)
-        document = Document(
+        document = CutDocument(
             key=key,
             state=version,
             node_type=NodeType.DOCUMENTATION,
@@ -70,13 +70,13 @@ class Packages:
                 "source": title,
                 "timestamp": self._clock.now(),
                 "verification": Verification.CODE,
-                "trust": Trust.STANDARD,
+                "trust": TrustLevel.STANDARD,
             },
         )
         return (await save_document(self._trail, document, by=self._by)).ids
 
 
-def _read_npm(name: str, title: str, place: str) -> list[Piece]:
+def _read_npm(name: str, title: str, place: str) -> list[DocumentPiece]:
     """The sections of the README of an npm package."""
     names = ("README.md", "readme.md", "Readme.md", "README.markdown", "README")
     found = next((content for each in names if (content := read_content(place, each)) is not None), None)
@@ -90,7 +90,7 @@ def _read_npm(name: str, title: str, place: str) -> list[Piece]:
 # -- Python ----------------------------------------------------------------------------------------------------
 
 
-def _read_python(name: str, title: str, place: str) -> list[Piece]:
+def _read_python(name: str, title: str, place: str) -> list[DocumentPiece]:
     """The description of a Python package, then its docstrings."""
     site, _, info = place.rpartition("/")
     pieces = [*_description(site, f"{info}/METADATA", title), *_docstrings(site, info)]
@@ -98,7 +98,7 @@ def _read_python(name: str, title: str, place: str) -> list[Piece]:
     return list(reversed(unique.values()))
 
 
-def _description(site: str, file: str, title: str) -> list[Piece]:
+def _description(site: str, file: str, title: str) -> list[DocumentPiece]:
     """The summary and the long description, without line numbers."""
     found = read_content(site, file)
     metadata = message_from_string(readable_text(found.body) if found is not None else "")
@@ -108,11 +108,11 @@ def _description(site: str, file: str, title: str) -> list[Piece]:
     path = "description.md" if "markdown" in form else "description.rst"
     pieces = text_pieces(path, text, title) if text.strip() else []
     if summary := str(metadata.get("Summary", "")).strip():
-        pieces = [Piece(key="summary", name=title, text=f"{title}: {summary}"), *pieces]
+        pieces = [DocumentPiece(key="summary", name=title, text=f"{title}: {summary}"), *pieces]
     return [msgspec.structs.replace(each, first=0, last=0, metadata={"file": file}) for each in pieces]
 
 
-def _docstrings(site: str, info: str) -> Iterator[Piece]:
+def _docstrings(site: str, info: str) -> Iterator[DocumentPiece]:
     """The docstrings of modules, classes and functions, top-level modules first. Private parts of a module's name are
     left out: packages re-export the names of private modules."""
     modules = sorted(_recorded(site, info), key=lambda path: (path.count("/"), path))
@@ -159,10 +159,10 @@ def _signature(node: _Documented, name: str) -> str:
     return f"def {name}({ast.unparse(node.args)}){returns}"
 
 
-def _piece(name: str, node: _Documented, doc: str, content: Content) -> Piece:
+def _piece(name: str, node: _Documented, doc: str, content: FileContent) -> DocumentPiece:
     text = clean(mask_document(f"{_signature(node, name)[:1_000]}\n\n{inspect.cleandoc(doc)}"))[:MAX_DOC]
     place = node.body[0] if isinstance(node, ast.Module) else node
-    return Piece(
+    return DocumentPiece(
         key=f"doc:{name}",
         name=name[:200],
         text=text,

@@ -36,7 +36,7 @@ MAX_SECONDS = 20.0
 _log = logging.getLogger(__name__)
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentPiece(msgspec.Struct, frozen=True, kw_only=True):
     """A section or a part of one. `key` is unique in its document. Lines count from 1, and are 0 for a document without
     lines; `hash` is that of its file where a document has several files."""
 
@@ -50,17 +50,17 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceText(msgspec.Struct, frozen=True, kw_only=True):
-    """A source as text, with the authors, date and address that it gives for itself; nobody has checked them."""
+    """A source as text, with the authors, date and address that it states; they are not verified."""
 
     title: str
-    pieces: Sequence[Piece]
+    pieces: Sequence[DocumentPiece]
     authors: Sequence[str] = ()
     published_at: datetime | None = None
     url: str = ""
 
 
-def text_pieces(path: str, text: str, title: str) -> list[Piece]:
-    """The sections of a text in the format that its path tells, with their headings as names."""
+def text_pieces(path: str, text: str, title: str) -> list[DocumentPiece]:
+    """The sections of a text in the format of its path, with their headings as names."""
     plain = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", "\ufffd")
     paths, pieces = Paths(), []
     for passage in cut_passages(FileFacts(format_of(path)), plain)[:MAX_PIECES]:
@@ -68,7 +68,7 @@ def text_pieces(path: str, text: str, title: str) -> list[Piece]:
         name = cut(clean_name(BETWEEN.join((title, *headings)), title), MAX_NAME)
         for part in split_parts("\n".join(passage.lines)):
             key, content = paths.claim("section", *map(slug, headings)), clean(part).strip()
-            piece = Piece(key=key, name=name, text=content, first=passage.start, last=passage.end)
+            piece = DocumentPiece(key=key, name=name, text=content, first=passage.start, last=passage.end)
             pieces += [piece] if content else []
     return pieces[:MAX_PIECES]
 
@@ -221,14 +221,14 @@ def _page_texts(reader: PdfReader) -> list[str]:
     return texts
 
 
-def _page_pieces(texts: Sequence[str], title: str) -> list[Piece]:
+def _page_pieces(texts: Sequence[str], title: str) -> list[DocumentPiece]:
     pieces = []
     for page, text in enumerate(texts, 1):
         for part, content in enumerate(split_parts(text), 1):
             if content.strip():
                 name = f"{title}, page {page}" + (f" (part {part})" if part > 1 else "")
                 key = f"page-{page}" + (f"#{part}" if part > 1 else "")
-                pieces.append(Piece(key=key, name=name, text=content.strip(), metadata={"page": page}))
+                pieces.append(DocumentPiece(key=key, name=name, text=content.strip(), metadata={"page": page}))
     return pieces[:MAX_PIECES]
 
 

@@ -16,8 +16,8 @@ from clew.errors import ClewError, InvalidInput, ModelError, NotFound
 from clew.knowledge.code.search.issue_text import find_paths
 from clew.knowledge.documents.findings import (
     NOTHING,
-    Findings,
-    Request,
+    ResearchFindings,
+    ResearchRequest,
     build_findings,
     cache_key,
     find_gaps,
@@ -27,7 +27,7 @@ from clew.knowledge.documents.findings import (
     write_text,
 )
 from clew.knowledge.documents.ingest import Ingested, NewSource, ingest_source, verify_source
-from clew.knowledge.documents.packages import Packages
+from clew.knowledge.documents.packages import PackageDocs
 from clew.knowledge.evidence.conflicts import detect, record_conflicts
 from clew.knowledge.history.links import CrossDomain
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
@@ -68,7 +68,7 @@ class Library:
         clock: Clock,
         by: Principal,
         search: SearchDomains,
-        packages: Packages,
+        packages: PackageDocs,
         root: Path,
         model: Model | None = None,
     ) -> None:
@@ -85,8 +85,8 @@ class Library:
         *,
         confidence_threshold: float = 0.0,
         max_tokens: int = MAX_TOKENS,
-    ) -> Findings:
-        """What documents say on a topic: ten a step of depth, each step looking for the words that the last one lacked.
+    ) -> ResearchFindings:
+        """Search documents on a topic: ten for each step of depth; each step searches for the words that are missing.
         With a `confidence_threshold` research stops as soon as a source has this share of the query's words."""
         steps = DEPTHS[depth] if isinstance(depth, str) else depth
         await self._learn(query)
@@ -106,20 +106,24 @@ class Library:
 
         retrieved = await retrieve(search, whole, config)
         focus = f" Look at {', '.join(focus_areas)} above all." if focus_areas else ""
-        request = Request(question=query, task=f"What do the sources say on this: {query}{focus}", suggests=True)
+        request = ResearchRequest(
+            question=query, task=f"What do the sources say on this: {query}{focus}", suggests=True
+        )
         stopped = f"{retrieved.stopped} after {retrieved.depth} of {steps} steps"
         return msgspec.structs.replace(await self._answer(request, retrieved.found), stopped=stopped)
 
-    async def find_best_practices(self, topic: str, technology: str = "", limit: int = DEFAULT_LIMIT) -> Findings:
+    async def find_best_practices(
+        self, topic: str, technology: str = "", limit: int = DEFAULT_LIMIT
+    ) -> ResearchFindings:
         """Recommendations on a topic, for a technology if one is given."""
         query = f"{technology} {topic} best practices" if technology else topic
         found = await self._search(NodeDomain.ACADEMIC, query, limit, ADVICE)
         task = f"Which practices do the sources recommend for {query}?"
-        return await self._answer(Request(question=topic, task=task, suggests=True), found)
+        return await self._answer(ResearchRequest(question=topic, task=task, suggests=True), found)
 
     async def find_papers(
         self, query: str, limit: int = DEFAULT_LIMIT, min_year: int | None = None, venues: Sequence[str] = ()
-    ) -> Findings:
+    ) -> ResearchFindings:
         """Papers on a topic, each once, without a model. `min_year` drops older and undated papers; papers of `venues`
         come first."""
         papers: dict[str, ScoredNode] = {}
@@ -130,11 +134,11 @@ class Library:
         ranked = sorted(
             papers.values(), key=lambda each: str(each.node.metadata.get("venue", "")).casefold() not in wanted
         )
-        return await self._answer(Request(question=query, suggests=True), ranked[:limit])
+        return await self._answer(ResearchRequest(question=query, suggests=True), ranked[:limit])
 
     async def compare_approaches(
         self, approaches: Sequence[str], context: str = "", criteria: Sequence[str] = ()
-    ) -> Findings:
+    ) -> ResearchFindings:
         """Compare two to four approaches by five sources each."""
         names = list(dict.fromkeys(each.strip() for each in approaches if each.strip()))
         if not 2 <= len(names) <= 4:
@@ -146,25 +150,25 @@ class Library:
         question = " or ".join(names) + (f" for {context}" if context else "")
         by = f" by {', '.join(criteria)}" if criteria else ""
         task = f"Compare {question}{by}. Say what speaks for and against each."
-        return await self._answer_groups(Request(question=question, task=task, criteria=criteria), groups)
+        return await self._answer_groups(ResearchRequest(question=question, task=task, criteria=criteria), groups)
 
-    async def synthesize_with_codebase(self, topic: str, show_gaps: bool = False) -> Findings:
+    async def synthesize_with_codebase(self, topic: str, show_gaps: bool = False) -> ResearchFindings:
         """Recommendations beside the code. `show_gaps` adds recommendations of which the code shows nothing."""
         found = await self._search_each(topic, (NodeDomain.ACADEMIC, NodeDomain.CODE))
         gaps = find_gaps(found[NodeDomain.ACADEMIC], found[NodeDomain.CODE]) if show_gaps else ()
         task = f"How is this done here, and how do others do it: {topic}" + (" Name the gaps." if show_gaps else "")
-        return await self._answer_groups(Request(question=topic, task=task, gaps=gaps), _headed(found))
+        return await self._answer_groups(ResearchRequest(question=topic, task=task, gaps=gaps), _headed(found))
 
-    async def design_proposal(self, request: str, context: str = "") -> Findings:
+    async def design_proposal(self, request: str, context: str = "") -> ResearchFindings:
         """The frame of a proposal: existing code, earlier decisions, recommendations, and open questions as gaps."""
         query = f"{request} {context}".strip()
         found = await self._search_each(query, (NodeDomain.CODE, NodeDomain.HISTORY, NodeDomain.ACADEMIC))
         gaps = find_gaps(found[NodeDomain.ACADEMIC], found[NodeDomain.CODE])
         task = f"Write a design proposal, with the problem, options, a recommendation and open questions: {query}"
-        asked = Request(question=request, task=task, title=f"Design proposal: {request}", gaps=gaps)
+        asked = ResearchRequest(question=request, task=task, title=f"Design proposal: {request}", gaps=gaps)
         return await self._answer_groups(asked, _headed(found))
 
-    async def get_code_for_academic(self, academic_id: str, limit: int = DEFAULT_LIMIT) -> Findings:
+    async def get_code_for_academic(self, academic_id: str, limit: int = DEFAULT_LIMIT) -> ResearchFindings:
         """The code that a document describes or that implements it, then the most similar code. Raises NotFound."""
         node = await self._domains.get(NodeDomain.ACADEMIC, academic_id, by=self._by)
         if node.path and node.source is None:  # a section of a file has no edges: its text names the code
@@ -173,7 +177,7 @@ class Library:
             linked = await CrossDomain(self.trail, self._by).linked(academic_id, NodeDomain.CODE)
         return await self._around(node, linked, NodeDomain.CODE, limit)
 
-    async def get_history_for_academic(self, academic_id: str, limit: int = RESULTS_A_DEPTH) -> Findings:
+    async def get_history_for_academic(self, academic_id: str, limit: int = RESULTS_A_DEPTH) -> ResearchFindings:
         """The history that a document led to, then the most similar history. Raises NotFound."""
         node = await self._domains.get(NodeDomain.ACADEMIC, academic_id, by=self._by)
         saved = await self._domains.find_saved(academic_id, by=self._by)
@@ -190,14 +194,14 @@ class Library:
 
     # -- answers -----------------------------------------------------------------------------------------------
 
-    async def _answer(self, request: Request, found: Sequence[ScoredNode]) -> Findings:
+    async def _answer(self, request: ResearchRequest, found: Sequence[ScoredNode]) -> ResearchFindings:
         """The findings, with a model's text if there is a model and the request has a task for it."""
         elsewhere: tuple[str, ...] = ()
         if request.suggests:
             elsewhere = await self._domains.also_in(NodeDomain.ACADEMIC, request.question, by=self._by)
         if not found:
             text = f"{NOTHING} Try {', '.join(elsewhere)}." if elsewhere else NOTHING
-            return Findings(status="no_matches", text=text, also_exists_in=elsewhere)
+            return ResearchFindings(status="no_matches", text=text, also_exists_in=elsewhere)
         now = self.clock.now()
         conflicts = detect([each.node for each in found], now)[:MOST_CONFLICTS]
         await record_conflicts(self.trail, conflicts, by=self._by)
@@ -217,18 +221,20 @@ class Library:
         worded = with_text(plain, text, request.question, found, now)
         return msgspec.structs.replace(worded, is_cached=cached is not None)
 
-    async def _answer_groups(self, request: Request, found: Mapping[str, Sequence[ScoredNode]]) -> Findings:
+    async def _answer_groups(
+        self, request: ResearchRequest, found: Mapping[str, Sequence[ScoredNode]]
+    ) -> ResearchFindings:
         """The findings below headings, each source once."""
         groups = {heading: [each.node.id for each in own] for heading, own in found.items()}
         once = {each.node.id: each for own in found.values() for each in own}
         return await self._answer(msgspec.structs.replace(request, groups=groups), list(once.values()))
 
-    async def _around(self, node: Node, linked: Sequence[Node], domain: NodeDomain, limit: int) -> Findings:
+    async def _around(self, node: Node, linked: Sequence[Node], domain: NodeDomain, limit: int) -> ResearchFindings:
         found = [ScoredNode(node=each, similarity=1.0) for each in linked][:limit]
         if len(found) < limit:
             known = [each.node.id for each in found]
             found += await self._search(domain, f"{node.name} {node.content[:500]}", limit - len(found), exclude=known)
-        return await self._answer(Request(question=node.name), found)
+        return await self._answer(ResearchRequest(question=node.name), found)
 
     # -- search ------------------------------------------------------------------------------------------------
 

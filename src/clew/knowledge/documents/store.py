@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.knowledge.documents.readers import Piece
-from clew.knowledge.evidence.provenance import FIELD, Source, mark_check, with_marks
+from clew.knowledge.documents.readers import DocumentPiece
+from clew.knowledge.evidence.provenance import FIELD, NodeSource, mark_check, with_marks
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import SCHEMA, NodeFields, build_node
 from clew.knowledge.upsert import keyed_id
@@ -23,15 +23,15 @@ READER = 2
 """Increase it when documents are cut differently: documents of another number are read again."""
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class CutDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A document cut into pieces. `state` changes with its content; `fields` and `sources` belong to all nodes."""
 
     key: str
     state: str
     node_type: NodeType
-    pieces: Sequence[Piece]
+    pieces: Sequence[DocumentPiece]
     fields: NodeFields = {}
-    sources: Sequence[Source] = ()
+    sources: Sequence[NodeSource] = ()
 
 
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     removed: int = 0
 
 
-async def save_document(trail: Trail, document: Document, *, by: Principal) -> Saved:
+async def save_document(trail: Trail, document: CutDocument, *, by: Principal) -> Saved:
     """Make the nodes of the document those of its key. Unchanged nodes are not written again; the trail keeps the
     earlier versions of a changed one."""
     drafts = _draft_nodes(document, by)
@@ -66,7 +66,7 @@ async def find_saved(trail: Trail, key: str, state: str, *, by: Principal) -> li
     return found if states == {(state, READER)} else []
 
 
-def _draft_nodes(document: Document, by: Principal) -> list[Draft]:
+def _draft_nodes(document: CutDocument, by: Principal) -> list[Draft]:
     """The signed drafts of a document. Their ids follow from its key and the keys of the pieces."""
     ids = [keyed_id(by.owner_id, f"reference:{document.key}#{piece.key}") for piece in document.pieces]
     own = {"document": document.key, "state": document.state, "reader": READER}

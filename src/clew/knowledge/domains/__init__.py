@@ -1,1 +1,1 @@
-"""What is known, as domains of the catalog: entry points that teach, and guidance to the next question."""
+"""Domains of the catalog for code, history and reference, with guidance to the next call."""

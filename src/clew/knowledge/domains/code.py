@@ -13,9 +13,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.operations.text import code_span, fence, inline
 from clew.errors import NotFound
 from clew.knowledge.domains.devtools import devtools_tools
-from clew.knowledge.domains.project import project_tools
-from clew.knowledge.domains.search_tools import search_tools
-from clew.knowledge.domains.shown import (
+from clew.knowledge.domains.node_lines import (
     READS,
     add_withheld_note,
     caller_lines,
@@ -24,6 +22,8 @@ from clew.knowledge.domains.shown import (
     node_lines,
     symbol_ref,
 )
+from clew.knowledge.domains.project import project_tools
+from clew.knowledge.domains.search_tools import search_tools
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
@@ -31,8 +31,8 @@ from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 if TYPE_CHECKING:  # the first tool that runs loads parsers and the rest of knowledge
     from clew.knowledge.base import Knowledge
     from clew.knowledge.code.graph import CodeGraph
-    from clew.knowledge.code.models import FileInfo, Link
-    from clew.knowledge.git.log import Commit
+    from clew.knowledge.code.models import FileInfo, SymbolLink
+    from clew.knowledge.git.log import GitCommit
 
 NAME = "code"
 EVERYWHERE = f"{NAME}://tools/hidden/search_all"
@@ -90,7 +90,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="what_calls", title="What calls this", effects=READS)
     async def what_calls(symbol: SymbolId, depth: Depth = 1) -> GuidedContent:
-        """Find what calls a function, method or class, over so many steps."""
+        """Find the callers of a function, method or class, within a number of steps."""
         code = (await known()).code
         found = caller_lines(await code.callers(symbol, depth=depth))
         return GuidedContent(content=found or _linked(code, (), "Nothing in this repository calls it."))
@@ -101,7 +101,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
 def _symbol_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_symbol", effects=READS, searchable=False)
     async def get_symbol(symbol_id: SymbolId, include_source: bool = False) -> GuidedContent:
-        """Read a symbol: what it is, where it stands, and its source where you ask for it."""
+        """Read a symbol: its kind and place, and its source on request."""
         code = (await known()).code
         node = await code.symbol(symbol_id)
         parts = [node_line(node), *([_source(node, await code.source(node.id))] if include_source else [])]
@@ -189,7 +189,7 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
     return (get_history_for_code,)
 
 
-async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) -> Sequence[Commit]:
+async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) -> Sequence[GitCommit]:
     # with the rest of knowledge
     from clew.knowledge.code.file_content import find_origins
     from clew.knowledge.git.blame import read_line_history
@@ -203,7 +203,7 @@ async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) ->
     return (await knowledge.commits.select(CommitFilter(paths=paths), limit))[0]
 
 
-def commit_line(commit: Commit) -> str:
+def commit_line(commit: GitCommit) -> str:
     """One commit on a line: date, subject and id."""
     return f"- {commit.at:%Y-%m-%d} {inline(commit.subject, 300)} ({commit.sha[:10]})"
 
@@ -221,7 +221,7 @@ def _first(lines: Sequence[str], limit: int) -> list[str]:
     return [*lines[:limit], *more]
 
 
-def _linked(code: CodeGraph, links: Sequence[Link], none: str) -> str:
+def _linked(code: CodeGraph, links: Sequence[SymbolLink], none: str) -> str:
     """The links, a line each. `none` is certain only if all files and edges are indexed."""
     if links:
         return "\n".join(map(link_line, links))

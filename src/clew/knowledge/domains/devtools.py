@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from clew.catalog.operations.text import inline
-from clew.knowledge.domains.shown import READS
+from clew.knowledge.domains.node_lines import READS
 from clew.knowledge.project.tools import (
     CATEGORIES,
     DiscoveredTool,

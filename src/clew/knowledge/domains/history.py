@@ -14,7 +14,7 @@ from clew.catalog.operations.text import inline
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import Moment, lesson_tools
-from clew.knowledge.domains.shown import READS, WIDTH, add_withheld_note, node_line, node_lines
+from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note, node_line, node_lines
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.git.commits import commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX
@@ -31,9 +31,9 @@ from clew.trail.model.edge import EdgeType
 
 if TYPE_CHECKING:
     from clew.knowledge.base import Knowledge
-    from clew.knowledge.git.log import Commit
-    from clew.knowledge.history.explanation import Why
-    from clew.knowledge.history.journal import Archive, Stored
+    from clew.knowledge.git.log import GitCommit
+    from clew.knowledge.history.explanation import LineExplanation
+    from clew.knowledge.history.journal import Archive, StoredSummary
     from clew.knowledge.history.links import CrossDomain, Related
 
 NAME = "history"
@@ -315,7 +315,7 @@ def _in_turns(query: str, noted: Sequence[ScoredNode], commits: Sequence[ScoredN
     return [*turns, *(each for each in noted if each not in near)]
 
 
-def stored_line(stored: Stored) -> str:
+def stored_line(stored: StoredSummary) -> str:
     """The result of storing a summary on one line, with the reasons if it is unverified."""
     edges = f" with {stored.edges} edge{'' if stored.edges == 1 else 's'} to code" if stored.edges else ""
     told = f"Stored as {stored.node_id}{edges}"
@@ -324,7 +324,7 @@ def stored_line(stored: Stored) -> str:
     return f"{told}, marked {UNVERIFIED}: {inline('; '.join(stored.warnings), REASON)}."
 
 
-def why_lines(why: Why) -> list[str]:
+def why_lines(why: LineExplanation) -> list[str]:
     """The explanation of a line, one line a source; below a commit, the first paragraph of its message."""
     span = f"-{why.last_line}" if why.last_line > why.line else ""
     return [
@@ -336,7 +336,7 @@ def why_lines(why: Why) -> list[str]:
     ]
 
 
-def _uncommitted(why: Why) -> list[str]:
+def _uncommitted(why: LineExplanation) -> list[str]:
     if not why.uncommitted:
         return []
     if why.line == why.last_line:
@@ -344,7 +344,7 @@ def _uncommitted(why: Why) -> list[str]:
     return [f"- not committed yet: line{'s' * (len(why.uncommitted) > 1)} {', '.join(map(str, why.uncommitted))}"]
 
 
-def _why_commit(commit: Commit) -> list[str]:
+def _why_commit(commit: GitCommit) -> list[str]:
     reason = next((part for part in commit.body.split("\n\n") if part.strip()), "")
     said = [f"  {inline(reason, PARAGRAPH)}"] if reason else []
     return [f"- {commit.at:%Y-%m-%d} {inline(commit.subject, PARAGRAPH)} ({commit.sha[:10]})", *said]

@@ -11,7 +11,7 @@ import msgspec
 from clew.catalog.operations.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge
 from clew.knowledge.domains.lessons import Moment
-from clew.knowledge.domains.shown import READS, WIDTH
+from clew.knowledge.domains.node_lines import READS, WIDTH
 from clew.knowledge.history.brief import entry_text, summarise_session
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
 from clew.knowledge.nodes.node_store import Node

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from clew.catalog.operations.text import inline
-from clew.knowledge.domains.shown import READS, WIDTH
+from clew.knowledge.domains.node_lines import READS, WIDTH
 from clew.knowledge.history.lessons import Response
 from clew.tools import Effects, Tool, ToolContext, tool
 
 if TYPE_CHECKING:
     from clew.knowledge.domains.code import OpenKnowledge
-    from clew.knowledge.history.beliefs import Standing
+    from clew.knowledge.history.beliefs import BeliefStanding
     from clew.knowledge.history.lessons import Preferences
 
 NOTES = Effects(repeats_safely=True, reaches_out=False)
@@ -123,9 +123,9 @@ def _belief_tools(known: OpenKnowledge) -> Sequence[Tool]:
         supersedes: Annotated[Sequence[str], msgspec.Meta(description="ids that it expressly replaces")] = (),
     ) -> str:
         """Record a fact with its source and valid time. Earlier records stay."""
-        from clew.knowledge.history.beliefs import Fact  # with the rest of knowledge
+        from clew.knowledge.history.beliefs import BeliefFact  # with the rest of knowledge
 
-        fact = Fact(
+        fact = BeliefFact(
             subject=subject,
             attribute=attribute,
             value=value,
@@ -158,7 +158,7 @@ def _preference_lines(found: Preferences) -> list[str]:
     return [f"- {inline(kind, WIDTH)}: {inline(value, WIDTH)} ({how})" for kind, value, how in session + said + learned]
 
 
-def _belief_line(standing: Standing) -> str:
+def _belief_line(standing: BeliefStanding) -> str:
     fact = standing.belief.fact
     times = f"from {_day(standing.valid_from)}" + (f" to {_day(standing.valid_to)}" if standing.valid_to else "")
     odds = f"; disagrees with {', '.join(standing.disagrees_with)}" if standing.disagrees_with else ""

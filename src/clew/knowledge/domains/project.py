@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from clew.knowledge.domains.shown import READS
+from clew.knowledge.domains.node_lines import READS
 from clew.tools import Tool, tool
 
 if TYPE_CHECKING:

@@ -13,16 +13,16 @@ from clew.errors import InvalidInput
 from clew.knowledge.documents.ingest import Kind, NewSource
 from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
-from clew.knowledge.domains.shown import READS, WIDTH, add_withheld_note
+from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
-from clew.knowledge.evidence.provenance import Source, on_one_line, sources_of
+from clew.knowledge.evidence.provenance import NodeSource, on_one_line, sources_of
 from clew.knowledge.nodes.kinds import NodeDomain
 from clew.secrecy import mask_keys
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
 
 if TYPE_CHECKING:
-    from clew.knowledge.documents.findings import Findings
-    from clew.knowledge.evidence.conflicts import Conflict
+    from clew.knowledge.documents.findings import ResearchFindings
+    from clew.knowledge.evidence.conflicts import SourceConflict
 
 NAME = "reference"
 NodeId = Annotated[str, msgspec.Meta(description="the id of a note, a decision or a reference")]
@@ -134,7 +134,7 @@ def _searches(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="synthesize_with_codebase", effects=READS, searchable=False)
     async def synthesize_with_codebase(topic: str, ctx: ToolContext, show_gaps: bool = False) -> str:
-        """Put what others recommend beside what the code does."""
+        """Compare recommendations of documents with the code."""
         return findings_text(await (await known()).library(ctx.by).synthesize_with_codebase(topic, show_gaps))
 
     @tool(name="get_code_for_academic", effects=READS, searchable=False)
@@ -160,7 +160,7 @@ def _evidence_tools(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="list_conflicts", effects=READS, searchable=False)
     async def list_(ctx: ToolContext, limit: Limit = 10) -> str:
-        """List sources that contradict each other and that nobody has resolved, newest first."""
+        """List unresolved contradictions between sources, newest first."""
         library = (await known()).library(ctx.by)
         found = await list_conflicts(library.trail, by=ctx.by, limit=limit)
         return "\n".join(map(_conflict_line, found)) or "There are no unresolved conflicts."
@@ -179,7 +179,7 @@ def _evidence_tools(known: OpenKnowledge) -> Sequence[Tool]:
     return provenance, list_, resolve
 
 
-def _next_steps(found: Findings) -> list[Guidance]:
+def _next_steps(found: ResearchFindings) -> list[Guidance]:
     best = [each.node.id for each in found.sources if each.node.domain is NodeDomain.ACADEMIC][:1]
     return [
         step
@@ -191,7 +191,7 @@ def _next_steps(found: Findings) -> list[Guidance]:
     ]
 
 
-def findings_text(found: Findings) -> str:
+def findings_text(found: ResearchFindings) -> str:
     """The text of the findings, with a line for each warning, conflict and gap, and for other domains to ask."""
     lines = [found.text, *found.warnings, *(f"disagreement: {each}" for each in found.conflicts)]
     lines += [f"gap: {each}" for each in found.gaps]
@@ -199,7 +199,7 @@ def findings_text(found: Findings) -> str:
     return "\n".join(lines)
 
 
-def _source_line(source: Source) -> str:
+def _source_line(source: NodeSource) -> str:
     place = source.path or source.url or source.node_id or ""
     parts = (
         source.kind.label.replace("_", " "),
@@ -211,7 +211,7 @@ def _source_line(source: Source) -> str:
     return f"- {', '.join(filter(None, parts))} (confidence {source.confidence:.2f}, {status})"
 
 
-def _conflict_line(conflict: Conflict) -> str:
+def _conflict_line(conflict: SourceConflict) -> str:
     believe = f" Believe: {inline(mask_keys(conflict.resolution), WIDTH)}." if conflict.resolution else ""
     kind = conflict.kind.label.replace("_", " ")
     found = f"{conflict.detected_at:%Y-%m-%d} " if conflict.detected_at else ""

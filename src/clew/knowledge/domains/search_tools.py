@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from clew.knowledge.domains.shown import READS
+from clew.knowledge.domains.node_lines import READS
 from clew.tools import Tool, ToolContext, tool
 
 if TYPE_CHECKING:

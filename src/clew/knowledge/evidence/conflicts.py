@@ -32,7 +32,7 @@ SHARED_WORDS, WORD_LETTERS = 2, 4
 SAME_SUBJECT = 0.5
 """Two subjects are the same if more than this share of the shorter one's words is in the other."""
 MOST_CLAIMS = 200
-"""Only so many claims are compared with each other."""
+"""The most claims that are compared with each other."""
 SCHEMA = "conflict.v1"
 OPEN, SETTLED = "conflict:open", "conflict:settled"
 
@@ -42,7 +42,7 @@ _WORD = re.compile(r"\w+")
 _MAX_TITLE = 200
 
 
-class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+class SourceConflict(msgspec.Struct, frozen=True, kw_only=True):
     """Two nodes that disagree on a subject. `resolution` says which one to believe. A recorded conflict has an `id`."""
 
     kind: ConflictKind
@@ -72,10 +72,12 @@ def winner(a: Node, b: Node, at: datetime) -> tuple[Node, str]:
 # -- detection -------------------------------------------------------------------------------------------------
 
 
-def detect(nodes: Sequence[Node], at: datetime, *, in_code: Callable[[str], bool] | None = None) -> list[Conflict]:
+def detect(
+    nodes: Sequence[Node], at: datetime, *, in_code: Callable[[str], bool] | None = None
+) -> list[SourceConflict]:
     """Find conflicts among nodes: over time, history against code, then contradicting statements.
 
-    `in_code` tells whether a name occurs anywhere in the code; without it only the given code nodes count. Superseded
+    `in_code` returns whether a name occurs anywhere in the code; without it only the given code nodes count. Superseded
     nodes are settled, and commits describe the past: neither takes part.
     """
     current = [node for node in nodes if node.superseded_by is None and not node.id.startswith(COMMIT_PREFIX)]
@@ -91,7 +93,7 @@ def claims_of(text: str) -> list[str]:
     return [each for each in sentences if len(each) in CLAIM]
 
 
-def _over_time(nodes: Sequence[Node], at: datetime) -> Iterator[Conflict]:
+def _over_time(nodes: Sequence[Node], at: datetime) -> Iterator[SourceConflict]:
     """The oldest and newest node of one name, if they are over 30 days apart and differ. Code has no age."""
     named: dict[str, list[Node]] = {}
     for node in nodes:
@@ -106,7 +108,7 @@ def _over_time(nodes: Sequence[Node], at: datetime) -> Iterator[Conflict]:
             yield _conflict(ConflictKind.TEMPORAL, subject, oldest, newest, description, at)
 
 
-def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) -> Iterator[Conflict]:
+def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) -> Iterator[SourceConflict]:
     """Claims of history that something is used which the code does not mention."""
     code = [node for node in nodes if node.domain is NodeDomain.CODE]
     texts = [f"{node.name} {node.signature or ''} {node.content}".casefold() for node in code]
@@ -114,7 +116,7 @@ def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) 
         for claim in claims_of(node.content) if code and node.domain is NodeDomain.HISTORY else ():
             missing = [used for used in _used(claim) if not any(used in text for text in texts)]
             if any(in_code is None or not in_code(used) for used in missing):
-                yield Conflict(
+                yield SourceConflict(
                     kind=ConflictKind.SOURCE_MISMATCH,
                     subject=claim,
                     node_a=node.id,
@@ -124,7 +126,7 @@ def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) 
                 )
 
 
-def _contradictions(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[Conflict]:
+def _contradictions(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[SourceConflict]:
     """Claims of two nodes that use different things for one purpose; and, where one of the nodes is a note, claims with
     different numbers for one thing, or of which one denies the other."""
     seen: set[tuple[str, str]] = set()
@@ -145,10 +147,12 @@ def _is_note(node: Node) -> bool:
     return node.domain is NodeDomain.HISTORY and not node.path
 
 
-def _conflict(kind: ConflictKind, subject: str, a: Node, b: Node, description: str, at: datetime) -> Conflict:
+def _conflict(kind: ConflictKind, subject: str, a: Node, b: Node, description: str, at: datetime) -> SourceConflict:
     best, reason = winner(a, b, at)
     believe = f"{inline(best.name)} of {best.at:%Y-%m-%d} ({reason})"
-    return Conflict(kind=kind, subject=subject, node_a=a.id, node_b=b.id, description=description, resolution=believe)
+    return SourceConflict(
+        kind=kind, subject=subject, node_a=a.id, node_b=b.id, description=description, resolution=believe
+    )
 
 
 def _use_differently(first: str, second: str) -> bool:
@@ -227,7 +231,7 @@ def _rejects(word: str) -> bool:
 # -- conflicts on the trail ------------------------------------------------------------------------------------
 
 
-async def record_conflicts(trail: Trail, found: Sequence[Conflict], *, by: Principal) -> None:
+async def record_conflicts(trail: Trail, found: Sequence[SourceConflict], *, by: Principal) -> None:
     """Write conflicts to the trail, for `list_conflicts`. A known conflict is not written again: a resolved one stays
     resolved. Does nothing for a caller who may not write, or on a trail without consent."""
     for each in found if by.may("create") else ():
@@ -239,13 +243,13 @@ async def record_conflicts(trail: Trail, found: Sequence[Conflict], *, by: Princ
             return
 
 
-async def list_conflicts(trail: Trail, *, by: Principal, limit: int = 50) -> list[Conflict]:
+async def list_conflicts(trail: Trail, *, by: Principal, limit: int = 50) -> list[SourceConflict]:
     """Unresolved conflicts, newest first."""
     page = await trail.records.list(Selector(schema_name=SCHEMA, all_tags=(OPEN,)), by=by, limit=limit)
     return [_to_conflict(each) for each in page.items]
 
 
-async def resolve_conflict(trail: Trail, id: str, resolution: str, *, by: Principal, clock: Clock) -> Conflict:
+async def resolve_conflict(trail: Trail, id: str, resolution: str, *, by: Principal, clock: Clock) -> SourceConflict:
     """Mark a conflict as resolved. Raises NotFound for an id that is no conflict, Conflict for a concurrent change."""
     found = await trail.records.get(id, by=by)
     if found.schema_name != SCHEMA:
@@ -255,7 +259,7 @@ async def resolve_conflict(trail: Trail, id: str, resolution: str, *, by: Princi
     return _to_conflict(await trail.records.update(id, change, expect=found.version, by=by))
 
 
-def _draft(conflict: Conflict, by: Principal) -> Draft:
+def _draft(conflict: SourceConflict, by: Principal) -> Draft:
     """The id is the same whenever the same two nodes disagree on the same subject."""
     ends = sorted((conflict.node_a, conflict.node_b))
     key = "\n".join(("conflict", conflict.kind.label, *ends, conflict.subject.casefold()))
@@ -271,6 +275,6 @@ def _draft(conflict: Conflict, by: Principal) -> Draft:
     )
 
 
-def _to_conflict(found: Breadcrumb) -> Conflict:
-    kept = msgspec.convert({**found.context, "id": found.id}, Conflict)
+def _to_conflict(found: Breadcrumb) -> SourceConflict:
+    kept = msgspec.convert({**found.context, "id": found.id}, SourceConflict)
     return msgspec.structs.replace(kept, kind=ConflictKind(kept.kind), detected_at=found.created_at)

@@ -1,4 +1,4 @@
-"""The firewall: what a model says is checked against the code and the known history before it is stored (SYL-78,
+"""The firewall: checks texts of models against the code and the known history before they are stored (SYL-78,
 SYL-79). A text that fails the check gets the lowest trust and an [UNVERIFIED] mark."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from clew.errors import Busy, NotFound
 from clew.knowledge.code.files import TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.refs import PREFIX
-from clew.knowledge.evidence.conflicts import Conflict, record_conflicts
-from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType, SourceKind, Trust, Verification
+from clew.knowledge.evidence.conflicts import SourceConflict, record_conflicts
+from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType, SourceKind, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, NodeFields, NodeFilter, NodeGraph, ScoredNode
 from clew.secrecy import mask_keys
 from clew.trail.model.edge import EdgeType
@@ -50,7 +50,7 @@ _LINES = re.compile(r":\d+(?:-\d+)?$")
 # -- claims ----------------------------------------------------------------------------------------------------
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class CodeClaim(msgspec.Struct, frozen=True, kw_only=True):
     """A statement on the code: `we use X for Y`, `X implements Y` or `the X is in Y`. `subject` is X, `object` is Y."""
 
     kind: ClaimKind
@@ -63,23 +63,23 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         """Two claims of one kind and topic with different answers contradict each other."""
         return self.object if self.kind == "uses" else self.subject
 
-    def contradicts(self, other: Claim) -> bool:
+    def contradicts(self, other: CodeClaim) -> bool:
         is_same = (self.kind, self.topic.casefold()) == (other.kind, other.topic.casefold())
         own, others = ({claim.subject.casefold(), claim.object.casefold()} for claim in (self, other))
         return is_same and own != others
 
 
-def find_claims(text: str) -> list[Claim]:
+def find_claims(text: str) -> list[CodeClaim]:
     """The distinct claims of a text, by pattern and then by position."""
     found = []
     for kind, pattern in _PATTERNS.items():
         for match in pattern.finditer(text[:MOST_TEXT]):
             said, place = " ".join(match[0].split()).rstrip(_STOPS), match[2].rstrip(_STOPS)
-            found += [Claim(kind=kind, text=said, subject=match[1], object=place)] if place else []
+            found += [CodeClaim(kind=kind, text=said, subject=match[1], object=place)] if place else []
     return list(dict.fromkeys(found))
 
 
-def disagreeing(claim: Claim, found: Sequence[ScoredNode]) -> list[Node]:
+def disagreeing(claim: CodeClaim, found: Sequence[ScoredNode]) -> list[Node]:
     """The nodes near enough to a claim that answer its topic differently."""
     near = (each.node for each in found if each.similarity >= NEAR)
     return [node for node in near if any(map(claim.contradicts, find_claims(node.content)))]
@@ -88,7 +88,7 @@ def disagreeing(claim: Claim, found: Sequence[ScoredNode]) -> list[Node]:
 # -- check -----------------------------------------------------------------------------------------------------
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check. `checked` is False if the text has nothing to check; `against` are claims with the nodes
     that contradict them, `evidence` are references to code."""
 
@@ -97,7 +97,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     checked: bool = True
     unsupported: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    against: tuple[tuple[Claim, Node], ...] = ()
+    against: tuple[tuple[CodeClaim, Node], ...] = ()
     evidence: tuple[str, ...] = ()
 
     @property
@@ -128,18 +128,18 @@ class Ground:
             return False
         return True
 
-    async def supports(self, claim: Claim) -> Sequence[str]:
+    async def supports(self, claim: CodeClaim) -> Sequence[str]:
         """References to the code that names the subject of a claim, at the place that the claim gives."""
         found = await self._code.search(claim.subject, limit=LOOKED_AT)
         return [each.node.id.removeprefix(PREFIX) for each in found if await self._is_support(each.node, claim)]
 
-    async def contradicts(self, claim: Claim) -> Sequence[Node]:
+    async def contradicts(self, claim: CodeClaim) -> Sequence[Node]:
         """Current history on the same topic with another answer."""
         question = _QUESTIONS[claim.kind].format(claim.topic)
         found = await self._graph.similar_nodes(question, REMEMBERED, NodeFilter(domain=NodeDomain.HISTORY))
         return disagreeing(claim, [each for each in found if each.node.superseded_by is None])
 
-    async def _is_support(self, node: Node, claim: Claim) -> bool:
+    async def _is_support(self, node: Node, claim: CodeClaim) -> bool:
         """Whether the index of a symbol supports a claim, or else the source lines of a program."""
         text = "\n".join(filter(None, (node.name, node.signature, node.content, node.path)))
         if _supports(text, node, claim):
@@ -152,7 +152,7 @@ class Ground:
             return False
 
 
-async def examine(content: str, files: Sequence[str], ground: Ground) -> Verdict:
+async def examine(content: str, files: Sequence[str], ground: Ground) -> ClaimVerdict:
     """Check the claims of a text and the files that it refers to.
 
     The text is verified if the code supports all claims, something in the code supports it at all (an existing file is
@@ -166,7 +166,7 @@ async def examine(content: str, files: Sequence[str], ground: Ground) -> Verdict
     factor = UNSUPPORTED ** len(unsupported) * MISSING_FILE ** len(missing) * (CONTRADICTED if against else 1.0)
     present = [path for path in files if path not in missing]
     evidence = tuple(dict.fromkeys([*(ref for _, found in support for ref in found), *present]))
-    return Verdict(
+    return ClaimVerdict(
         verified=bool(evidence) and not unsupported and factor >= SURE,
         confidence=factor,
         checked=bool(claims or files),
@@ -177,7 +177,7 @@ async def examine(content: str, files: Sequence[str], ground: Ground) -> Verdict
     )
 
 
-def _supports(text: str, node: Node, claim: Claim) -> bool:
+def _supports(text: str, node: Node, claim: CodeClaim) -> bool:
     is_named = _names(text, claim.subject)
     match claim.kind:
         case "implements":
@@ -218,7 +218,7 @@ class Firewall:
         said_by: SourceKind = SourceKind.LLM_INFERENCE,
         node_type: NodeType = NodeType.HISTORY_ENTRY,
         **fields: Unpack[NodeFields],
-    ) -> tuple[Node, Verdict]:
+    ) -> tuple[Node, ClaimVerdict]:
         """Check and store a piece of history: with trust 80 and edges to its evidence if it holds, otherwise with trust
         20, a mark, and the warnings in its metadata. Contradictions are recorded as conflicts. Keys are masked."""
         name, content = mask_keys(name), mask_keys(content)
@@ -232,14 +232,14 @@ class Firewall:
         return node, verdict
 
 
-def _conflict(new: Node, claim: Claim, known: Node) -> Conflict:
+def _conflict(new: Node, claim: CodeClaim, known: Node) -> SourceConflict:
     description = f"'{inline(claim.text)}' contradicts '{inline(known.name)}' of {known.at:%Y-%m-%d}"
-    return Conflict(
+    return SourceConflict(
         kind=ConflictKind.SEMANTIC, subject=claim.topic, node_a=new.id, node_b=known.id, description=description
     )
 
 
-def _with_verdict(fields: NodeFields, verdict: Verdict, said_by: SourceKind) -> NodeFields:
+def _with_verdict(fields: NodeFields, verdict: ClaimVerdict, said_by: SourceKind) -> NodeFields:
     is_said_by_user = said_by is SourceKind.USER and not verdict.unsupported and verdict.confidence >= SURE
     by_user = Verification.USER if is_said_by_user else Verification.NONE
     verification = Verification.CODE if verdict.verified else by_user
@@ -249,7 +249,7 @@ def _with_verdict(fields: NodeFields, verdict: Verdict, said_by: SourceKind) -> 
         "verified": holds,
         "verification": verification,
         "confidence": verdict.confidence,
-        "trust": Trust.RECENT if holds else Trust.LLM,
+        "trust": TrustLevel.RECENT if holds else TrustLevel.LLM,
         "metadata": {**(fields.get("metadata") or {}), **({} if holds else doubts)},
     }
     return {**fields, **judged}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from clew.fences import clean, without_marks
-from clew.knowledge.evidence.conflicts import Conflict
+from clew.knowledge.evidence.conflicts import SourceConflict
 from clew.knowledge.evidence.provenance import cited
 from clew.knowledge.evidence.trust import Evidence, render_evidence
 
@@ -56,7 +56,7 @@ class ParsedResponse(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[int, ...] = ()
 
 
-def build_trust_prompt(query: str, evidence: Sequence[Evidence], conflicts: Sequence[Conflict] = ()) -> str:
+def build_trust_prompt(query: str, evidence: Sequence[Evidence], conflicts: Sequence[SourceConflict] = ()) -> str:
     """The prompt. Conflicts come before the sources, the question comes last."""
     parts = [RULES]
     if conflicts:
@@ -82,7 +82,7 @@ def parse_response(response: str, evidence: Sequence[Evidence]) -> ParsedRespons
     )
 
 
-def _render_conflict(conflict: Conflict) -> str:
+def _render_conflict(conflict: SourceConflict) -> str:
     line = f"- {conflict.kind.label.replace('_', ' ')}: {_one_line(conflict.description)}"
     return f"{line}\n  Believe: {_one_line(conflict.resolution)}" if conflict.resolution else line
 

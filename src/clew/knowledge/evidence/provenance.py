@@ -89,7 +89,7 @@ _SOURCES = (_REFERENCES, _INSPIRED_BY, EdgeType.BASED_ON.label, EdgeType.VALIDAT
 _MOST_LINKS = 100
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NodeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One source of a node: its kind, its place, and how sure it makes the node."""
 
     kind: SourceKind = msgspec.field(name="source_type")
@@ -101,16 +101,16 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     verified: bool = False
 
 
-async def sources_of(trail: Trail, node_id: str, *, by: Principal) -> list[Source]:
+async def sources_of(trail: Trail, node_id: str, *, by: Principal) -> list[NodeSource]:
     """The chain of a node, highest confidence first: its recorded sources and the nodes that it refers to, is based on
     or was inspired by. Raises NotFound."""
     found = await trail.records.get(node_id, by=by)
     to_node(found)
-    chain = [*msgspec.convert(found.context.get(FIELD, []), list[Source]), *await _linked(trail, node_id, by)]
+    chain = [*msgspec.convert(found.context.get(FIELD, []), list[NodeSource]), *await _linked(trail, node_id, by)]
     return sorted(chain, key=lambda source: -source.confidence)
 
 
-async def _linked(trail: Trail, node_id: str, by: Principal) -> list[Source]:
+async def _linked(trail: Trail, node_id: str, by: Principal) -> list[NodeSource]:
     """The sources that edges lead to, each node once. The trail stores `code referenced_in history` reversed, so code
     is a source in both directions."""
     strength: dict[str, float] = {}
@@ -132,8 +132,8 @@ async def _linked(trail: Trail, node_id: str, by: Principal) -> list[Source]:
     return found
 
 
-def _source_of(node: Node, confidence: float) -> Source:
-    return Source(
+def _source_of(node: Node, confidence: float) -> NodeSource:
+    return NodeSource(
         kind=SourceKind(int(node.domain)),
         node_id=node.id,
         path=node.path,

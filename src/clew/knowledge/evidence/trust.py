@@ -16,7 +16,7 @@ import msgspec
 
 from clew.fences import clean, fenced
 from clew.knowledge.evidence.provenance import name_of
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.secrecy import mask_keys
 
@@ -26,35 +26,35 @@ RECENT, OLD = timedelta(days=7), timedelta(days=30)
 BETWEEN = 60
 """Trust of verified history that is neither recent nor old."""
 
-LEVELS: tuple[tuple[Trust, str, str], ...] = (
-    (Trust.GROUND, "Ground truth (code)", ""),
-    (Trust.RECENT, "Recent, verified", "From recent history; it may have to be checked"),
-    (Trust.STANDARD, "Authoritative", "From documents; check that it still applies here"),
-    (Trust.ACADEMIC, "Academic", "From literature; it may not apply directly"),
-    (Trust.OLD_HISTORY, "Old history", "⚠️ Old: check that it still holds"),
-    (Trust.BLOG, "Informal", "⚠️ Informal source: check it elsewhere"),
-    (Trust.LLM, "Unverified inference", "⚠️ Unverified: a model inferred it, and it may be wrong"),
+LEVELS: tuple[tuple[TrustLevel, str, str], ...] = (
+    (TrustLevel.GROUND, "Ground truth (code)", ""),
+    (TrustLevel.RECENT, "Recent, verified", "From recent history; it may have to be checked"),
+    (TrustLevel.STANDARD, "Authoritative", "From documents; check that it still applies here"),
+    (TrustLevel.ACADEMIC, "Academic", "From literature; it may not apply directly"),
+    (TrustLevel.OLD_HISTORY, "Old history", "⚠️ Old: check that it still holds"),
+    (TrustLevel.BLOG, "Informal", "⚠️ Informal source: check it elsewhere"),
+    (TrustLevel.LLM, "Unverified inference", "⚠️ Unverified: a model inferred it, and it may be wrong"),
 )
 """The lowest trust of each level, its name and its warning; highest first."""
 
 _LITERATURE = {
-    NodeType.RFC: Trust.STANDARD,
-    NodeType.DOCUMENTATION: Trust.STANDARD,
-    NodeType.STACK_OVERFLOW: Trust.BLOG,
-    NodeType.BLOG_POST: Trust.BLOG,
+    NodeType.RFC: TrustLevel.STANDARD,
+    NodeType.DOCUMENTATION: TrustLevel.STANDARD,
+    NodeType.STACK_OVERFLOW: TrustLevel.BLOG,
+    NodeType.BLOG_POST: TrustLevel.BLOG,
 }
 
 
 def trust_of(node: Node, at: datetime) -> int:
     """The trust of a node at a moment, from 0 to 100."""
     if node.domain is NodeDomain.CODE:
-        return Trust.GROUND
+        return TrustLevel.GROUND
     if not node.verified:
-        return Trust.LLM
+        return TrustLevel.LLM
     if node.domain is NodeDomain.ACADEMIC:
-        return _LITERATURE.get(node.node_type, Trust.ACADEMIC)
+        return _LITERATURE.get(node.node_type, TrustLevel.ACADEMIC)
     age = at - node.at
-    return Trust.RECENT if age < RECENT else BETWEEN if age < OLD else Trust.OLD_HISTORY
+    return TrustLevel.RECENT if age < RECENT else BETWEEN if age < OLD else TrustLevel.OLD_HISTORY
 
 
 def level_of(trust: float) -> tuple[str, str]:
@@ -85,20 +85,20 @@ HISTORY = Decay(days=180, least=0.2, warns_after=30, advice="it may be out of da
 LITERATURE = Decay(days=365, least=0.3, warns_after=180, advice="check that it is still current")
 
 
-class Freshness(NamedTuple):
+class NodeFreshness(NamedTuple):
     """Freshness from 0 to 1, and a warning for the reader where one is due."""
 
     score: float
     warning: str = ""
 
 
-def freshness_of(node: Node | None, at: datetime) -> Freshness:
+def freshness_of(node: Node | None, at: datetime) -> NodeFreshness:
     """The freshness of a node at a moment. Code and sections of documents are fresh: they are read from the files as
     they are now."""
     if node is None:
-        return Freshness(UNKNOWN, "⚠️ The source is gone")
+        return NodeFreshness(UNKNOWN, "⚠️ The source is gone")
     if node.superseded_by is not None:
-        return Freshness(SUPERSEDED, "⚠️ Superseded: there is something newer")
+        return NodeFreshness(SUPERSEDED, "⚠️ Superseded: there is something newer")
     score, warning = 1.0, ""
     is_section = node.path is not None and node.source is None and node.timestamp is None
     if node.domain is not NodeDomain.CODE and not is_section:
@@ -106,8 +106,8 @@ def freshness_of(node: Node | None, at: datetime) -> Freshness:
         score = decay.score(age)
         warning = f"⚠️ {int(age)} days old: {decay.advice}" if age > decay.warns_after else ""
     if node.expires_at is not None and at > node.expires_at:
-        return Freshness(score * EXPIRED, "⚠️ Expired: it should be looked up again")
-    return Freshness(score, warning)
+        return NodeFreshness(score * EXPIRED, "⚠️ Expired: it should be looked up again")
+    return NodeFreshness(score, warning)
 
 
 def rank_by_freshness(found: Sequence[ScoredNode], at: datetime) -> list[ScoredNode]:
@@ -130,7 +130,7 @@ MIN_QUALITY = 0.3
 SIMILARITY, TRUST, FRESHNESS, VERIFIED = 0.35, 0.25, 0.25, 0.15
 
 
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
+class EvidenceParts(msgspec.Struct, frozen=True, kw_only=True):
     """The inputs of the quality score."""
 
     similarity: float
@@ -144,7 +144,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     content: str
-    parts: Parts
+    parts: EvidenceParts
     id: str = ""
     warning: str = ""
 
@@ -158,7 +158,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         return -(-len(self.content) // LETTERS_A_TOKEN)
 
 
-def quality(parts: Parts) -> float:
+def quality(parts: EvidenceParts) -> float:
     score = SIMILARITY * parts.similarity + TRUST * parts.trust / 100 + FRESHNESS * parts.freshness
     return min(1.0, score + (VERIFIED if parts.verified else 0.0))
 
@@ -166,7 +166,7 @@ def quality(parts: Parts) -> float:
 def evidence_of(found: ScoredNode, at: datetime) -> Evidence:
     """A search result as evidence at a moment, with keys masked. Code counts as verified."""
     node, fresh = found.node, freshness_of(found.node, at)
-    parts = Parts(
+    parts = EvidenceParts(
         similarity=min(1.0, max(0.0, found.similarity)),
         trust=trust_of(node, at),
         freshness=fresh.score,

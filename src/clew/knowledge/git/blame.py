@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.git.log import Commit, read_line_commits, read_named
+from clew.knowledge.git.log import GitCommit, read_line_commits, read_named
 from clew.knowledge.git.run import GitFailed, Objects, find_objects
 from clew.knowledge.lines import cut
 
@@ -58,7 +58,7 @@ def blame_lines(root: Path, path: str, body: bytes, first: int, last: int) -> li
     return [blamed.get(line, _NEW) for line in wanted]
 
 
-def read_line_history(root: Path, origin: LineOrigin, *, limit: int = 10) -> list[Commit]:
+def read_line_history(root: Path, origin: LineOrigin, *, limit: int = 10) -> list[GitCommit]:
     """The commits that shaped a line, newest first: the one that wrote it, then those of its earlier forms, as far as
     git finds them in time. Raises SourceError without a repository."""
     if not origin.sha:

@@ -12,16 +12,17 @@ from typing import TypeVar, cast
 
 from clew.errors import SourceError
 from clew.files import read_file
-from clew.knowledge.git.log import COMMIT_PREFIX, Commit, read_line_commits, read_text_commits
+from clew.knowledge.database import Database
+from clew.knowledge.git.log import COMMIT_PREFIX, GitCommit, read_line_commits, read_text_commits
 from clew.knowledge.git.run import find_objects, run_git
-from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
+from clew.knowledge.git.store import CommitFilter, GitLog, LogRefresh
 from clew.knowledge.git.tags import Tagged, find_first_tag, read_between
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 
 MAX_CONTENT = 2_000
 QUICK = 2_000
-"""The longest log that is read for the first time while somebody waits for an answer."""
+"""The longest log that a question reads for the first time."""
 CERTAIN_SECONDS, MAX_CACHED = 0.5, 200
 _OF_FOLDER = ("HEAD", "logs/HEAD", "reftable/tables.list")
 _OF_ALL = ("packed-refs", "refs/tags", "reftable/tables.list")
@@ -76,11 +77,11 @@ class Commits:
 
     async def select(
         self, wanted: CommitFilter, limit: int = 10, *, oldest_first: bool = False
-    ) -> tuple[list[Commit], int]:
+    ) -> tuple[list[GitCommit], int]:
         """As `GitLog.select`."""
         return await self._ask(lambda: self._log.select(wanted, limit=limit, oldest_first=oldest_first))
 
-    async def find(self, sha: str) -> Commit | None:
+    async def find(self, sha: str) -> GitCommit | None:
         """The only known commit whose name begins so."""
         return await self._ask(lambda: self._log.find(sha))
 
@@ -100,18 +101,18 @@ class Commits:
         """The tag of the first version that has a commit; empty without one."""
         return await self._cached(("tag", sha), lambda: find_first_tag(self._root, sha))
 
-    async def changing_lines(self, path: str, first: int, last: int, limit: int = 10) -> list[Commit]:
+    async def changing_lines(self, path: str, first: int, last: int, limit: int = 10) -> list[GitCommit]:
         """The newest commits that changed lines of a committed file, newest first; none when git takes too long."""
 
-        def read() -> list[Commit]:
+        def read() -> list[GitCommit]:
             return read_line_commits(self._root, path, first, last, limit=limit, timeout=5.0)
 
         return await self._cached(("lines", path, first, last, limit), lambda: _or_none(read))
 
-    async def changing_text(self, text: str, limit: int = 10, *, path: str = "") -> list[Commit]:
+    async def changing_text(self, text: str, limit: int = 10, *, path: str = "") -> list[GitCommit]:
         """The newest commits that added or removed an exact text, as many as git finds within two seconds."""
 
-        def read() -> list[Commit]:
+        def read() -> list[GitCommit]:
             return read_text_commits(self._root, text, path=path, limit=limit)
 
         return await self._cached(("text", text, path, limit), lambda: _or_none(read))
@@ -171,7 +172,7 @@ class Commits:
         return self._store.era, tuple(map(_stat, watched))
 
 
-def commit_node(commit: Commit) -> Node:
+def commit_node(commit: GitCommit) -> Node:
     """A commit as a node of history; its content is the message."""
     return Node(
         id=f"{COMMIT_PREFIX}{commit.sha}",
@@ -184,12 +185,12 @@ def commit_node(commit: Commit) -> Node:
         authors=(commit.author,) if commit.author else (),
         verified=True,
         verification=Verification.CODE,
-        trust=Trust.RECENT,
+        trust=TrustLevel.RECENT,
         created_at=commit.at,
     )
 
 
-def _or_none(read: Callable[[], list[Commit]]) -> list[Commit]:
+def _or_none(read: Callable[[], list[GitCommit]]) -> list[GitCommit]:
     try:
         return read()
     except SourceError:

@@ -47,7 +47,7 @@ class Touched(msgspec.Struct, frozen=True, array_like=True):
     old_path: str = ""
 
 
-class Commit(msgspec.Struct, frozen=True, kw_only=True):
+class GitCommit(msgspec.Struct, frozen=True, kw_only=True):
     """One commit. `author` is a name without address."""
 
     sha: str
@@ -59,20 +59,20 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[Touched, ...] = ()
 
 
-def read_commits(root: Path, revisions: Sequence[str], *, limit: int = NEWEST) -> Iterator[Commit]:
+def read_commits(root: Path, revisions: Sequence[str], *, limit: int = NEWEST) -> Iterator[GitCommit]:
     """The newest `limit` commits that these revisions select, newest first, with the files that each touched; a merge
     has none of its own. Raises SourceError."""
     yield from _read_log(find_objects(root), [f"--max-count={limit}"], revisions)
 
 
-def read_named(objects: Objects, names: Sequence[str]) -> Iterator[Commit]:
+def read_named(objects: Objects, names: Sequence[str]) -> Iterator[GitCommit]:
     """The commits of these names alone, in their order. Raises SourceError."""
     return _read_log(objects, ["--no-walk=unsorted"], names) if names else iter(())
 
 
 def read_line_commits(
     root: Path, path: str, first: int, last: int, *, revision: str = "", limit: int = 10, timeout: float = LINES_SECONDS
-) -> list[Commit]:
+) -> list[GitCommit]:
     """The newest commits that changed a range of lines, counted as in `revision` (default: the commit that is checked
     out), newest first: those that git finds in time, none without such lines. Raises SourceError without a
     repository."""
@@ -83,7 +83,7 @@ def read_line_commits(
 
 def read_text_commits(
     root: Path, text: str, *, path: str = "", limit: int = 10, timeout: float = TEXT_SECONDS
-) -> list[Commit]:
+) -> list[GitCommit]:
     """The newest commits that added or removed an exact text, such as a name, newest first: those that git finds
     in time. Raises SourceError without a repository."""
     objects = find_objects(root)
@@ -93,7 +93,7 @@ def read_text_commits(
     return _find_commits(objects, [*arguments, *filter(None, [objects.prefix + path])], timeout)
 
 
-def _find_commits(objects: Objects, arguments: Sequence[str], timeout: float) -> list[Commit]:
+def _find_commits(objects: Objects, arguments: Sequence[str], timeout: float) -> list[GitCommit]:
     names: list[str] = []
     command = ["log", "-z", "-s", "--format=%H", "--no-textconv", "--no-ext-diff"]
     with suppress(SourceError):  # one by one, so that those found before the time limit count
@@ -101,7 +101,7 @@ def _find_commits(objects: Objects, arguments: Sequence[str], timeout: float) ->
     return list(read_named(objects, [name for name in names if _SHA.fullmatch(name)]))
 
 
-def _read_log(objects: Objects, chosen: Sequence[str], revisions: Sequence[str]) -> Iterator[Commit]:
+def _read_log(objects: Objects, chosen: Sequence[str], revisions: Sequence[str]) -> Iterator[GitCommit]:
     arguments = ["log", "-z", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--no-show-signature"]
     arguments += [f"--relative={objects.prefix}" if objects.prefix else "--no-relative"]
     # a partial clone would have to fetch contents to find renames that also changed something
@@ -109,7 +109,7 @@ def _read_log(objects: Objects, chosen: Sequence[str], revisions: Sequence[str])
     return parse_log(objects.stream([*arguments, "--end-of-options", *revisions, "--"]))
 
 
-def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
+def parse_log(pieces: Iterable[bytes]) -> Iterator[GitCommit]:
     """Commits from the pieces between NULs of the log. The position of a piece decides its meaning, so no file name and
     no message can forge another field."""
     feed = iter(pieces)
@@ -137,9 +137,9 @@ def _touched(piece: bytes, feed: Iterator[bytes]) -> list[Touched]:
     return [Touched(_text(next(feed, b"")), path)]
 
 
-def _commit(header: Sequence[str], files: Sequence[Touched]) -> Commit:
+def _commit(header: Sequence[str], files: Sequence[Touched]) -> GitCommit:
     sha, parents, seconds, author, subject, body = header
-    return Commit(
+    return GitCommit(
         sha=sha.lstrip("\n\x01"),
         parents=tuple(parents.split()),
         at=_moment(seconds),

@@ -61,7 +61,7 @@ _PLAIN = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 _SHA256 = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n"
 _log = logging.getLogger(__name__)
 _stuck: dict[tuple[str, str], float] = {}
-"""By folder and command, the moment until which it is not tried; an empty command stands for all."""
+"""By folder and command, the moment until which it is not tried; an empty command means all."""
 _warned: set[tuple[str, str]] = set()
 
 

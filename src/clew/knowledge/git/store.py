@@ -11,11 +11,12 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from clew.knowledge.git.log import NEWEST, Commit, Touched, read_commits
+from clew.knowledge.database import Database, Sql
+from clew.knowledge.git.log import NEWEST, GitCommit, Touched, read_commits
 from clew.knowledge.git.run import GitFailed, find_head, run_git
 from clew.knowledge.text import telling_words
 from clew.trail.search.text import STOP, split_text
@@ -62,27 +63,6 @@ _ASKING_WORDS = """
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
 """Words of questions that say nothing of the subject: messages use others for the same."""
-
-
-class Sql(Protocol):
-    """A connection to SQLite."""
-
-    def execute(self, sql: str, values: Any = ()) -> Any: ...
-
-    def executemany(self, sql: str, values: Iterable[Any]) -> Any: ...
-
-
-class Database(Protocol):
-    """The file that holds the tables. `era` changes when the file is made anew."""
-
-    @property
-    def era(self) -> int: ...
-
-    def writing(self) -> AbstractContextManager[Sql]:
-        """One transaction: all of it happens, or nothing."""
-        ...
-
-    def reading(self) -> AbstractContextManager[Sql]: ...
 
 
 class LogRefresh(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,7 +118,7 @@ class GitLog:
     def count(self) -> int:
         return int(self._rows("SELECT count(*) FROM git_commits")[0][0])
 
-    def find(self, sha: str) -> Commit | None:
+    def find(self, sha: str) -> GitCommit | None:
         """The only known commit whose name begins so."""
         if len(sha) < 4 or not all(letter in "0123456789abcdef" for letter in sha):
             return None
@@ -146,7 +126,9 @@ class GitLog:
         rows = self._rows(statement, (sha, f"{sha}g"))
         return self._commit(rows[0]) if len(rows) == 1 else None
 
-    def select(self, wanted: CommitFilter, *, limit: int = 10, oldest_first: bool = False) -> tuple[list[Commit], int]:
+    def select(
+        self, wanted: CommitFilter, *, limit: int = 10, oldest_first: bool = False
+    ) -> tuple[list[GitCommit], int]:
         """The newest commits that fit, newest first, or the oldest, with their files; and the number of all that
         fit."""
         order = "c.at, c.number DESC" if oldest_first else "c.at DESC, c.number"
@@ -193,7 +175,7 @@ class GitLog:
         same = [author for author in authors if author.casefold().split() == wanted]
         return same or [author for author in authors if wanted and set(wanted) <= set(author.casefold().split())]
 
-    def search(self, text: str, *, limit: int = 10, since: datetime | None = None) -> list[tuple[Commit, float]]:
+    def search(self, text: str, *, limit: int = 10, since: datetime | None = None) -> list[tuple[GitCommit, float]]:
         """Commits that a text is about, best first, each with the share of the text's words that its message has, from
         0 to 1. A commit that the text names comes first."""
         named = self._named(text)
@@ -208,7 +190,7 @@ class GitLog:
         statement = "SELECT 1 FROM git_words WHERE git_words MATCH ? LIMIT 1"
         return bool(query and self._rows(statement, (query,))) or bool(self._named(text))
 
-    def _named(self, text: str) -> list[Commit]:
+    def _named(self, text: str) -> list[GitCommit]:
         return [found for found in map(self.find, _SHA.findall(text)[:MAX_WORDS]) if found is not None]
 
     def _forget(self, sql: Sql, head: str | None, known: str | None) -> int:
@@ -237,14 +219,14 @@ class GitLog:
         with self._reading() as sql:
             return list(sql.execute(statement, tuple(values)))
 
-    def _commit(self, row: tuple[Any, ...]) -> Commit:
+    def _commit(self, row: tuple[Any, ...]) -> GitCommit:
         number, sha, parents, at, author, subject, body = row
         files = self._rows(
             "SELECT p.path, coalesce(o.path, '') FROM git_touched t JOIN git_paths p ON p.number = t.path"
             " LEFT JOIN git_paths o ON o.number = t.old_path WHERE t.of_commit = ? ORDER BY p.path",
             (number,),
         )
-        return Commit(
+        return GitCommit(
             sha=sha,
             parents=tuple(parents.split()),
             at=datetime.fromtimestamp(at, UTC),
@@ -259,7 +241,7 @@ class GitLog:
 
 
 def _prepare(sql: Sql) -> None:
-    """Create the tables. When some are missing, all are made anew, so that they belong together."""
+    """Create the tables. If some are missing, all are created again, so that they belong together."""
     found = sql.execute(f"SELECT name FROM sqlite_schema WHERE name IN ({','.join('?' * len(_NAMES))})", _NAMES)
     present = {name for (name,) in found}
     if present and present != set(_NAMES):
@@ -268,7 +250,7 @@ def _prepare(sql: Sql) -> None:
     sql.execute(_TABLES)
 
 
-def _write(sql: Sql, commit: Commit, paths: dict[str, int]) -> int:
+def _write(sql: Sql, commit: GitCommit, paths: dict[str, int]) -> int:
     """Write a commit; 0 when it is known."""
     row = (commit.sha, " ".join(commit.parents), int(commit.at.timestamp()), commit.author)
     made = sql.execute(
@@ -294,7 +276,7 @@ def _delete(sql: Sql, condition: str, value: object) -> int:
     return len(sql.execute(f"DELETE FROM git_commits WHERE {condition} RETURNING 1", (value,)).fetchall())
 
 
-def _batches(commits: Iterable[Commit]) -> Iterator[list[Commit]]:
+def _batches(commits: Iterable[GitCommit]) -> Iterator[list[GitCommit]]:
     feed = iter(commits)
     while batch := list(islice(feed, _BATCH)):
         yield batch

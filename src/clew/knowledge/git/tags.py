@@ -10,7 +10,7 @@ from typing import NamedTuple
 from packaging.version import InvalidVersion, Version
 
 from clew.errors import SourceError
-from clew.knowledge.git.log import Commit, read_commits
+from clew.knowledge.git.log import GitCommit, read_commits
 from clew.knowledge.git.run import find_head, read_sha, run_git
 
 MOST_TAGS = 5_000
@@ -28,7 +28,7 @@ def version_key(text: str) -> Version | None:
         return None
 
 
-class Tag(NamedTuple):
+class VersionTag(NamedTuple):
     """The tag of a version: its name, the part before the version, the version, and the commit."""
 
     name: str
@@ -42,7 +42,7 @@ class Tagged(NamedTuple):
     out."""
 
     tag: str
-    commits: Sequence[Commit]
+    commits: Sequence[GitCommit]
     total: int
 
 
@@ -70,7 +70,7 @@ def find_first_tag(root: Path, sha: str) -> str:
     return first.name if first is not None else ""
 
 
-def _read_range(root: Path, first: Tag | None, last: Tag, limit: int) -> Tagged:
+def _read_range(root: Path, first: VersionTag | None, last: VersionTag, limit: int) -> Tagged:
     revisions = [last.sha, *([f"^{first.sha}"] if first else [])]
     counted = run_git(root, ["rev-list", "--count", "--end-of-options", *revisions, "--"])
     commits = list(read_commits(root, revisions, limit=limit))
@@ -78,7 +78,7 @@ def _read_range(root: Path, first: Tag | None, last: Tag, limit: int) -> Tagged:
     return Tagged(last.name, commits, total)
 
 
-def _read_tags(root: Path, *chosen: str) -> list[Tag]:
+def _read_tags(root: Path, *chosen: str) -> list[VersionTag]:
     """The tags that name a version. Raises SourceError."""
     form = "--format=%(refname:strip=2)%00%(objectname)%00%(*objectname)"
     printed = run_git(
@@ -87,27 +87,27 @@ def _read_tags(root: Path, *chosen: str) -> list[Tag]:
     return [tag for line in printed.split(b"\n") if (tag := _read_tag(line)) is not None]
 
 
-def _read_tag(line: bytes) -> Tag | None:
+def _read_tag(line: bytes) -> VersionTag | None:
     name, _, shas = line.decode(errors="replace").partition("\0")
     own, _, peeled = shas.partition("\0")
     found = _TAG.fullmatch(name) if len(name) <= _MAX_NAME else None
     key = version_key(found["version"]) if found else None
-    return Tag(name, found["prefix"], key, read_sha((peeled or own).encode())) if found and key else None
+    return VersionTag(name, found["prefix"], key, read_sha((peeled or own).encode())) if found and key else None
 
 
-def _head(root: Path) -> Tag | None:
+def _head(root: Path) -> VersionTag | None:
     sha = find_head(root)
-    return Tag("", "", Version("0"), sha) if sha else None
+    return VersionTag("", "", Version("0"), sha) if sha else None
 
 
-def _find(tags: Sequence[Tag], version: str) -> Tag | None:
+def _find(tags: Sequence[VersionTag], version: str) -> VersionTag | None:
     """The tag of a version; of several, the one with the shortest name."""
     wanted = version_key(version)
     same = (tag for tag in tags if wanted is not None and tag.key == wanted)
     return min(same, key=lambda tag: (len(tag.name), tag.name), default=None)
 
 
-def _before(tags: Sequence[Tag], tag: Tag) -> Tag | None:
+def _before(tags: Sequence[VersionTag], tag: VersionTag) -> VersionTag | None:
     """The tag of the version before, of the same part of the repository; before a release, that of a release."""
     others = [each for each in tags if each.prefix == tag.prefix and each.key < tag.key]
     fitting = (each for each in others if tag.key.is_prerelease or not each.key.is_prerelease)

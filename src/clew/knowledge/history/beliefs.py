@@ -35,7 +35,7 @@ _TEXTS = ("subject", "attribute", "value", "condition", "source", "version", "ci
 Relation = Literal["same", "supersedes", "superseded", "contradicts", "unrelated"]
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True):
+class BeliefFact(msgspec.Struct, frozen=True, kw_only=True):
     """A statement: a subject has a value for an attribute, under a condition (a platform, an extra; empty: always).
 
     `holds=False` denies it; `many` allows several values at once. `valid_to` is exclusive, and both times may be open.
@@ -72,11 +72,11 @@ class Belief(msgspec.Struct, frozen=True, kw_only=True):
     """A fact as it was recorded."""
 
     id: str
-    fact: Fact
+    fact: BeliefFact
     recorded_at: datetime
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class BeliefStanding(msgspec.Struct, frozen=True, kw_only=True):
     """A belief with its effective time, the belief that retired it, and those that disagree with it meanwhile."""
 
     belief: Belief
@@ -86,7 +86,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     disagrees_with: tuple[str, ...] = ()
 
 
-def check_fact(fact: Fact) -> None:
+def check_fact(fact: BeliefFact) -> None:
     """Raises InvalidInput for an empty or too large fact, and for times that do not fit."""
     for field in ("subject", "attribute", "value", "source"):
         if not getattr(fact, field).strip():
@@ -124,7 +124,7 @@ def relate(one: Belief, other: Belief) -> Relation:
     return "contradicts" if _begin(a) < _end(b) and _begin(b) < _end(a) else "unrelated"
 
 
-def settle(beliefs: Sequence[Belief]) -> list[Standing]:
+def settle(beliefs: Sequence[Belief]) -> list[BeliefStanding]:
     """Beliefs of one topic with their effective times, in the order given. The result does not depend on the order in
     which they were recorded."""
     standing = [_stand(belief, beliefs) for belief in beliefs]
@@ -132,17 +132,19 @@ def settle(beliefs: Sequence[Belief]) -> list[Standing]:
     return [msgspec.structs.replace(each, disagrees_with=ids) for each, ids in zip(standing, odds, strict=True)]
 
 
-def _stand(belief: Belief, beliefs: Sequence[Belief]) -> Standing:
+def _stand(belief: Belief, beliefs: Sequence[Belief]) -> BeliefStanding:
     """A belief until the first that retires it becomes valid; never, if that was before its own time."""
     retiring = [other for other in beliefs if other is not belief and relate(other, belief) == "supersedes"]
     first = min(retiring, key=lambda other: (_begin(other.fact), other.id), default=None)
     if first is None or _begin(first.fact) >= _end(belief.fact):
-        return Standing(belief=belief, valid_from=belief.fact.valid_from, valid_to=belief.fact.valid_to)
+        return BeliefStanding(belief=belief, valid_from=belief.fact.valid_from, valid_to=belief.fact.valid_to)
     end = max(_begin(first.fact), _begin(belief.fact))
-    return Standing(belief=belief, valid_from=belief.fact.valid_from, valid_to=_moment(end, _END), retired_by=first.id)
+    return BeliefStanding(
+        belief=belief, valid_from=belief.fact.valid_from, valid_to=_moment(end, _END), retired_by=first.id
+    )
 
 
-def _disagree(one: Standing, other: Standing) -> bool:
+def _disagree(one: BeliefStanding, other: BeliefStanding) -> bool:
     overlap = max(_begin(one), _begin(other)) < min(_end(one), _end(other))
     return overlap and relate(one.belief, other.belief) == "contradicts"
 
@@ -164,11 +166,11 @@ def _later(one: Belief, other: Belief) -> Belief | None:
     return one if dates[0] > dates[1] else other
 
 
-def _begin(span: Fact | Standing) -> datetime:
+def _begin(span: BeliefFact | BeliefStanding) -> datetime:
     return span.valid_from or _BEGINNING
 
 
-def _end(span: Fact | Standing) -> datetime:
+def _end(span: BeliefFact | BeliefStanding) -> datetime:
     return span.valid_to or _END
 
 
@@ -182,7 +184,7 @@ class BeliefLedger:
     def __init__(self, trail: Trail, by: Principal, clock: Clock) -> None:
         self._trail, self._by, self._clock = trail, by, clock
 
-    async def add(self, fact: Fact, *, scopes: Sequence[str] = ()) -> Belief:
+    async def add(self, fact: BeliefFact, *, scopes: Sequence[str] = ()) -> Belief:
         """Record a fact. Recording the same one from the same place again changes nothing. Raises InvalidInput, and
         NotFound for a superseded belief that the caller cannot see."""
         check_fact(fact)
@@ -225,7 +227,7 @@ class BeliefLedger:
         *,
         subject: str = "",
         attribute: str = "",
-    ) -> list[Standing]:
+    ) -> list[BeliefStanding]:
         """Beliefs that were valid at one moment and recorded by another (default: now), oldest record first, with the
         disagreements among them."""
         _check_moment("valid", valid)
@@ -238,7 +240,9 @@ class BeliefLedger:
             for each in valid_then
         ]
 
-    async def history(self, subject: str = "", attribute: str = "", recorded: datetime | None = None) -> list[Standing]:
+    async def history(
+        self, subject: str = "", attribute: str = "", recorded: datetime | None = None
+    ) -> list[BeliefStanding]:
         """All beliefs about a subject that were recorded by a moment and not retracted by then, with their effective
         times."""
         topics: dict[tuple[str, str, str], list[Belief]] = defaultdict(list)
@@ -268,13 +272,13 @@ class BeliefLedger:
 
 def _to_belief(breadcrumb: Breadcrumb) -> Belief:
     fact: dict[str, Any] = {name: value for name, value in breadcrumb.context.items() if name != "kind"}
-    return Belief(id=breadcrumb.id, fact=msgspec.convert(fact, Fact), recorded_at=breadcrumb.created_at)
+    return Belief(id=breadcrumb.id, fact=msgspec.convert(fact, BeliefFact), recorded_at=breadcrumb.created_at)
 
 
 def _subject_tag(subject: str) -> str:
     return f"subject:{hashlib.blake2b(normal_name(subject).encode(), digest_size=12).hexdigest()}"
 
 
-def _digest(fact: Fact, scopes: Sequence[str]) -> str:
+def _digest(fact: BeliefFact, scopes: Sequence[str]) -> str:
     encoded = encode_canonical([msgspec.to_builtins(fact), sorted(scopes)], "fact")
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()

@@ -55,7 +55,7 @@ async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
     if tier not in get_args(Tier):
         raise InvalidInput("tier", f"{tier!r} is not a size", hint=f"Sizes are {', '.join(get_args(Tier))}")
     own = await chronicle.query(ArchiveQuery(current_only=True, limit=_ENTRIES))
-    page = _Page()
+    page = _BriefPage()
     page.write_counts(chronicle.session_id, own)
     if tier != "micro":
         page.write_sections(own, _STANDARD)
@@ -76,7 +76,7 @@ async def summarise_session(chronicle: Chronicle, session_id: str = "") -> Brief
     category."""
     session = session_id or chronicle.session_id
     entries = await chronicle.query(ArchiveQuery(cross_session=True, session_ids=(session,), limit=_ENTRIES))
-    page = _Page()
+    page = _BriefPage()
     page.write_counts(session, entries)
     if entries:
         page.lines.append(f"From {entries[-1].at:%Y-%m-%d %H:%M} to {entries[0].at:%Y-%m-%d %H:%M}.")
@@ -98,7 +98,7 @@ def _comparable(text: str) -> str:
     return " ".join(text[: _LONG * 4].split()).rstrip("….").casefold()
 
 
-class _Page:
+class _BriefPage:
     """A text with its citations."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ _VERSION = re.compile(
 _UNRELEASED = re.compile(r"\b(?:unreleased|upcoming|next release|in development)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _OF_RELEASE = frozenset(("version", "release", "released", "date", "v", "on"))
-"""Words beside a version and a day that say nothing else."""
+"""Words in a heading that may accompany a version and a day."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]{{0,6}}"
 _DATES = (
@@ -65,7 +65,7 @@ _KINDS: tuple[tuple[ChangeKind, re.Pattern[str]], ...] = (
 )
 
 
-class Heading(NamedTuple):
+class TextHeading(NamedTuple):
     """A heading: its level, from 1, its text without marks, and the lines that it takes."""
 
     level: int
@@ -73,7 +73,7 @@ class Heading(NamedTuple):
     lines: int = 1
 
 
-_BREAK = Heading(_PLAIN, "")
+_BREAK = TextHeading(_PLAIN, "")
 
 
 class ChangeNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,16 +97,16 @@ class ChangeNote(msgspec.Struct, frozen=True, kw_only=True):
 def read_changelog(path: str, content: bytes) -> list[ChangeNote]:
     """The changes that a file lists, in its order."""
     lines = clean(mask_document(content.decode(errors="replace"))).split("\n")
-    return _Reader(path, blob_id(content), lines).read()
+    return _ChangelogReader(path, blob_id(content), lines).read()
 
 
-def read_heading(line: str) -> Heading | None:
+def read_heading(line: str) -> TextHeading | None:
     """The markdown heading that a line is, if it begins with its marks."""
     found = _MARKED.fullmatch(line)
     if found is None:
         return None
     text = found[2].rstrip()
-    return Heading(len(found[1]), (text.rstrip("#").rstrip() or text)[:MAX_HEADING])
+    return TextHeading(len(found[1]), (text.rstrip("#").rstrip() or text)[:MAX_HEADING])
 
 
 def find_date(text: str) -> date | None:
@@ -122,7 +122,7 @@ def find_date(text: str) -> date | None:
     return None
 
 
-class _Open(msgspec.Struct, kw_only=True):
+class _OpenChange(msgspec.Struct, kw_only=True):
     """A change that is being read: its lines, indent and texts so far."""
 
     line: int
@@ -132,7 +132,7 @@ class _Open(msgspec.Struct, kw_only=True):
     texts: list[str]
 
 
-class _Reader:
+class _ChangelogReader:
     """Reads the lines of one file from the first to the last, each once."""
 
     def __init__(self, path: str, hash: str, lines: Sequence[str]) -> None:
@@ -141,12 +141,12 @@ class _Reader:
         self._version: str | None = named["version"] or "" if named else None
         self._day: date | None = None
         self._section = ""
-        self._release: Heading | None = None
+        self._release: TextHeading | None = None
         """The first heading of a release; others like it are releases too."""
         self._is_strict = False
         self._rules: list[str] = []
         """Styles of underlined headings, by level."""
-        self._open: _Open | None = None
+        self._open: _OpenChange | None = None
         self._is_blank, self._is_top = True, True
         self._notes: list[ChangeNote] = []
 
@@ -176,7 +176,7 @@ class _Reader:
         ends = (at for at, line in enumerate(self._lines[1:50], 1) if line.strip() == "---")
         return next(ends, -1) + 1
 
-    def _heading(self, at: int) -> Heading | None:
+    def _heading(self, at: int) -> TextHeading | None:
         """The heading on a line: by its marks, by the rules around it, or a release on a line of its own."""
         line = self._lines[at]
         if marked := read_heading(line):
@@ -184,16 +184,16 @@ class _Reader:
         text, below = line.strip()[:MAX_HEADING], self._line(at + 1)
         if _RULE.fullmatch(line):
             is_above = below.strip() and self._line(at + 2).rstrip() == line.rstrip()
-            return Heading(self._level(f"over {line[0]}"), below.strip()[:MAX_HEADING], 3) if is_above else _BREAK
+            return TextHeading(self._level(f"over {line[0]}"), below.strip()[:MAX_HEADING], 3) if is_above else _BREAK
         if line[0].isspace():
             return None
         if item := _BULLET.fullmatch(line):  # a list whose upper items are the versions
             deeper = _BULLET.fullmatch(below)
             is_release = deeper is not None and len(deeper[1]) > 0 and _is_release(item[2][:MAX_HEADING])
-            return Heading(_PLAIN, item[2][:MAX_HEADING]) if is_release else None
+            return TextHeading(_PLAIN, item[2][:MAX_HEADING]) if is_release else None
         if _RULE.fullmatch(below) and (below[0] in "=-" or len(below.rstrip()) >= len(text)):
-            return Heading(self._level(below[0]), text, 2)
-        return Heading(_PLAIN, text) if self._is_blank and self._is_plain_release(text) else None
+            return TextHeading(self._level(below[0]), text, 2)
+        return TextHeading(_PLAIN, text) if self._is_blank and self._is_plain_release(text) else None
 
     def _is_plain_release(self, text: str) -> bool:
         """Whether a line of its own begins a release. The line below a heading may say when it was released."""
@@ -210,7 +210,7 @@ class _Reader:
             self._rules.append(style)
         return self._rules.index(style) + 1
 
-    def _take_heading(self, heading: Heading) -> None:
+    def _take_heading(self, heading: TextHeading) -> None:
         self._close()
         if not heading.text:
             return
@@ -226,7 +226,7 @@ class _Reader:
         else:
             self._section, self._is_top = heading.text, False
 
-    def _is_like_release(self, heading: Heading, version: re.Match[str] | None) -> bool:
+    def _is_like_release(self, heading: TextHeading, version: re.Match[str] | None) -> bool:
         """Whether a heading with other words begins a release: it starts with its version, after a name at most, or no
         heading has been a version alone so far."""
         if version is None:
@@ -254,7 +254,7 @@ class _Reader:
         self._close(is_before_item=item is not None)
         self._is_top = False
         text = item[2] if item else line.strip()
-        self._open = _Open(line=at + 1, end=at + 1, indent=indent, is_item=item is not None, texts=[text])
+        self._open = _OpenChange(line=at + 1, end=at + 1, indent=indent, is_item=item is not None, texts=[text])
 
     def _close(self, *, is_before_item: bool = False) -> None:
         """End the change that is being read. A short text before a list is a heading if it ends with a colon."""
@@ -279,7 +279,7 @@ class _Reader:
 
 
 def _is_release(text: str, words: int = 0) -> bool:
-    """Whether a text is a version or a day, with at most so many words that say something else."""
+    """Whether a text is a version or a day, with at most `words` other words."""
     found = _VERSION.search(text) or _UNRELEASED.search(text)
     day = next((day for form in _DATES if (day := form.search(text))), None)
     if found is None and day is None:

@@ -1,6 +1,6 @@
 """Decisions of a repository, read from its decision records (Nygard's form, MADR, run-in headings) and kept on the
 trail as the files state them now, with edges to the code that they name and to the records that they supersede. Also
-checks nodes that claim to come from a file: a claim that the file no longer bears out, or that no program of this user
+checks nodes that claim to come from a file: a claim that no longer matches its file, or that no program of this user
 wrote, is dropped."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.evidence.provenance import mark_check, with_marks
 from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog, read_heading
 from clew.knowledge.history.links import link_code
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node import domain_tag, type_tag
 from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, ScoredNode, build_node
 from clew.knowledge.upsert import keyed_id
@@ -66,7 +66,7 @@ _DIGITS = re.compile(r"\d+")
 _IsWanted = Callable[[str], bool]
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A decision and its place: the path `source`, a line from 1, and the git blob id `hash` of the file. `supersedes`
     holds numbers, titles or files as they were written."""
 
@@ -102,7 +102,7 @@ def is_adr(path: str) -> bool:
     return path.endswith(".md") and _FOLDER.search(path) is not None and _OTHER.search(path) is None
 
 
-def read_adr(path: str, content: bytes) -> Decision | None:
+def read_adr(path: str, content: bytes) -> DecisionRecord | None:
     """The decision that a file records. None without title or decision, and for a file over MAX_SIZE."""
     if len(content) > MAX_SIZE:
         return None
@@ -141,7 +141,7 @@ def _parts(lines: list[str]) -> Iterator[tuple[int, str, str]]:
             yield number, part, line
 
 
-def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str, str]) -> Decision:
+def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str, str]) -> DecisionRecord:
     numbered = _NUMBER.match(title)
     in_name = _FILE_NUMBER.match(path.rpartition("/")[2])
     head = map(_FIELD.match, parts["fields"].split("\n")[:60])
@@ -150,7 +150,7 @@ def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str,
     replaced = fields.get("superseded by") or next((found[1] for found in _REPLACED.finditer(said)), "")
     replaces = [fields["supersedes"]] if "supersedes" in fields else [found[1] for found in _REPLACES.finditer(said)]
     status = re.match(r"\W*([a-z]+)", said.strip().lower())
-    return Decision(
+    return DecisionRecord(
         title=title[numbered.end() :] if numbered and numbered.end() < len(title) else title,
         source=path,
         line=line,
@@ -166,12 +166,12 @@ def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str,
     )
 
 
-def find_superseded(records: Sequence[Decision]) -> list[tuple[Decision, Decision]]:
+def find_superseded(records: Sequence[DecisionRecord]) -> list[tuple[DecisionRecord, DecisionRecord]]:
     """Pairs of a record and the later one that supersedes it: those that later ones name, and those that name a later
     one. Where records claim to replace each other, the first claim counts."""
     claims = [(old, new) for new in records for name in new.supersedes if (old := _named(name, records, new))]
     claims += [(old, new) for old in records if (new := _named(old.superseded_by, records, old))]
-    later: dict[str, Decision] = {}
+    later: dict[str, DecisionRecord] = {}
     for old, new in claims:
         end = new
         while end.source in later:
@@ -181,7 +181,7 @@ def find_superseded(records: Sequence[Decision]) -> list[tuple[Decision, Decisio
     return [(old, later[old.source]) for old in records if old.source in later]
 
 
-def _named(name: str, records: Sequence[Decision], by: Decision) -> Decision | None:
+def _named(name: str, records: Sequence[DecisionRecord], by: DecisionRecord) -> DecisionRecord | None:
     """The record of the same folder that a text names by file, number or title."""
     folder = by.source.rpartition("/")[0]
     near = [each for each in records if each is not by and each.source.rpartition("/")[0] == folder]
@@ -197,7 +197,7 @@ def _named(name: str, records: Sequence[Decision], by: Decision) -> Decision | N
 
 
 async def keep_decisions(
-    trail: Trail, decisions: Sequence[Decision], paths: Iterable[str] = (), *, by: Principal
+    trail: Trail, decisions: Sequence[DecisionRecord], paths: Iterable[str] = (), *, by: Principal
 ) -> Mirrored:
     """Make the trail hold exactly these decision records as nodes. `paths` are the files of the repository; a decision
     gets an edge to each that it names."""
@@ -216,12 +216,12 @@ async def keep_decisions(
     return done
 
 
-def node_id(by: Principal, decision: Decision) -> str:
+def node_id(by: Principal, decision: DecisionRecord) -> str:
     """The id of the node of a decision; it stays while the text is edited."""
     return keyed_id(by.owner_id, f"decision:{decision.source}")
 
 
-def _draft(decision: Decision, id: str, superseded: Mapping[str, str]) -> Draft:
+def _draft(decision: DecisionRecord, id: str, superseded: Mapping[str, str]) -> Draft:
     known = {
         "kind": "adr",
         "status": decision.status,
@@ -232,7 +232,7 @@ def _draft(decision: Decision, id: str, superseded: Mapping[str, str]) -> Draft:
         "category": "decision",
         "source": REPOSITORY,
         "content_hash": decision.hash,
-        "trust": Trust.RECENT,
+        "trust": TrustLevel.RECENT,
         "verification": Verification.CODE,
         "metadata": {name: value for name, value in known.items() if value},
         "path": decision.source,
@@ -288,7 +288,7 @@ class DecisionSync:
 
     async def recheck(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
         """The result of `find` once its claims about files are true. A decision that is out of date is synced first and
-        dropped if that does not help; any other node loses a claim that its file does not bear out."""
+        dropped if that does not help; any other node loses a claim that does not match its file."""
         await self.catch_up()
         found = await find()
         failed = await self._failed(found)
@@ -301,7 +301,7 @@ class DecisionSync:
         kept = [each for each in found if each.node.id not in lost or not _is_synced(each.node)]
         return [_without_place(each) if each.node.id in lost else each for each in kept]
 
-    async def decisions(self) -> list[Decision]:
+    async def decisions(self) -> list[DecisionRecord]:
         """The decisions that the records of the repository state."""
         return await asyncio.to_thread(self._read_decisions, sorted(await self._blobs(is_adr)))
 
@@ -366,7 +366,7 @@ class DecisionSync:
             held[path] = blobs[path], read_changelog(path, content.body) if content is not None else []
         return held
 
-    def _read_decisions(self, paths: Sequence[str]) -> list[Decision]:
+    def _read_decisions(self, paths: Sequence[str]) -> list[DecisionRecord]:
         contents = ((path, read_content(str(self._root), path)) for path in paths)
         found = (read_adr(path, content.body) for path, content in contents if content is not None)
         return [decision for decision in found if decision is not None]

@@ -16,9 +16,9 @@ from clew.errors import ClewError
 from clew.knowledge.code.file_content import find_origins
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.git.blame import LineOrigin, read_line_history
-from clew.knowledge.git.log import Commit, read_named
+from clew.knowledge.git.log import GitCommit, read_named
 from clew.knowledge.git.run import find_head, find_objects
-from clew.knowledge.history.decisions import Decision
+from clew.knowledge.history.decisions import DecisionRecord
 from clew.knowledge.history.links import CrossDomain, references_of
 from clew.knowledge.nodes.kinds import NodeDomain
 from clew.knowledge.nodes.node_store import Node
@@ -44,20 +44,20 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     what: str
 
 
-def find_resolutions(commits: Iterable[Commit]) -> list[Resolution]:
+def find_resolutions(commits: Iterable[GitCommit]) -> list[Resolution]:
     """Failures that commits say they resolve, in the order of the commits, each once."""
     found = [resolution for commit in commits for resolution in _resolutions(commit)]
     return list({(each.failure, each.commit): each for each in found}.values())
 
 
-def _resolutions(commit: Commit) -> Iterator[Resolution]:
+def _resolutions(commit: GitCommit) -> Iterator[Resolution]:
     for kind, pattern in _RESOLVING:
         for found in pattern.finditer(f"{commit.subject}\n{commit.body}"):
             failure = next(filter(None, found.groups()))
             yield Resolution(kind=kind, failure=failure, commit=commit.sha, what=commit.subject)
 
 
-class Why(msgspec.Struct, frozen=True, kw_only=True):
+class LineExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """The explanation of a line, or of several up to `last_line`. `uncommitted` are the lines that no commit has
     yet."""
 
@@ -65,8 +65,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     last_line: int
     uncommitted: tuple[int, ...]
-    commits: tuple[Commit, ...]
-    decisions: tuple[Decision, ...]
+    commits: tuple[GitCommit, ...]
+    decisions: tuple[DecisionRecord, ...]
     history: tuple[Node, ...]
 
 
@@ -78,10 +78,10 @@ async def blame_why(
     *,
     trail: Trail,
     by: Principal,
-    decisions: Sequence[Decision] = (),
+    decisions: Sequence[DecisionRecord] = (),
     symbol: str = "",
     limit: int = 10,
-) -> Why:
+) -> LineExplanation:
     """Explain a line of a file on disk, or all from it to the last. `decisions` are those of the repository; `symbol`
     is the qualified name of the symbol around the line. Raises NotFound for a missing line, InvalidInput for a file
     that is not shown, ClewError without git history, SourceError when git fails."""
@@ -91,7 +91,7 @@ async def blame_why(
         raise ClewError("blame-why needs git history; this folder has none", hint=hint)
     origins = await asyncio.to_thread(find_origins, root, place, line, last)
     commits = await asyncio.to_thread(_read_history, root, origins, limit)
-    return Why(
+    return LineExplanation(
         path=place,
         line=line,
         last_line=last,
@@ -106,7 +106,7 @@ async def blame_why(
     )
 
 
-def _read_history(root: Path, origins: Sequence[LineOrigin], limit: int) -> list[Commit]:
+def _read_history(root: Path, origins: Sequence[LineOrigin], limit: int) -> list[GitCommit]:
     """The commits that shaped one line; of several lines, the commits that wrote them, newest first."""
     if len(origins) == 1:
         return read_line_history(root, origins[0], limit=limit)
@@ -129,7 +129,7 @@ def _is_near(node: Node, path: str, line: int, last: int) -> bool:
     return not noted or any(line - NEAR <= each <= last + NEAR for each in noted)
 
 
-def _speaks_of(decision: Decision, path: str, symbol: str, commits: Sequence[Commit]) -> bool:
+def _speaks_of(decision: DecisionRecord, path: str, symbol: str, commits: Sequence[GitCommit]) -> bool:
     """Whether a decision record names the file or the symbol, or was written in a commit that wrote the line and is not
     the first of all."""
     codes = (f"`{symbol}`", f"`{symbol}()`", f"#{symbol}") if symbol else ()

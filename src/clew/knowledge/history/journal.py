@@ -139,7 +139,7 @@ class Chronicle:
         return found
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
+class StoredSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A stored summary: its node, and the number of edges to code. `warnings` say what the check did not confirm."""
 
     node_id: str
@@ -169,7 +169,7 @@ class Archive:
         inspired_by: Sequence[str] = (),
         title: str = "",
         outcome: str = "",
-    ) -> Stored:
+    ) -> StoredSummary:
         """Store a summary, with edges to the code that it names (`path`, `path:line` or `path#qualname`), from that
         code to a pattern, and from the references that inspired it.
 
@@ -200,7 +200,7 @@ class Archive:
         edges = await self._link(entry.id, code_references, inspired_by, is_pattern=summary_type == "pattern")
         checked = entry.metadata if self._firewall is not None else {}
         warnings = (*checked.get("warnings", ()), *checked.get("contradictions", ()))
-        return Stored(node_id=entry.id, edges=edges, warnings=warnings)
+        return StoredSummary(node_id=entry.id, edges=edges, warnings=warnings)
 
     async def find(self, query: str = "", limit: int = 10, wanted: NodeFilter = ALL) -> list[ScoredNode]:
         """Entries of all sessions that fit a text, best first; without one, the newest by when they happened."""
@@ -214,7 +214,7 @@ class Archive:
         return await self._checks.recheck(find)
 
     async def find_patterns(self, query: str, min_occurrences: int = 2, category: str = "") -> list[list[ScoredNode]]:
-        """Patterns that were described at least so many times, most often first: all descriptions of each, best first.
+        """Patterns with at least `min_occurrences` descriptions, most frequent first, each with its descriptions.
         Descriptions that share most words are one pattern. `category` is a tag that each must have."""
         found = await self.find(query, _CANDIDATES, PATTERNS)
         tagged = [each for each in found if not category or category in each.node.metadata.get("tags", ())]

@@ -1,5 +1,5 @@
 """Edges between code, history and references, and questions that follow them. No model takes part. Files and symbols of
-the code have small nodes on the trail, so that edges survive when the code index is built anew."""
+the code have small nodes on the trail, so that edges survive when the code index is built again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.refs import PREFIX, CodeRef, parse_ref
 from clew.knowledge.node_search import FileChecks, NodeSearch, NoFileChecks
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Trust
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFilter, NodeGraph, ScoredNode
 from clew.knowledge.upsert import keyed_id
 from clew.trail.model.edge import Edge, EdgeType
@@ -73,7 +73,7 @@ async def link(trail: Trail, ends: Sequence[tuple[str, str]], type: EdgeType, *,
 
 class CrossDomain:
     """The three domains as one principal sees them. Code is named by a node's id or by its place (`path`,
-    `path#qualname`); code that nobody wrote about has no neighbours."""
+    `path#qualname`); code without notes has no neighbours."""
 
     def __init__(self, trail: Trail, by: Principal, checks: FileChecks | None = None) -> None:
         self._trail, self._by, self._checks = trail, by, checks or NoFileChecks()
@@ -134,7 +134,7 @@ async def _add_anchor(graph: NodeGraph, id: str, place: CodeRef) -> None:
             place.key.removeprefix(PREFIX),
             path=place.path,
             metadata={"anchor": True, "ref": place.key},
-            trust=Trust.GROUND,
+            trust=TrustLevel.GROUND,
             id=id,
         )
 

@@ -10,7 +10,7 @@ from clew.errors import InvalidInput
 _SPAN = 100
 
 
-class Kind(IntEnum):
+class LabelledNumber(IntEnum):
     """A number with a name."""
 
     @property
@@ -18,16 +18,16 @@ class Kind(IntEnum):
         return self.name.lower()
 
 
-class NodeDomain(Kind):
-    """Where knowledge is from. Domain n owns the node types n*100 to n*100+99."""
+class NodeDomain(LabelledNumber):
+    """The domain of a node. Domain n owns the node types n*100 to n*100+99."""
 
     CODE = 0
     HISTORY = 1
     ACADEMIC = 2
 
 
-class NodeType(Kind):
-    """What a node is."""
+class NodeType(LabelledNumber):
+    """The type of a node."""
 
     FILE = 0
     PACKAGE = 1
@@ -54,8 +54,8 @@ class NodeType(Kind):
     TUTORIAL = 206
 
 
-class Verification(Kind):
-    """What a claim was checked against."""
+class Verification(LabelledNumber):
+    """The kind of check that a claim passed."""
 
     NONE = 0
     CODE = 1
@@ -63,8 +63,8 @@ class Verification(Kind):
     USER = 3
 
 
-class SourceKind(Kind):
-    """Who or what a claim comes from."""
+class SourceKind(LabelledNumber):
+    """The origin of a claim."""
 
     CODE = 0
     HISTORY = 1
@@ -73,8 +73,8 @@ class SourceKind(Kind):
     USER = 4
 
 
-class Trust(Kind):
-    """How far a node is believed, from 0 to 100; these are the marked steps."""
+class TrustLevel(LabelledNumber):
+    """Trust in a node, from 0 to 100; these are the named levels."""
 
     GROUND = 100
     RECENT = 80
@@ -85,7 +85,7 @@ class Trust(Kind):
     LLM = 20
 
 
-class ConflictKind(Kind):
+class ConflictKind(LabelledNumber):
     """How two nodes disagree."""
 
     TEMPORAL = 0
@@ -99,7 +99,7 @@ def domain_of(node_type: NodeType) -> NodeDomain:
 
 
 def check_node_type(domain: int, node_type: int) -> tuple[NodeDomain, NodeType]:
-    """Both as members. Raises InvalidInput when either is unknown or the type belongs to another domain."""
+    """Convert both to members. Raises InvalidInput when either is unknown or the type belongs to another domain."""
     if domain not in NodeDomain.__members__.values():
         raise InvalidInput("domain", f"{domain!r} is not a domain", hint=f"Domains are {_names(NodeDomain)}")
     owner = NodeDomain(domain)
@@ -115,5 +115,5 @@ def check_node_type(domain: int, node_type: int) -> tuple[NodeDomain, NodeType]:
     return owner, kind
 
 
-def _names(kinds: type[Kind]) -> str:
+def _names(kinds: type[LabelledNumber]) -> str:
     return ", ".join(f"{kind.value} {kind.label}" for kind in kinds)

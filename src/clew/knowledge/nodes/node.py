@@ -1,5 +1,5 @@
-"""A piece of knowledge as a record: code, history or literature, one form for all three, and how it is written as a
-breadcrumb of schema node.v1. What failed a check bears a mark wherever it is read; its vector is of the bare text."""
+"""Nodes of code, history and literature as records, and as breadcrumbs of schema node.v1. A node that failed a check
+has a mark in its content; its vector is made from the text without the mark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 SCHEMA = "node.v1"
 DEFAULT_TRUST = 50
 UNVERIFIED = "[UNVERIFIED]"
-"""Stands before the text of a node that did not stand up to a check."""
+"""The mark before the content of a node that failed a check."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,13 +53,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def at(self) -> datetime:
-        """When it happened or, where nobody said, when it was written."""
+        """The time of the event, or else the time of writing."""
         return self.timestamp or self.created_at
 
 
 class NodeFields(TypedDict, total=False):
-    """What a node may be given beside its name, kind and content. `verified` follows from `verification` where it is
-    not given; `tags` are put beside those that every node has."""
+    """Optional fields of a node. `verified` follows from `verification` by default; `tags` are added to the tags of
+    every node."""
 
     id: str | None
     path: str | None
@@ -91,8 +91,8 @@ NUMBERS = ("line_start", "line_end")
 
 
 def build_node(name: str, domain: NodeDomain, node_type: NodeType, content: str, fields: NodeFields) -> Draft:
-    """What is written for a node. Raises InvalidInput when the type is not one of the domain, or trust, confidence,
-    a line or a time is out of range."""
+    """The draft of a node. Raises InvalidInput for a type of another domain, and for a trust, confidence, line or time
+    that is out of range."""
     domain, node_type = check_node_type(domain, node_type)
     context = _context(domain, node_type, content, fields)
     session = fields.get("session_id")
@@ -134,13 +134,13 @@ def _context(domain: NodeDomain, node_type: NodeType, content: str, fields: Node
 
 
 _SHOWN = {"include": ["content"]}
-"""What a model reads of a node beside its name, and what its vector is made of."""
+"""The field with the content: models read it, and the vector is made from it and the name."""
 _SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value": True}}}
 """The same with a mark. It is the name of a field: only texts make up the vector."""
 
 
 def to_node(breadcrumb: Breadcrumb) -> Node:
-    """The breadcrumb as a node, also where its keys are those of earlier releases. Raises NotFound when it is none."""
+    """Convert a breadcrumb to a node, also one in the format of an earlier release. Raises NotFound if it is none."""
     if breadcrumb.schema_name != SCHEMA:
         raise NotFound("node", breadcrumb.id)
     context = breadcrumb.context
@@ -169,12 +169,12 @@ def to_node(breadcrumb: Breadcrumb) -> Node:
 
 
 def is_doubted(context: Mapping[str, Any]) -> bool:
-    """Whether a check of the node failed and nobody has looked at it since."""
+    """Whether the node failed a check and awaits a review."""
     return not context.get("verified") and bool(context.get("metadata", {}).get("needs_review"))
 
 
 def marked(content: str) -> str:
-    """A text behind the mark, which stands there once."""
+    """A text with exactly one mark before it."""
     return content if content.startswith(UNVERIFIED) else f"{UNVERIFIED} {content}"
 
 
@@ -187,7 +187,7 @@ def type_tag(node_type: NodeType) -> str:
 
 
 def as_text(moment: datetime, field: str) -> str:
-    """A moment as it is stored: in UTC and always equally long, so that texts stand in the order of time."""
+    """A moment as stored text: in UTC and of fixed length, so that text order is time order."""
     if moment.tzinfo is None:
         raise InvalidInput(field, "must carry a time zone", hint="For example 2026-01-01T00:00:00Z")
     return moment.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,5 +1,5 @@
-"""Knowledge on a trail: nodes of code, history and literature as breadcrumbs of schema node.v1, found by
-meaning and followed along edges. A thin layer: storing, vectors, filters and walks are the trail's own."""
+"""Nodes on a trail: stored as breadcrumbs of schema node.v1, searched by meaning and followed along edges. The trail
+itself does the storage, vectors, filters and walks."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ __all__ = [
 ]
 
 KEPT_EXPIRED = timedelta(days=30)
-"""So long history is kept after it has expired."""
+"""The time between the expiry of history and its removal."""
 MOST_REMOVED = 10_000
-"""So many are removed at a time."""
+"""Nodes that one call removes."""
 _TRIES = 5
 
 
 class ScoredNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node and how near it is to what was asked: the cosine of their vectors, or what else a search measures."""
+    """A node with its similarity to a query: a cosine, or another measure of the search."""
 
     node: Node
     similarity: float
 
 
 class NodeFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes to look at; all given parts must hold. `path` is a glob. `metadata` gives values that must
-    be equal; a dot in a key leads into a nested object."""
+    """A filter over nodes; all given parts must match. `path` is a glob. Values of `metadata` must be equal; a dot in a
+    key leads into a nested object."""
 
     domain: NodeDomain | None = None
     node_types: Sequence[NodeType] = ()
@@ -100,14 +100,14 @@ class NodeGraph:
         return node
 
     async def current(self, id: str) -> Node:
-        """The node that stands in the place of this one today: itself, or the last that superseded it."""
+        """The current version of a node: itself, or the last one that superseded it."""
         node = await self.get_node(id)
         while node.superseded_by is not None:
             node = await self.get_node(node.superseded_by)
         return node
 
     async def supersede(self, old: str, new: str) -> Node:
-        """Let one node stand in the place of another, and return the old one as it is now. Doing it twice is harmless.
+        """Mark a node as superseded by another, and return the old one as it is now. A second call changes nothing.
 
         Raises NotFound for either, CycleRefused when the old one stands, however indirectly, in the place of the new.
         """
@@ -119,7 +119,7 @@ class NodeGraph:
 
     async def remove_expired(self, now: datetime, most: int = MOST_REMOVED) -> int:
         """Delete the nodes of history that expired more than KEPT_EXPIRED ago, the oldest first, `most` at a time, and
-        tell how many. Nodes of code and of literature stay."""
+        return how many. Nodes of code and of literature stay."""
         expired = ContextMatch(path="expires_at", op="lt", value=as_text(now - KEPT_EXPIRED, "now"))
         selector = Selector(schema_name=SCHEMA, all_tags=(domain_tag(NodeDomain.HISTORY),), context_match=(expired,))
         return await drop_selected(self._trail, selector, most, by=self._by)
@@ -162,7 +162,7 @@ class NodeGraph:
     async def traverse(
         self, id: str, edge_type: EdgeType | str, direction: Direction = "outgoing", depth: int = 1
     ) -> list[Node]:
-        """The nodes along edges of one type, breadth first, each once. What is no node is passed over."""
+        """The nodes along edges of one type, breadth first, each once; other records are skipped."""
         reached = await self._trail.edges.walk(
             [id], by=self._by, types=[_edge_name(edge_type)], direction=direction, depth=depth
         )
@@ -170,7 +170,7 @@ class NodeGraph:
         return await self.as_nodes([one for one in found if one.schema_name == SCHEMA])
 
     async def as_nodes(self, found: Sequence[Breadcrumb]) -> list[Node]:
-        """Breadcrumbs as nodes, in order. One whose successor is gone, or out of sight, is superseded no longer."""
+        """Convert breadcrumbs to nodes, in order. A node is not superseded by one that is deleted or not visible."""
         nodes = [to_node(each) for each in found]
         later = {node.superseded_by for node in nodes if node.superseded_by is not None}
         lost = {id for id in later if not await self._is_there(id)}
@@ -179,7 +179,7 @@ class NodeGraph:
         ]
 
     async def close(self) -> None:
-        """Close the trail, vectors and all."""
+        """Close the trail."""
         await self._trail.close()
 
     async def _search(self, request: SearchRequest) -> list[ScoredNode]:
@@ -198,7 +198,7 @@ class NodeGraph:
 async def rewrite(
     trail: Trail, id: str, edit: Callable[[dict[str, Any]], dict[str, Any]], *, by: Principal
 ) -> Breadcrumb:
-    """Replace the context of a breadcrumb by what `edit` makes of it, whoever else writes to it meanwhile.
+    """Replace the context of a breadcrumb by the result of `edit`; retries after concurrent writes.
 
     Raises NotFound, and Conflict when others are quicker each time.
     """
@@ -218,7 +218,7 @@ async def _rewrite_once(
 
 
 def to_selector(filter: NodeFilter) -> Selector:
-    """The filter in the trail's own language."""
+    """Convert the filter to a selector of the trail."""
     return Selector(
         schema_name=SCHEMA,
         all_tags=(domain_tag(filter.domain),) if filter.domain is not None else (),

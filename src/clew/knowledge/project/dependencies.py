@@ -18,8 +18,8 @@ from clew.knowledge.code.models import FileInfo
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import load_table
 from clew.knowledge.project.manifests import (
-    Declared,
-    Manifest,
+    DeclaredPackage,
+    PackageManifest,
     is_copied,
     is_manifest,
     normal_name,
@@ -49,7 +49,7 @@ class UsageExample(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
-class Package(Declared, frozen=True, kw_only=True, omit_defaults=True):
+class Package(DeclaredPackage, frozen=True, kw_only=True, omit_defaults=True):
     """A declared package, its purposes, and its use: the number of files that import it, and the first imports."""
 
     capabilities: Sequence[str] = ()
@@ -58,7 +58,7 @@ class Package(Declared, frozen=True, kw_only=True, omit_defaults=True):
     imports: Sequence[str] = ()
 
 
-class Suggestion(msgspec.Struct, frozen=True):
+class PackageSuggestion(msgspec.Struct, frozen=True):
     """A package that the project could add, of an ecosystem that it uses."""
 
     name: str
@@ -71,7 +71,7 @@ class DependencyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     already_available: bool
     packages: Sequence[Package] = ()
-    suggestions: Sequence[Suggestion] = ()
+    suggestions: Sequence[PackageSuggestion] = ()
     manifests: Sequence[str] = ()
     problems: Sequence[str] = ()
 
@@ -94,7 +94,7 @@ class _Capability(msgspec.Struct, frozen=True):
     packages: dict[str, list[str]]
     also: list[str] = []
 
-    def provides(self, package: Declared) -> bool:
+    def provides(self, package: DeclaredPackage) -> bool:
         known = self.packages.get(package.ecosystem, ())
         return package.name in known or re.sub(r"/v\d+$", "", package.name) in known
 
@@ -104,14 +104,14 @@ class _Capability(msgspec.Struct, frozen=True):
         return max((sum(matched) / len(matched) for matched in matches if matched[need.head]), default=0.0)
 
 
-class _Known(msgspec.Struct, frozen=True):
+class _KnownPackages(msgspec.Struct, frozen=True):
     modules: dict[str, list[str]]
     capabilities: list[_Capability]
 
 
 @cache
-def _load() -> _Known:
-    return load_table("capabilities.json", _Known)
+def _load() -> _KnownPackages:
+    return load_table("capabilities.json", _KnownPackages)
 
 
 class _Manifests:
@@ -128,10 +128,10 @@ class _Manifests:
         self.packages = list({(each.ecosystem, each.name): each for each in reversed(declared)}.values())[::-1]
 
 
-def _read_manifest(code: CodeGraph, path: str) -> Manifest:
+def _read_manifest(code: CodeGraph, path: str) -> PackageManifest:
     file = read_file(code, path)
     if file is None:
-        return Manifest(path=path, problem=f"is gone, no text, or over {MAX_TEXT:,} bytes")
+        return PackageManifest(path=path, problem=f"is gone, no text, or over {MAX_TEXT:,} bytes")
     return parse_manifest(path, file.text)
 
 
@@ -223,18 +223,18 @@ def _top(module: str, language: str) -> str:
     return "/".join(parts[: 3 if language == "go" else 2 if module.startswith("@") else 1])
 
 
-def _fit(need: Need, package: Declared) -> float:
+def _fit(need: Need, package: DeclaredPackage) -> float:
     """The fit of a package to a need; over 1 where its own name is the need."""
     if all(need.matched(terms_in(package.name))):
         return 1.5
     return max((each.closeness(need) for each in _load().capabilities if each.provides(package)), default=0.0)
 
 
-def _suggest(need: Need, ecosystems: set[str]) -> list[Suggestion]:
+def _suggest(need: Need, ecosystems: set[str]) -> list[PackageSuggestion]:
     fitting = [(score, each) for each in _load().capabilities if (score := each.closeness(need)) >= ENOUGH]
     fitting.sort(key=lambda pair: -pair[0])
     return [
-        Suggestion(name, ecosystem, each.name)
+        PackageSuggestion(name, ecosystem, each.name)
         for _, each in fitting[:2]
         for ecosystem in sorted(ecosystems)
         for name in each.packages.get(ecosystem, ())[:3]
@@ -242,7 +242,7 @@ def _suggest(need: Need, ecosystems: set[str]) -> list[Suggestion]:
 
 
 def _find_uses(
-    code: CodeGraph, files: Sequence[FileInfo], packages: Sequence[Declared]
+    code: CodeGraph, files: Sequence[FileInfo], packages: Sequence[DeclaredPackage]
 ) -> Mapping[str, Sequence[UsageExample]]:
     used = {each.ecosystem for each in packages}
     found: dict[str, dict[str, UsageExample]] = {each.name: {} for each in packages}
@@ -255,7 +255,7 @@ def _find_uses(
     return {name: list(uses.values())[:MAX_EXAMPLES] for name, uses in found.items()}
 
 
-def _uses(file: FileText, package: Declared) -> Iterator[UsageExample]:
+def _uses(file: FileText, package: DeclaredPackage) -> Iterator[UsageExample]:
     """The imports of a package in a file, each with the first line that uses the imported name."""
     for each in file.facts.imports if _ECOSYSTEMS.get(file.language) == package.ecosystem else ():
         if not _is_of(each.module, package) or each.line > len(file.lines):
@@ -267,7 +267,7 @@ def _uses(file: FileText, package: Declared) -> Iterator[UsageExample]:
         yield UsageExample(name=each.name or name, code="\n".join(shown), source=file.source(line))
 
 
-def _is_of(module: str, package: Declared) -> bool:
+def _is_of(module: str, package: DeclaredPackage) -> bool:
     """Whether an import is of a package."""
     name = package.name
     if package.ecosystem in ("npm", "go"):

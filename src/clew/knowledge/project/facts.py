@@ -10,7 +10,7 @@ from itertools import islice
 import msgspec
 
 from clew.knowledge.lines import clip
-from clew.knowledge.project.formats import TextFile, load_table, parse, table
+from clew.knowledge.project.formats import ManifestFile, load_table, parse, table
 from clew.knowledge.project.manifests import Kind, Statement, is_copied, reader_of
 from clew.knowledge.project.tool_scan import find_configured, sign_rules, used_tools
 from clew.knowledge.project.tools import CATEGORIES
@@ -26,7 +26,7 @@ MAX_VALUE = 1_000
 _WORKFLOWS = ".github/workflows/"
 
 
-class Fact(msgspec.Struct, frozen=True):
+class ProjectFact(msgspec.Struct, frozen=True):
     """One fact. `start` and `end` are lines, counted from 1; `text` is these lines as written, up to a limit."""
 
     path: str
@@ -46,20 +46,20 @@ def is_fact_file(path: str) -> bool:
     return is_known and not is_copied(path)
 
 
-def read_facts(files: Iterable[tuple[str, bytes]]) -> list[Fact]:
+def read_facts(files: Iterable[tuple[str, bytes]]) -> list[ProjectFact]:
     """The facts of some files, given by path and content, in the order of the files; other files state none."""
     return [fact for path, body in files if is_fact_file(path) for fact in islice(_read(path, body), MAX_FACTS)]
 
 
-def _read(path: str, body: bytes) -> Iterator[Fact]:
+def _read(path: str, body: bytes) -> Iterator[ProjectFact]:
     text = body.decode("utf-8-sig", "replace") if len(body) <= MAX_TEXT else ""
-    file = TextFile(path, text)
+    file = ManifestFile(path, text)
     read = reader_of(path)
     for stated in (*(read(file) if read else ()), *_read_tools(file)):
         yield _to_fact(file, stated)
 
 
-def _read_tools(file: TextFile) -> Iterator[Statement]:
+def _read_tools(file: ManifestFile) -> Iterator[Statement]:
     """The tools that a file configures. A section `tool` of `pyproject.toml` counts though the tool is not known."""
     for sign in find_configured(file):
         line = max(1, sign.line)
@@ -75,10 +75,10 @@ def _read_tools(file: TextFile) -> Iterator[Statement]:
                 yield Statement("tool", name, "configuration", line, line)
 
 
-def _to_fact(file: TextFile, stated: Statement) -> Fact:
+def _to_fact(file: ManifestFile, stated: Statement) -> ProjectFact:
     end = min(stated.end, len(file.lines), stated.start + MAX_LINES - 1)
     shown = (line[:MAX_WIDTH].rstrip("\r") for line in file.lines[stated.start - 1 : end])
-    return Fact(
+    return ProjectFact(
         path=file.path,
         start=stated.start,
         end=stated.end,

@@ -40,7 +40,7 @@ _INI_ENTRY = re.compile(
 _JSON_TOKEN = re.compile(r"(\"(?:[^\"\\]|\\.)*+\")(\s*+:)?|[{}\[\],]", re.DOTALL)
 
 
-class TextFile(msgspec.Struct, frozen=True, dict=True):
+class ManifestFile(msgspec.Struct, frozen=True, dict=True):
     """A file of text with its lines, counted from 1."""
 
     path: str
@@ -62,7 +62,7 @@ class TextFile(msgspec.Struct, frozen=True, dict=True):
         return bisect_right(self._starts, position)
 
 
-class Parsed(NamedTuple):
+class ParsedText(NamedTuple):
     """The values of a text, not to be changed, and their lines; `problem` says why there are none."""
 
     data: dict[str, Any]
@@ -90,39 +90,43 @@ class Parsed(NamedTuple):
         return found
 
 
-def parse(file: TextFile) -> Parsed:
+def parse(file: ManifestFile) -> ParsedText:
     """Parse a file by its name; a file without a known ending is read as INI."""
     parsers = {"toml": parse_toml, "json": parse_json, "xml": parse_xml, "yml": parse_yaml, "yaml": parse_yaml}
     return parsers.get(file.name.rpartition(".")[2], parse_ini)(file.text)
 
 
 @lru_cache(maxsize=8)
-def parse_toml(text: str) -> Parsed:
+def parse_toml(text: str) -> ParsedText:
     # The time for a dotted key grows with the square of its parts.
     if any(part.count(".") > MAX_PARTS for part in text.translate(_TOML_SEPARATORS).splitlines()):
-        return Parsed({}, problem=f"has a key of over {MAX_PARTS} parts")
+        return ParsedText({}, problem=f"has a key of over {MAX_PARTS} parts")
     try:
-        return Parsed(tomllib.loads(text), _toml_spans(text))
+        return ParsedText(tomllib.loads(text), _toml_spans(text))
     except (ValueError, RecursionError) as error:
-        return Parsed({}, problem=_problem("TOML", error))
+        return ParsedText({}, problem=_problem("TOML", error))
 
 
 @lru_cache(maxsize=8)
-def parse_json(text: str) -> Parsed:
+def parse_json(text: str) -> ParsedText:
     """Parse an object of JSON."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Parsed({}, problem=_problem("JSON", error))
-    return Parsed(data, _json_spans(text)) if isinstance(data, dict) else Parsed({}, problem="is not an object of JSON")
+        return ParsedText({}, problem=_problem("JSON", error))
+    return (
+        ParsedText(data, _json_spans(text))
+        if isinstance(data, dict)
+        else ParsedText({}, problem="is not an object of JSON")
+    )
 
 
 @lru_cache(maxsize=8)
-def parse_ini(text: str) -> Parsed:
+def parse_ini(text: str) -> ParsedText:
     """Parse `[section]` and `key = value` lines; indented lines continue a value."""
     data: dict[str, dict[str, str]] = {}
     spans: dict[Keys, Span] = {}
-    section, file = "", TextFile("", text)
+    section, file = "", ManifestFile("", text)
     for found, start, end in _entries(file, _INI_ENTRY):
         if found["section"]:
             section = found["section"].strip()
@@ -132,11 +136,11 @@ def parse_ini(text: str) -> Parsed:
             more = [line.strip() for line in file.lines[start:end] if line[:1] in (" ", "\t")]
             data[section][found["key"]] = "\n".join((found["value"].strip(), *more))
             spans[section, found["key"]] = (start, end)
-    return Parsed(data, spans)
+    return ParsedText(data, spans)
 
 
 @lru_cache(maxsize=8)
-def parse_xml(text: str) -> Parsed:
+def parse_xml(text: str) -> ParsedText:
     """Parse elements without their attributes; a repeated element has a number after its name. A document type is
     refused, so no entity is expanded."""
     built, texts = _Builder(), list[str]()
@@ -159,12 +163,12 @@ def parse_xml(text: str) -> Parsed:
     try:
         parser.Parse(text, True)
     except (expat.ExpatError, ValueError, RecursionError) as error:
-        return Parsed({}, problem=_problem("XML", error))
-    return Parsed(built.data, built.spans)
+        return ParsedText({}, problem=_problem("XML", error))
+    return ParsedText(built.data, built.spans)
 
 
 @lru_cache(maxsize=64)  # a repository has many workflows, and they are slow to parse
-def parse_yaml(text: str) -> Parsed:
+def parse_yaml(text: str) -> ParsedText:
     """Parse the mapping of the first document; every scalar is text, an alias is empty."""
     import yaml  # takes 20 ms to import
 
@@ -194,8 +198,8 @@ def parse_yaml(text: str) -> Parsed:
             elif isinstance(event, yaml.SequenceStartEvent | yaml.DocumentEndEvent):
                 break  # a list at the top has no keys
     except (yaml.YAMLError, RecursionError) as error:
-        return Parsed({}, problem=_problem("YAML", error))
-    return Parsed(built.data, built.spans)
+        return ParsedText({}, problem=_problem("YAML", error))
+    return ParsedText(built.data, built.spans)
 
 
 class _Builder:
@@ -247,7 +251,7 @@ def _inside(value: object, part: str) -> list[tuple[str, object]]:
     return list(found.items()) if part == "*" else [(part, found[part])] if part in found else []
 
 
-def _entries(file: TextFile, shape: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int, int]]:
+def _entries(file: ManifestFile, shape: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int, int]]:
     """The matches of headers and keys, each with its first line and the last line of its value."""
     found = list(shape.finditer(file.text))
     starts = [file.line_at(each.start()) for each in found]
@@ -264,7 +268,7 @@ def _toml_spans(text: str) -> dict[Keys, Span]:
     indexes: Counter[Keys] = Counter()
     section: Keys = ()
     blank = _TOML_LONG_STRING.sub(lambda found: '"' + '.\n"' * found[0].count("\n"), text)
-    for found, start, end in _entries(TextFile("", blank), _TOML_ENTRY):
+    for found, start, end in _entries(ManifestFile("", blank), _TOML_ENTRY):
         keys = tuple(part.strip("\"'") for part in re.findall(_TOML_PART, found["section"] or found["key"]))
         if found["key"]:
             spans[(*section, *keys)] = (start, end)
@@ -281,7 +285,7 @@ def _toml_spans(text: str) -> dict[Keys, Span]:
 def _json_spans(text: str) -> dict[Keys, Span]:
     """The lines of every key; the text is valid."""
     spans: dict[Keys, Span] = {}
-    file = TextFile("", text)
+    file = ManifestFile("", text)
     keys: list[str] = []
     opened: list[str] = []
     for found in _JSON_TOKEN.finditer(text):

@@ -16,7 +16,7 @@ import msgspec
 
 from clew.knowledge.code.file_content import read_content
 from clew.knowledge.lines import clip
-from clew.knowledge.project.formats import Keys, Parsed, TextFile, load_table, parse, parse_json, table
+from clew.knowledge.project.formats import Keys, ManifestFile, ParsedText, load_table, parse, parse_json, table
 from clew.secrecy import mask_keys
 
 Kind = Literal["runtime", "dependency", "script", "tool", "metadata", "people"]
@@ -60,9 +60,9 @@ class Statement(NamedTuple):
 
 
 class KeyRule(NamedTuple):
-    """Values at `path` (see `Parsed.select`) are statements. A `name` of `*` is the key that the last `*` stands for,
-    or else the last key; `=` is the value itself; `job` is the key of the first `*` and the name of the step. A `group`
-    of `*` is the group of packages by that key."""
+    """Values at `path` (see `ParsedText.select`) are statements. A `name` of `*` is the key that the last `*` stands
+    for, or else the last key; `=` is the value itself; `job` is the key of the first `*` and the name of the step. A
+    `group` of `*` is the group of packages by that key."""
 
     path: str
     kind: Kind
@@ -92,7 +92,7 @@ class _Rules(msgspec.Struct, frozen=True):
     lines: dict[str, list[LineRule]]
 
 
-Reader = Callable[[TextFile], Iterator[Statement]]
+Reader = Callable[[ManifestFile], Iterator[Statement]]
 
 
 @cache
@@ -120,14 +120,16 @@ def reader_of(path: str) -> Reader | None:
 # -- formats of keys -------------------------------------------------------------------------------------------
 
 
-def _read_keys(file: TextFile, rules: list[KeyRule]) -> Iterator[Statement]:
+def _read_keys(file: ManifestFile, rules: list[KeyRule]) -> Iterator[Statement]:
     parsed = parse(file)
     for rule in rules:
         for keys, value in parsed.select(rule.path):
             yield from _SHAPES[rule.shape](file, parsed, rule, keys, value)
 
 
-def _read_value(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
+def _read_value(
+    file: ManifestFile, parsed: ParsedText, rule: KeyRule, keys: Keys, value: object
+) -> Iterator[Statement]:
     if isinstance(value, list):
         items = (" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in value[:MAX_COMMANDS])
         value = ("\n" if rule.kind == "script" else ", ").join(filter(None, items))
@@ -143,7 +145,9 @@ def _read_value(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value
     yield Statement(rule.kind, name, text, *parsed.span(keys), rule.group)
 
 
-def _read_requirements(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
+def _read_requirements(
+    file: ManifestFile, parsed: ParsedText, rule: KeyRule, keys: Keys, value: object
+) -> Iterator[Statement]:
     listed = value.splitlines() if isinstance(value, str) else value if isinstance(value, list) else ()
     for each in listed:
         found = parse_requirement(each) if isinstance(each, str) else None
@@ -153,7 +157,9 @@ def _read_requirements(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys
             yield Statement("dependency", *found, line, line, rule.package_group(keys), words)
 
 
-def _read_packages(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
+def _read_packages(
+    file: ManifestFile, parsed: ParsedText, rule: KeyRule, keys: Keys, value: object
+) -> Iterator[Statement]:
     is_python = file.name == "pyproject.toml"
     for name, wanted in table(value).items():
         own, version = table(wanted).get("package", name), _version_of(wanted)
@@ -163,7 +169,9 @@ def _read_packages(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, va
             yield Statement("dependency", shown, version, *span, rule.package_group(keys))
 
 
-def _read_artifact(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
+def _read_artifact(
+    file: ManifestFile, parsed: ParsedText, rule: KeyRule, keys: Keys, value: object
+) -> Iterator[Statement]:
     """A dependency of Maven. Properties of the file are filled in."""
     part, known = table(value), table(parsed.at(("project", "properties")))
     if "groupId" in part and "artifactId" in part:
@@ -173,7 +181,9 @@ def _read_artifact(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, va
         yield Statement("dependency", name, version, *parsed.span((*keys, "artifactId")), group)
 
 
-def _read_people(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
+def _read_people(
+    file: ManifestFile, parsed: ParsedText, rule: KeyRule, keys: Keys, value: object
+) -> Iterator[Statement]:
     for each in value if isinstance(value, list) else [value]:
         said = each if isinstance(each, str) else table(each).get("name") or table(each).get("email")
         if isinstance(said, str) and said.strip():
@@ -221,21 +231,21 @@ def parse_requirement(text: str) -> tuple[str, str] | None:
     return normal_name(found.name), found.url or ",".join(specifiers)
 
 
-def _find_line(file: TextFile, text: str, span: tuple[int, int]) -> int:
+def _find_line(file: ManifestFile, text: str, span: tuple[int, int]) -> int:
     return next((number for number in range(span[0], span[1] + 1) if text in file.lines[number - 1]), span[0])
 
 
 # -- formats of lines ------------------------------------------------------------------------------------------
 
 
-def _read_requirements_file(file: TextFile) -> Iterator[Statement]:
+def _read_requirements_file(file: ManifestFile) -> Iterator[Statement]:
     group = type_of_group(file.name.replace("requirements", "", 1))
     for number, line in enumerate(file.lines, 1):
         if line.strip() and not line.lstrip().startswith(("-", "#")) and (found := parse_requirement(line)):
             yield Statement("dependency", *found, number, number, group)
 
 
-def _read_lines(file: TextFile, rules: list[LineRule]) -> Iterator[Statement]:
+def _read_lines(file: ManifestFile, rules: list[LineRule]) -> Iterator[Statement]:
     blocks = _GEM_DEV_BLOCK.finditer(file.text) if file.name == "Gemfile" else ()
     dev = [range(*block.span()) for block in blocks]
     for rule in rules:
@@ -246,7 +256,7 @@ def _read_lines(file: TextFile, rules: list[LineRule]) -> Iterator[Statement]:
             yield Statement(rule.kind, said.get("name", rule.name), said.get("value", ""), at, at, group)
 
 
-def _read_blocks(file: TextFile, head: re.Pattern[str], group: str) -> Iterator[Statement]:
+def _read_blocks(file: ManifestFile, head: re.Pattern[str], group: str) -> Iterator[Statement]:
     """Targets of make and just and sessions of nox: a line, and the indented lines below it."""
     lines = [line[:MAX_VALUE] for line in file.lines[:MAX_LINES]]
     for number, line in enumerate(lines, 1):
@@ -285,7 +295,7 @@ _NPM_WORD = r"[A-Za-z0-9~-][A-Za-z0-9._~-]{0,150}"
 _NPM_NAME = re.compile(rf"(?:@{_NPM_WORD}/)?{_NPM_WORD}")
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True):
+class DeclaredPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A package as a manifest names it, at `source`, `path:line`. One that only other packages need is not direct."""
 
     ecosystem: Ecosystem
@@ -296,15 +306,15 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     is_direct: bool = True
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class PackageManifest(msgspec.Struct, frozen=True, kw_only=True):
     """The packages of one manifest. `problem` says why it declares nothing."""
 
     path: str
-    packages: tuple[Declared, ...] = ()
+    packages: tuple[DeclaredPackage, ...] = ()
     problem: str = ""
 
 
-class Place(NamedTuple):
+class PackagePlace(NamedTuple):
     """The folder of an installed package (of npm), or of its metadata (of Python); the version may be empty."""
 
     path: str
@@ -321,17 +331,17 @@ def is_manifest(path: str) -> bool:
     return _ecosystem_of(path) is not None
 
 
-def parse_manifest(path: str, text: str) -> Manifest:
+def parse_manifest(path: str, text: str) -> PackageManifest:
     """The packages that a manifest declares, in the order of its parts, up to a limit; none for another file."""
     ecosystem, read = _ecosystem_of(path), reader_of(path)
     if ecosystem is None or read is None:
-        return Manifest(path=path, problem="is no manifest of a known name")
+        return PackageManifest(path=path, problem="is no manifest of a known name")
     if len(text) > MAX_TEXT:
-        return Manifest(path=path, problem=f"has over {MAX_TEXT:,} characters")
-    file = TextFile(path, text)
+        return PackageManifest(path=path, problem=f"has over {MAX_TEXT:,} characters")
+    file = ManifestFile(path, text)
     found = (each for each in read(file) if each.kind == "dependency")
     packages = [
-        Declared(
+        DeclaredPackage(
             ecosystem=ecosystem,
             name=each.name,
             version=mask_keys(clip(each.value, MAX_VERSION)),
@@ -341,10 +351,10 @@ def parse_manifest(path: str, text: str) -> Manifest:
         )
         for each in islice(found, MAX_DECLARED)
     ]
-    return Manifest(path=path, packages=tuple(packages), problem=parse(file).problem)
+    return PackageManifest(path=path, packages=tuple(packages), problem=parse(file).problem)
 
 
-def read_manifests(root: Path) -> list[Manifest]:
+def read_manifests(root: Path) -> list[PackageManifest]:
     """The manifests of a folder itself and of its folder `requirements`, in the order of their paths."""
     real = os.path.realpath(root)
     names = (*list_names(real), *(f"requirements/{name}" for name in list_names(f"{real}/requirements")))
@@ -352,7 +362,7 @@ def read_manifests(root: Path) -> list[Manifest]:
     return [manifest for manifest in found if manifest is not None]
 
 
-def find_npm(root: Path, name: str) -> Place | None:
+def find_npm(root: Path, name: str) -> PackagePlace | None:
     """A package below `node_modules`; a link counts where it stays within the project."""
     if not _NPM_NAME.fullmatch(name):  # such a name leads to no other folder
         return None
@@ -361,16 +371,16 @@ def find_npm(root: Path, name: str) -> Place | None:
     if manifest is None or not path.startswith(os.path.realpath(root) + os.sep):
         return None
     version = parse_json(manifest.body.decode("utf-8-sig", "replace")).data.get("version")
-    return Place(path, version if isinstance(version, str) else "")
+    return PackagePlace(path, version if isinstance(version, str) else "")
 
 
-def find_python(root: Path, name: str) -> Place | None:
+def find_python(root: Path, name: str) -> PackagePlace | None:
     """A package of a virtual environment inside the project."""
     for site in (os.path.realpath(folder) for place in _SITES for folder in sorted(root.glob(place))):
         for entry in list_names(site):
             known, _, version = entry.removesuffix(_INFO).rpartition("-")
             if entry.endswith(_INFO) and normal_name(known) == normal_name(name):
-                return Place(f"{site}/{entry}", version)
+                return PackagePlace(f"{site}/{entry}", version)
     return None
 
 
@@ -382,12 +392,12 @@ def list_names(folder: str) -> list[str]:
         return []
 
 
-def _read_manifest(root: str, path: str) -> Manifest | None:
+def _read_manifest(root: str, path: str) -> PackageManifest | None:
     content = read_content(root, path)
     if content is None:
         return None
     if content.left_out:
-        return Manifest(path=path, problem=content.left_out)
+        return PackageManifest(path=path, problem=content.left_out)
     return parse_manifest(path, content.body.decode("utf-8-sig", "replace"))
 
 

@@ -113,7 +113,7 @@ class LanguagePatterns(msgspec.Struct, frozen=True, kw_only=True):
     patterns: Sequence[PatternUse]
 
 
-class _Tally:
+class _StyleTally:
     """Lines by aspect and way, further counts, and the import groups of each file."""
 
     def __init__(self) -> None:
@@ -160,8 +160,8 @@ async def _files_by_language(code: CodeGraph, language: str | None) -> dict[str,
     return dict(sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])))
 
 
-def _count(code: CodeGraph, language: str, files: Sequence[FileInfo], own: frozenset[str]) -> _Tally:
-    tally, family = _Tally(), FAMILY.get(language, language)
+def _count(code: CodeGraph, language: str, files: Sequence[FileInfo], own: frozenset[str]) -> _StyleTally:
+    tally, family = _StyleTally(), FAMILY.get(language, language)
     for file in read_files(code, own_files(files, MAX_FILES)):
         plain = strip_code(file.text, language)
         tally.files += 1
@@ -207,7 +207,7 @@ def _detect(code: CodeGraph, language: str, files: Sequence[FileInfo]) -> Langua
     return LanguagePatterns(language=language, files=tally.files, patterns=uses)
 
 
-def _formatting(tally: _Tally, language: str) -> dict[str, Any]:
+def _formatting(tally: _StyleTally, language: str) -> dict[str, Any]:
     style, semicolons = tally.most("indent_style"), tally.counts["semicolons"]
     return {
         "indent_style": style,
@@ -218,7 +218,7 @@ def _formatting(tally: _Tally, language: str) -> dict[str, Any]:
     }
 
 
-def _patterns(tally: _Tally) -> dict[str, Any]:
+def _patterns(tally: _StyleTally) -> dict[str, Any]:
     exports, components = tally.counts["export_style"], tally.most("component_style")
     is_mixed = len(exports) > 1 and exports.most_common(2)[1][1] >= MIXED * exports.total()
     return {

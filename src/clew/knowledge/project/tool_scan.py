@@ -17,7 +17,7 @@ import msgspec
 
 from clew.catalog.operations.text import inline
 from clew.knowledge.code.file_content import read_content
-from clew.knowledge.project.formats import TextFile, parse
+from clew.knowledge.project.formats import ManifestFile, parse
 from clew.knowledge.project.manifests import Statement, list_names, parse_manifest, reader_of
 from clew.knowledge.project.tools import (
     CATEGORIES,
@@ -71,7 +71,7 @@ class Sign(NamedTuple):
         return "config_file" if self.rank in (CONFIG, EDITOR) else "package_manifest"
 
 
-class _Rule(NamedTuple):
+class _ToolRule(NamedTuple):
     tool: str
     category: str
     path: str
@@ -79,19 +79,19 @@ class _Rule(NamedTuple):
 
 
 @cache
-def sign_rules() -> dict[str, list[_Rule]]:
+def sign_rules() -> dict[str, list[_ToolRule]]:
     """The signs of all tools, by the name of a file, by `ecosystem:package`, and by `editor`."""
-    found: dict[str, list[_Rule]] = {}
+    found: dict[str, list[_ToolRule]] = {}
     signs = ((tool, *each) for tool, known in known_tools().items() for each in known.signs.items())
     for tool, category, sign in ((tool, category, sign) for tool, category, listed in signs for sign in listed):
         prefix, _, rest = sign.partition(":")
         path, _, part = ("", "", rest) if prefix == "editor" else sign.partition("#")
         key = prefix if prefix == "editor" else sign if prefix in _ECOSYSTEMS else path.rpartition("/")[2]
-        found.setdefault(key, []).append(_Rule(tool, category, path, part))
+        found.setdefault(key, []).append(_ToolRule(tool, category, path, part))
     return found
 
 
-def find_configured(file: TextFile) -> Iterator[Sign]:
+def find_configured(file: ManifestFile) -> Iterator[Sign]:
     """The signs in configurations and builds."""
     for rule in sign_rules().get(file.name, ()):
         line = _find_part(file, rule.part) if f"/{file.path}".endswith(f"/{rule.path}") else None
@@ -100,7 +100,7 @@ def find_configured(file: TextFile) -> Iterator[Sign]:
             yield Sign(file.path, CONFIG, rule.tool, rule.category, line, run=run)
 
 
-def find_signs(file: TextFile, runner: str = "npm") -> Iterator[Sign]:
+def find_signs(file: ManifestFile, runner: str = "npm") -> Iterator[Sign]:
     """All signs in a file; `runner` runs the scripts of package.json."""
     yield from find_configured(file)
     yield from _find_packages(file)
@@ -118,7 +118,7 @@ def used_tools(line: str, category: ToolCategory) -> dict[str, str]:
     return {tool: words for tool, words in _shown(category).items() if _pattern(words).search(line)}
 
 
-def _find_part(file: TextFile, part: str, is_text: bool = False) -> int | None:
+def _find_part(file: ManifestFile, part: str, is_text: bool = False) -> int | None:
     """The line of a section, or of a text in a file that has none; 0 for the file as a whole."""
     if not part:
         return 0
@@ -129,7 +129,7 @@ def _find_part(file: TextFile, part: str, is_text: bool = False) -> int | None:
     return file.line_at(at) if at >= 0 else None
 
 
-def _find_packages(file: TextFile) -> Iterator[Sign]:
+def _find_packages(file: ManifestFile) -> Iterator[Sign]:
     for given in parse_manifest(file.path, file.text).packages:
         parts = given.name.split("/")  # a package of Go may be a folder of the one that is known
         names = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
@@ -142,7 +142,7 @@ def _find_packages(file: TextFile) -> Iterator[Sign]:
             yield Sign(file.path, rank, rule.tool, rule.category, line, version, run)
 
 
-def _find_scripts(file: TextFile, runner: str) -> Iterator[Sign]:
+def _find_scripts(file: ManifestFile, runner: str) -> Iterator[Sign]:
     read = reader_of(file.path)
     for each in read(file) if read else ():
         if each.kind != "script" and each.group != "pre-commit hook":
@@ -161,7 +161,7 @@ def _find_scripts(file: TextFile, runner: str) -> Iterator[Sign]:
             yield Sign(file.path, SCRIPT, tool, category, line, run=run)
 
 
-def _run_command(file: TextFile, script: Statement, runner: str) -> str:
+def _run_command(file: ManifestFile, script: Statement, runner: str) -> str:
     """The command that runs a script of package.json or make; empty for others."""
     program = {"npm run": runner, "make": "make"}.get(script.group, "")
     if not program or not _SCRIPT_NAME.fullmatch(script.name):
@@ -202,10 +202,10 @@ class ProjectFiles:
         found = ((path, read_content(root, path)) for path in self._list())
         self.contents = {path: content for path, content in found if content is not None}
 
-    def texts(self) -> list[TextFile]:
+    def texts(self) -> list[ManifestFile]:
         """The files; one that is too large or not readable has no text."""
         bodies = ((path, each.body if len(each.body) <= MAX_TEXT else b"") for path, each in self.contents.items())
-        return [TextFile(path, body.decode("utf-8-sig", "replace")) for path, body in bodies]
+        return [ManifestFile(path, body.decode("utf-8-sig", "replace")) for path, body in bodies]
 
     def place(self, path: str, line: int) -> str:
         """`path:line@blob`; without the line where that is 0."""

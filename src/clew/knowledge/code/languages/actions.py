@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages.walker import MAX_NAME, Comment, Handler, Role, Walker, last_row, named_at
+from clew.knowledge.code.languages.walker import MAX_NAME, CommentBlock, Handler, Role, Walker, last_row, named_at
 from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ def comment(walk: Walker, node: Node, start: int) -> None:
     last = walk.comment
     is_next = last is not None and last.last_row == row - 1 and last.column == column
     if last is not None and is_next and walk.source[start : start + 2] != b"/*":
-        walk.comment = Comment(last_row(node), last.start, node.end_byte, column)
+        walk.comment = CommentBlock(last_row(node), last.start, node.end_byte, column)
     elif not walk.source[start - column : start].strip():
-        walk.comment = Comment(last_row(node), start, node.end_byte, column)
+        walk.comment = CommentBlock(last_row(node), start, node.end_byte, column)
     if walk.lead is not None and walk.lead.last_row == row - 1:  # between a decorator and its definition
         walk.lead = walk.lead._replace(last_row=last_row(node))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages.walker import Lead, Table, Walker, named_at
+from clew.knowledge.code.languages.walker import LanguageTable, Lead, Walker, named_at
 from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _parameter(walk: Walker, node: Node, start: int) -> None:
 
 
 TABLES = {
-    "c": Table(
+    "c": LanguageTable(
         _C,
         members={"field_expression": ("argument", "field"), "qualified_identifier": ("scope", "name")},
         calls={"call_expression": "function", "new_expression": "type"},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clew.knowledge.code.languages.actions import ACTIONS
 from clew.knowledge.code.languages.descriptions import describe_comment, describe_docstring
 from clew.knowledge.code.languages.detect import LANGUAGES, load_grammar
-from clew.knowledge.code.languages.walker import Handler, Table, Walker, last_row, named_at
+from clew.knowledge.code.languages.walker import Handler, LanguageTable, Walker, last_row, named_at
 from clew.knowledge.code.models import CUT, FileFacts
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _DOC_NODES = 12
 class _Grammar(NamedTuple):
     language: Language
     query: Query
-    table: Table
+    table: LanguageTable
     handlers: Mapping[str, Handler]
 
 
@@ -124,7 +124,7 @@ def _grammar(name: str) -> _Grammar:
     """A language with its query. Its own handlers come before the shared ones or replace them."""
     from tree_sitter import Query  # native code, loaded only to read code
 
-    table: Table = import_module(f"clew.knowledge.code.languages.{_MODULES.get(name, name)}").TABLES[name]
+    table: LanguageTable = import_module(f"clew.knowledge.code.languages.{_MODULES.get(name, name)}").TABLES[name]
     language = load_grammar(name)
     own = {capture: handler for capture, handler in table.handlers.items() if capture not in ACTIONS}
     return _Grammar(language, Query(language, table.query), table, {**own, **ACTIONS, **table.handlers})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages.walker import Table, Walker, named_at
+from clew.knowledge.code.languages.walker import LanguageTable, Walker, named_at
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -78,7 +78,7 @@ def _type_spec(walk: Walker, node: Node, start: int) -> None:
 
 
 TABLES = {
-    "go": Table(
+    "go": LanguageTable(
         _QUERY,
         members={"selector_expression": ("operand", "field"), "qualified_type": ("package", "name")},
         calls={"call_expression": "function", "type_conversion_expression": "type"},

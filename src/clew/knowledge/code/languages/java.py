@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages.walker import Table, Walker
+from clew.knowledge.code.languages.walker import LanguageTable, Walker
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -61,7 +61,7 @@ def _import(walk: Walker, node: Node, start: int) -> None:
 
 
 TABLES = {
-    "java": Table(
+    "java": LanguageTable(
         _QUERY,
         members={
             "field_access": ("object", "field"),

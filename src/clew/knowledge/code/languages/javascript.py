@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from clew.knowledge.code.languages import actions
-from clew.knowledge.code.languages.walker import Table, Walker, named_at
+from clew.knowledge.code.languages.walker import LanguageTable, Walker, named_at
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -242,7 +242,7 @@ def _import_required(walk: Walker, node: Node, name: Node, value: Node, module: 
             walk.add_import(module, walk.text(each), "", node)
 
 
-_JAVASCRIPT = Table(
+_JAVASCRIPT = LanguageTable(
     _BASE + _SCRIPT + _MARKUP,
     members={"member_expression": ("object", "property"), "nested_type_identifier": ("module", "name")},
     calls={"call_expression": "function", "new_expression": "constructor"},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from clew.knowledge.code.languages.descriptions import describe_docstring
-from clew.knowledge.code.languages.walker import Table, Walker
+from clew.knowledge.code.languages.walker import LanguageTable, Walker
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -101,7 +101,7 @@ def _describe(walk: Walker, string: Node) -> None:
 
 
 TABLES = {
-    "python": Table(
+    "python": LanguageTable(
         _QUERY,
         members={"attribute": ("object", "attribute")},
         calls={"call": "function"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew.knowledge.code.languages import actions
-from clew.knowledge.code.languages.walker import Handler, Role, Table, Walker
+from clew.knowledge.code.languages.walker import Handler, LanguageTable, Role, Walker
 from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _require(walk: Walker, node: Node, name: bytes, given: list[Node]) -> None:
 
 
 TABLES = {
-    "ruby": Table(
+    "ruby": LanguageTable(
         _QUERY,
         members={"call": ("receiver", "method"), "scope_resolution": ("scope", "name")},
         calls={"call": "method"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages.walker import Table, Walker, named_at
+from clew.knowledge.code.languages.walker import LanguageTable, Walker, named_at
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -117,7 +117,7 @@ def _token_call(walk: Walker, node: Node, start: int) -> None:
 
 
 TABLES = {
-    "rust": Table(
+    "rust": LanguageTable(
         _QUERY,
         members={
             "field_expression": ("value", "field"),

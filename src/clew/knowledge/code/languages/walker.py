@@ -1,8 +1,8 @@
 """The walk over the syntax tree of one file.
 
-A language is a `Table`: a tree-sitter query whose captures say what a node is (`@function`, `@call`, `@bind`), and the
-shapes of dotted names in its grammar. `actions` has a handler for each capture. The walker visits the captured nodes in
-the order of the file and keeps the scopes, so that each fact names the symbol around it and local variables are left
+A language is a `LanguageTable`: a tree-sitter query whose captures say what a node is (`@function`, `@call`, `@bind`),
+and the shapes of dotted names in its grammar. `actions` has a handler for each capture. The walker visits the captured
+nodes in the order of the file and keeps the scopes: each fact names the symbol around it, and local variables are left
 out.
 """
 
@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clew.knowledge.code.languages.descriptions import describe_comment, sign, sign_value
-from clew.knowledge.code.models import Import, Reference, ReferenceKind, Symbol, SymbolKind
+from clew.knowledge.code.models import ImportFact, ReferenceFact, ReferenceKind, Symbol, SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
@@ -40,7 +40,7 @@ Handler = Callable[["Walker", "Node", int], None]
 """Records the facts of a captured node, which starts at a byte."""
 
 
-class Table(NamedTuple):
+class LanguageTable(NamedTuple):
     """A language: its query, and how its grammar writes `a.b`, `a()` and patterns of names."""
 
     query: str
@@ -60,7 +60,7 @@ class Table(NamedTuple):
     """Handlers of captures that only this language has."""
 
 
-class Scope:
+class SyntaxScope:
     """A part of a file with its own names. `calls` has every row of a call, `uses` the first row of each name."""
 
     __slots__ = ("bound", "calls", "end", "name", "role", "unbound", "uses")
@@ -93,7 +93,7 @@ class Lead(NamedTuple):
     targets: list[tuple[bytes, int]]
 
 
-class Comment(NamedTuple):
+class CommentBlock(NamedTuple):
     """Consecutive lines of comment."""
 
     last_row: int
@@ -105,20 +105,20 @@ class Comment(NamedTuple):
 class Walker:
     """The state of one walk, and the operations for handlers."""
 
-    def __init__(self, source: bytes, table: Table) -> None:
+    def __init__(self, source: bytes, table: LanguageTable) -> None:
         self.source = source
         self.table = table
         self.symbols: list[Symbol] = []
-        self.imports: list[Import] = []
+        self.imports: list[ImportFact] = []
         self.is_cut = False
         """Whether the file has more facts than the limits allow."""
         self.claimed: set[int] = set()
         """Start bytes of nodes that a node above has recorded."""
         self.type_parameters: set[bytes] = set()
-        self.comment: Comment | None = None
+        self.comment: CommentBlock | None = None
         self.lead: Lead | None = None
         self.skip_until = 0
-        self.scope = Scope("", len(source) + 1, "module", {})
+        self.scope = SyntaxScope("", len(source) + 1, "module", {})
         self._scopes = [self.scope]
         self._values: set[str] = set()
         self._found: dict[tuple[ReferenceKind, bytes, str], int] = {}
@@ -238,7 +238,7 @@ class Walker:
         """Open a scope up to the end of a node. `name` is the full qualname; an inner function of the same name shares
         calls."""
         calls = self.scope.calls if name == self.scope.name and role == "function" else {}
-        self.scope = Scope(name, min(node.end_byte, self.scope.end), role, calls)
+        self.scope = SyntaxScope(name, min(node.end_byte, self.scope.end), role, calls)
         self._scopes.append(self.scope)
 
     def _leave(self) -> None:
@@ -292,7 +292,7 @@ class Walker:
 
     def add_import(self, module: str, name: str, alias: str, node: Node) -> None:
         if len(self.imports) < MAX_IMPORTS:
-            self.imports.append(Import(module, name, "" if alias == name else alias, node.start_point[0] + 1))
+            self.imports.append(ImportFact(module, name, "" if alias == name else alias, node.start_point[0] + 1))
         else:
             self.is_cut = True
 
@@ -335,13 +335,15 @@ class Walker:
             self._values.add(qualname)
             self.define("constant" if is_constant else "variable", name, node)
 
-    def references(self) -> list[Reference]:
+    def references(self) -> list[ReferenceFact]:
         """All references by line, then kind and name."""
         named = ((row + 1, kind, target, inside) for (kind, target, inside), row in self._found.items())
         found = sorted({*(each for each in named if each[2] not in self.type_parameters), *self._calls})
         self.is_cut |= len(found) > MAX_REFERENCES
         del found[MAX_REFERENCES:]
-        return [Reference(kind, target.decode("utf-8", "replace"), inside, row) for row, kind, target, inside in found]
+        return [
+            ReferenceFact(kind, target.decode("utf-8", "replace"), inside, row) for row, kind, target, inside in found
+        ]
 
     def _take_lead(self, first: int, qualname: str) -> int:
         lead, self.lead = self.lead, None

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from clew.knowledge.code.linking.imports import family, module_word
-from clew.knowledge.code.models import FileFacts, Import, Symbol
+from clew.knowledge.code.models import FileFacts, ImportFact, Symbol
 
 TYPES = frozenset(("class", "interface", "module"))
 VALUES = frozenset(("constant", "variable"))
@@ -26,7 +26,7 @@ _TYPED_KINDS = frozenset(("function", "method", "variable", "constant"))
 _MAX_SIGNATURES = 2_000
 
 
-class Place(NamedTuple):
+class SymbolPlace(NamedTuple):
     """A symbol by file and qualname; the qualname of a file is empty. A guess rests on the name alone."""
 
     path: str
@@ -68,8 +68,8 @@ class FileNames:
         self.defined = {qualname.rpartition(".")[2] for qualname in self.kinds}
         """The last parts of all qualnames."""
         self.declared = DeclaredTypes(facts.language, facts.symbols)
-        self.aliases: defaultdict[str, list[Import]] = defaultdict(list)
-        self.whole: list[Import] = []
+        self.aliases: defaultdict[str, list[ImportFact]] = defaultdict(list)
+        self.whole: list[ImportFact] = []
         """Imports of all names of a file."""
         for item in facts.imports:
             is_whole = item.name == "*" or item.alias == "."
@@ -98,11 +98,11 @@ class FileNames:
             qualname = qualname.rpartition(".")[0]
         return qualname
 
-    def callables(self, path: str) -> Iterator[tuple[tuple[str, str], Place]]:
+    def callables(self, path: str) -> Iterator[tuple[tuple[str, str], SymbolPlace]]:
         """The callable symbols, by the family of the language and the last part of the name."""
         for qualname, kind in self.kinds.items():
             if kind in CALLABLE:
-                yield (family(self.language), qualname.rpartition(".")[2]), Place(path, qualname)
+                yield (family(self.language), qualname.rpartition(".")[2]), SymbolPlace(path, qualname)
 
     def is_indirect(self, qualname: str) -> bool:
         """Whether a call by this name may run other code: it is a variable, or decorated."""
@@ -115,7 +115,7 @@ class FileNames:
                 yield qualname.rpartition(".")[2]
 
 
-def _alias(item: Import, language: str) -> str:
+def _alias(item: ImportFact, language: str) -> str:
     if item.alias or (item.name and item.name != "*"):
         return item.alias or item.name
     return item.module.partition(".")[0] if language == "python" else module_word(item.module, language)

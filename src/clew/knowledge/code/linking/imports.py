@@ -8,7 +8,7 @@ from posixpath import basename, dirname, join, normpath, splitext
 from types import MappingProxyType
 from typing import NamedTuple
 
-from clew.knowledge.code.models import Import
+from clew.knowledge.code.models import ImportFact
 from clew.knowledge.code.python_calls.modules import Modules
 
 SCRIPT_SUFFIXES = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
@@ -23,7 +23,7 @@ def family(language: str) -> str:
     return FAMILIES.get(language, language)
 
 
-class Packages(NamedTuple):
+class DeclaredFolders(NamedTuple):
     """Packages that manifests declare: the module path of each folder with a `go.mod`, and the source folder of each
     crate of Rust. Without them, the ends of paths and the names of folders decide."""
 
@@ -31,13 +31,13 @@ class Packages(NamedTuple):
     rust: Mapping[str, str] = MappingProxyType({})
 
 
-NO_PACKAGES = Packages()
+NO_PACKAGES = DeclaredFolders()
 
 
 class ImportResolver:
     """Finds the files of a project by the imports of them."""
 
-    def __init__(self, languages: Mapping[str, str], packages: Packages = NO_PACKAGES) -> None:
+    def __init__(self, languages: Mapping[str, str], packages: DeclaredFolders = NO_PACKAGES) -> None:
         self._languages: dict[str, str] = {}
         self._folders: defaultdict[str, set[str]] = defaultdict(set)
         self._names: defaultdict[str, set[str]] = defaultdict(set)
@@ -62,7 +62,7 @@ class ImportResolver:
             self._names[basename(path)].discard(path)
             self.modules.remove(path)
 
-    def resolve(self, importer: str, item: Import) -> list[str]:
+    def resolve(self, importer: str, item: ImportFact) -> list[str]:
         """The files that an import means, in order; empty for an import from outside of the project."""
         if not item.module:  # an export under another name
             return [importer]
@@ -87,13 +87,13 @@ class ImportResolver:
         found = [other for suffix in NATIVE_SUFFIXES for other in sorted(self._names.get(stem + suffix, ()))]
         return [other for other in found if other != path]
 
-    def _python(self, importer: str, item: Import) -> list[str]:
+    def _python(self, importer: str, item: ImportFact) -> list[str]:
         level = len(item.module) - len(item.module.lstrip("."))
         found = self.modules.resolve(item.module[level:], level, importer)
         submodule = self.modules.submodule(found, item.name) if found and item.name else ""
         return [path for path in (found, submodule) if path and not path.endswith("/")]
 
-    def _script(self, importer: str, item: Import) -> list[str]:
+    def _script(self, importer: str, item: ImportFact) -> list[str]:
         module = item.module.strip("'\"")
         if module.startswith("."):
             return self._script_at(normpath(join(dirname(importer), module)))
@@ -110,7 +110,7 @@ class ImportResolver:
         candidates += [normpath(f"{stem}/index{suffix}") for suffix in SCRIPT_SUFFIXES]
         return next(([path] for path in candidates if path in self._languages), [])
 
-    def _go(self, importer: str, item: Import) -> list[str]:
+    def _go(self, importer: str, item: ImportFact) -> list[str]:
         module = item.module.strip('"')
         for folder, root in self._packages.go.items():
             if module == root or module.startswith(root + "/"):
@@ -127,7 +127,7 @@ class ImportResolver:
         inside = self._folders.get("" if folder == "." else folder, ())
         return sorted(path for path in inside if self._languages[path] == language and not path.endswith("_test.go"))
 
-    def _java(self, importer: str, item: Import) -> list[str]:
+    def _java(self, importer: str, item: ImportFact) -> list[str]:
         whole = item.module if item.name in ("", "*") else f"{item.module}.{item.name}"
         parts = whole.removesuffix(".*").split(".")
         for end in range(len(parts), 0, -1):
@@ -139,19 +139,19 @@ class ImportResolver:
         folders = [name for name in self._folders if name == folder or name.endswith("/" + folder)] if is_star else []
         return [path for name in sorted(folders) for path in self._package(name, "java")]
 
-    def _native(self, importer: str, item: Import) -> list[str]:
+    def _native(self, importer: str, item: ImportFact) -> list[str]:
         included = item.module.strip('"<>')
         beside = normpath(join(dirname(importer), included))
         return [beside] if beside in self._languages else self._ending(importer, included)
 
-    def _ruby(self, importer: str, item: Import) -> list[str]:
+    def _ruby(self, importer: str, item: ImportFact) -> list[str]:
         required = item.module.strip("'\"").removesuffix(".rb") + ".rb"
         beside = normpath(join(dirname(importer), required))
         if beside in self._languages or required.startswith("."):
             return [beside] if beside in self._languages else []
         return self._ending(importer, required)
 
-    def _rust(self, importer: str, item: Import) -> list[str]:
+    def _rust(self, importer: str, item: ImportFact) -> list[str]:
         parts = [part for part in item.module.replace("::", ".").split(".") if part]
         if item.name not in ("", "*"):
             parts.append(item.name)
@@ -222,7 +222,7 @@ def module_word(module: str, language: str) -> str:
     return last.rpartition(".")[2] if language in ("java", "rust") else splitext(last)[0]
 
 
-def words_of(imports: Iterable[Import]) -> set[str]:
+def words_of(imports: Iterable[ImportFact]) -> set[str]:
     """The names of files and folders that imports may mean."""
     words: set[str] = set()
     for item in imports:
@@ -231,7 +231,7 @@ def words_of(imports: Iterable[Import]) -> set[str]:
     return words - {""}
 
 
-FINDERS: dict[str, Callable[[ImportResolver, str, Import], list[str]]] = {
+FINDERS: dict[str, Callable[[ImportResolver, str, ImportFact], list[str]]] = {
     "python": ImportResolver._python,
     "javascript": ImportResolver._script,
     "go": ImportResolver._go,

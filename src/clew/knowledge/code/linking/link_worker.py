@@ -20,13 +20,14 @@ import msgspec
 
 from clew.errors import ClewError, Corrupted, StorageError
 from clew.knowledge.code import rows
-from clew.knowledge.code.file_content import Job, read_content, readable_text
-from clew.knowledge.code.linking.imports import Packages
+from clew.knowledge.code.file_content import ParseJob, read_content, readable_text
+from clew.knowledge.code.linking.imports import DeclaredFolders
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import end_process, parse_batches, start_process
-from clew.knowledge.code.python_calls.summary import Summary
-from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
+from clew.knowledge.code.python_calls.summary import FlowSummary
+from clew.knowledge.code.store import CodeStore, read_meta, write_meta
+from clew.knowledge.database import Sql
 
 WORKER_FROM = 200
 """Files from which a worker links. Smaller projects are linked here, as starting a process takes longer."""
@@ -40,7 +41,7 @@ _MANIFESTS = {
 }
 """The names that manifests give to their folders."""
 
-_decode_summary = msgspec.msgpack.Decoder(Summary).decode
+_decode_summary = msgspec.msgpack.Decoder(FlowSummary).decode
 
 Contents = dict[str, tuple[str, str]]
 """Blob and language of each file, by path."""
@@ -117,15 +118,15 @@ class Links:
                 for blob, parsed in zip(blobs, results, strict=True):
                     rows.write_summary(sql, blob, _FOLLOWED, parsed.summary)
 
-    def _prepare_summaries(self, batch: Iterable[tuple[str, str]]) -> tuple[list[str], list[Job]]:
-        found: dict[str, Job] = {}
+    def _prepare_summaries(self, batch: Iterable[tuple[str, str]]) -> tuple[list[str], list[ParseJob]]:
+        found: dict[str, ParseJob] = {}
         for blob, path in batch:
             content = read_content(self._root, path)
             if content is not None and content.blob == blob:
-                found[blob] = Job(readable_text(content.body).encode("utf-8", errors="replace"), _FOLLOWED, True)
+                found[blob] = ParseJob(readable_text(content.body).encode("utf-8", errors="replace"), _FOLLOWED, True)
         return [*found], [*found.values()]
 
-    def _packages(self, paths: Iterable[str]) -> Packages:
+    def _packages(self, paths: Iterable[str]) -> DeclaredFolders:
         """The packages that the manifests among the files declare."""
         go, rust = dict[str, str](), dict[str, str]()
         for path in paths:
@@ -136,7 +137,7 @@ class Links:
                 go[folder] = found[1].decode(errors="replace")
             elif found is not None:
                 rust[found[1].decode(errors="replace").replace("-", "_")] = f"{folder}/src".lstrip("/")
-        return Packages(go, rust)
+        return DeclaredFolders(go, rust)
 
 
 def _read_state(sql: Sql) -> tuple[int, Contents, set[str]]:
@@ -151,7 +152,7 @@ def _read_facts(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str,
     return {path: rows.decode_facts(facts) for path, facts in found.items() if facts is not None}
 
 
-def _read_summaries(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, Summary]:
+def _read_summaries(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, FlowSummary]:
     python = (path for path in sorted(paths) if contents[path][1] == _FOLLOWED)
     found = {path: rows.find_summary(sql, *contents[path]) for path in python}
     return {path: _decode_summary(summary) for path, summary in found.items() if summary}

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from posixpath import basename, dirname, splitext
 
-from clew.knowledge.code.linking.file_names import Place
-from clew.knowledge.code.linking.imports import NO_PACKAGES, ImportResolver, Packages, words_of
-from clew.knowledge.code.linking.names import COMMON, Names
-from clew.knowledge.code.models import CodeEdge, EdgeType, FileFacts, Import, Reference
+from clew.knowledge.code.linking.file_names import SymbolPlace
+from clew.knowledge.code.linking.imports import NO_PACKAGES, DeclaredFolders, ImportResolver, words_of
+from clew.knowledge.code.linking.names import COMMON, ProjectNames
+from clew.knowledge.code.models import CodeEdge, EdgeType, FileFacts, ImportFact, ReferenceFact
 from clew.knowledge.code.python_calls.program import PythonFlow, uncollected
-from clew.knowledge.code.python_calls.summary import Summary
+from clew.knowledge.code.python_calls.summary import FlowSummary
 
 TYPES: dict[str, EdgeType] = {
     "call": "calls",
@@ -22,7 +22,7 @@ TYPES: dict[str, EdgeType] = {
     "reference": "references",
     "decorate": "references",
 }
-Resolved = dict[tuple[str, str], Place | None]
+Resolved = dict[tuple[str, str], SymbolPlace | None]
 """The places of names in a file, by the symbol around the name and its text."""
 
 
@@ -33,13 +33,13 @@ class Linker:
     def __init__(
         self,
         files: Mapping[str, FileFacts],
-        summaries: Mapping[str, Summary] | None = None,
+        summaries: Mapping[str, FlowSummary] | None = None,
         *,
-        packages: Packages = NO_PACKAGES,
+        packages: DeclaredFolders = NO_PACKAGES,
     ) -> None:
         self._facts = dict(files)
         self._resolver = ImportResolver({path: facts.language for path, facts in files.items()}, packages)
-        self._names = Names(self._resolver)
+        self._names = ProjectNames(self._resolver)
         for path, facts in self._facts.items():
             self._names.add(path, facts)
         self._flow = PythonFlow(_readable(summaries or {}, self._facts))
@@ -57,7 +57,7 @@ class Linker:
     def update(
         self,
         changed: Mapping[str, FileFacts],
-        summaries: Mapping[str, Summary] | None = None,
+        summaries: Mapping[str, FlowSummary] | None = None,
         removed: Collection[str] = (),
     ) -> list[str]:
         """Update the edges after a change: those of the files, of their importers, and calls elsewhere that depend on
@@ -118,12 +118,12 @@ class Linker:
         python = (path for path, facts in self._facts.items() if facts.language == "python")
         return {path for path in python if not self._flow.has(path)}
 
-    def _leaves_flow(self, path: str, reference: Reference, cache: Resolved) -> bool:
+    def _leaves_flow(self, path: str, reference: ReferenceFact, cache: Resolved) -> bool:
         """Whether a name leads to a file whose values are not followed, so that names have to decide."""
         place = self._resolve(path, _scope_of(reference), reference.target, cache)
         return place is not None and not place.is_guess and place.path in self._unfollowed
 
-    def _resolve(self, path: str, inside: str, target: str, cache: Resolved) -> Place | None:
+    def _resolve(self, path: str, inside: str, target: str, cache: Resolved) -> SymbolPlace | None:
         """The place of a name inside of a symbol; `cache` is that of the file."""
         key = (inside, target)
         if key not in cache:
@@ -136,26 +136,26 @@ class Linker:
             around = names.around(symbol.qualname.rpartition(".")[0])
             yield CodeEdge(path, around, path, symbol.qualname, "defines", symbol.line_start)
 
-    def _imports(self, path: str, imports: Iterable[Import]) -> Iterator[CodeEdge]:
+    def _imports(self, path: str, imports: Iterable[ImportFact]) -> Iterator[CodeEdge]:
         for item in imports:
             targets = self._resolver.resolve(path, item)
             for target in targets:
                 self._importers[target].add(path)
             named = self._imported_symbol(path, item, targets)
-            for place in [named] if named is not None else [Place(target, "") for target in targets]:
+            for place in [named] if named is not None else [SymbolPlace(target, "") for target in targets]:
                 if place.path != path:
                     yield CodeEdge(path, "", place.path, place.qualname, "imports", item.line)
 
-    def _imported_symbol(self, path: str, item: Import, targets: list[str]) -> Place | None:
+    def _imported_symbol(self, path: str, item: ImportFact, targets: list[str]) -> SymbolPlace | None:
         if item.name in ("", "*"):
             return None
         for target in targets:
             found = self._names.find(target, item.name) if target != path else None
             if found is not None:
                 return found
-        return Place(targets[-1], "") if len(targets) > 1 else None
+        return SymbolPlace(targets[-1], "") if len(targets) > 1 else None
 
-    def _reference(self, path: str, reference: Reference, cache: Resolved) -> CodeEdge | None:
+    def _reference(self, path: str, reference: ReferenceFact, cache: Resolved) -> CodeEdge | None:
         place = self._resolve(path, _scope_of(reference), reference.target, cache)
         if place is None or (place.is_guess and reference.kind not in ("call", "inherit")):
             return None
@@ -166,7 +166,7 @@ class Linker:
         kind = self._edge_type(path, reference, place)
         return CodeEdge(path, source, place.path, place.qualname, kind, reference.line, place.is_guess)
 
-    def _edge_type(self, path: str, reference: Reference, place: Place) -> EdgeType:
+    def _edge_type(self, path: str, reference: ReferenceFact, place: SymbolPlace) -> EdgeType:
         """The type of an edge. In Ruby the bare name of a method calls it."""
         kind = self._names.files[place.path].kinds.get(place.qualname)
         if reference.kind == "reference" and self._facts[path].language == "ruby" and kind in ("method", "function"):
@@ -210,7 +210,7 @@ class Linker:
         return names is not None and qualname in names.kinds
 
 
-def _scope_of(reference: Reference) -> str:
+def _scope_of(reference: ReferenceFact) -> str:
     """The scope to search for the name of a reference: a class may inherit from another of its own name."""
     return reference.inside.rpartition(".")[0] if reference.kind == "inherit" else reference.inside
 
@@ -221,6 +221,6 @@ def _stem(path: str) -> str:
     return basename(dirname(path)) if stem in ("__init__", "index", "mod") else stem
 
 
-def _readable(summaries: Mapping[str, Summary], files: Mapping[str, FileFacts]) -> dict[str, Summary]:
+def _readable(summaries: Mapping[str, FlowSummary], files: Mapping[str, FileFacts]) -> dict[str, FlowSummary]:
     """The summaries of these files that have no error."""
     return {path: summary for path, summary in summaries.items() if path in files and not summary.error}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 
-from clew.knowledge.code.linking.file_names import TYPES, FileNames, Place, with_dots
+from clew.knowledge.code.linking.file_names import TYPES, FileNames, SymbolPlace, with_dots
 from clew.knowledge.code.linking.imports import HEADER_SUFFIXES, ImportResolver, family, module_word
-from clew.knowledge.code.models import FileFacts, Import
+from clew.knowledge.code.models import FileFacts, ImportFact
 
 MAX_DEPTH = 8
 """Classes above one another that are searched for a method."""
@@ -47,18 +47,18 @@ class _Chain:
         return is_new and self.length < MAX_FILES and len(self.asked) < MAX_STEPS
 
 
-class Names:
+class ProjectNames:
     """The names of all files of a project."""
 
     def __init__(self, resolver: ImportResolver) -> None:
         self.files: dict[str, FileNames] = {}
         self._resolver = resolver
-        self._by_name: defaultdict[tuple[str, str], set[Place]] = defaultdict(set)
+        self._by_name: defaultdict[tuple[str, str], set[SymbolPlace]] = defaultdict(set)
         self.indirect: Counter[str] = Counter()
         """How many variables and decorated symbols of Python have a name."""
-        self._found: dict[tuple[str, str], Place | None] = {}
-        self._bases: dict[Place, list[Place]] = {}
-        self._inherited: dict[tuple[Place, str], Place | None] = {}
+        self._found: dict[tuple[str, str], SymbolPlace | None] = {}
+        self._bases: dict[SymbolPlace, list[SymbolPlace]] = {}
+        self._inherited: dict[tuple[SymbolPlace, str], SymbolPlace | None] = {}
         self._depth = 0
 
     def add(self, path: str, facts: FileFacts) -> None:
@@ -79,7 +79,7 @@ class Names:
         for key, place in names.callables(path):
             self._by_name[key].discard(place)
 
-    def find(self, path: str, name: str) -> Place | None:
+    def find(self, path: str, name: str) -> SymbolPlace | None:
         """The symbol that a name of a file means to other files: its own, or one that it reexports."""
         names = self.files.get(path)
         if names is None or not (name in names.kinds or names.knows(name.partition(".")[0])):
@@ -89,24 +89,24 @@ class Names:
             self._found[key] = self._find(path, name, _Chain())
         return self._found[key]
 
-    def _find(self, path: str, name: str, chain: _Chain) -> Place | None:
+    def _find(self, path: str, name: str, chain: _Chain) -> SymbolPlace | None:
         """As `find`, with each file once: reexports may be circular."""
         names = self.files.get(path)
         if names is None or not chain.may_ask(path, name):
             return None
         if name in names.kinds:
-            return Place(path, name)
+            return SymbolPlace(path, name)
         chain.asked.add((path, name))
         chain.length += 1
         first, _, rest = name.partition(".")
-        found = self.method(Place(path, first), rest) if rest and first in names.kinds else None
+        found = self.method(SymbolPlace(path, first), rest) if rest and first in names.kinds else None
         for item in names.aliases.get(first, ()) if found is None else ():
             found = found or self._imported(path, item, first, rest, chain)
         found = found or self._through_whole(path, names, name, chain)
         chain.length -= 1
         return found
 
-    def resolve(self, path: str, inside: str, target: str) -> Place | None:
+    def resolve(self, path: str, inside: str, target: str) -> SymbolPlace | None:
         """The symbol that a name inside of another symbol means: by scope, then by imports, then by the files beside,
         and as a guess, if only one symbol of the project has the name."""
         names = self.files[path]
@@ -127,7 +127,7 @@ class Names:
             found = self._guess_at(path, names, inside, target)
         return found
 
-    def _declared(self, path: str, inside: str, target: str, function: str) -> Place | None:
+    def _declared(self, path: str, inside: str, target: str, function: str) -> SymbolPlace | None:
         """A method of the declared type of a parameter of the function, or of a field of the class around it, or of the
         fields of that type."""
         if self.files[path].language in UNTYPED:
@@ -143,12 +143,12 @@ class Names:
             of_class = self._field(of_class, field) if of_class is not None else None
         return self.method(of_class, name) if of_class is not None else None
 
-    def _field(self, of_class: Place, name: str) -> Place | None:
+    def _field(self, of_class: SymbolPlace, name: str) -> SymbolPlace | None:
         names = self.files.get(of_class.path)
         written = names.declared.of(f"{of_class.qualname}.{name}", name) if names is not None else ""
         return self._type_at(of_class.path, of_class.qualname, written)
 
-    def _type_at(self, path: str, inside: str, written: str) -> Place | None:
+    def _type_at(self, path: str, inside: str, written: str) -> SymbolPlace | None:
         """The class of the project that a type means at a place."""
         if not written:
             return None
@@ -157,7 +157,7 @@ class Names:
         is_type = found is not None and self.files[found.path].kinds.get(found.qualname) in TYPES
         return found if is_type else None
 
-    def _from_outside(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
+    def _from_outside(self, path: str, names: FileNames, inside: str, target: str) -> SymbolPlace | None:
         """A symbol of another file: a method of the class around the place in some languages, or an imported name."""
         if names.language in IMPLICIT and "." not in target:
             of_class = self._class_at(path, inside)
@@ -166,7 +166,7 @@ class Names:
                 return found
         return self._imported_at(path, names, inside, target)
 
-    def _imported_at(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
+    def _imported_at(self, path: str, names: FileNames, inside: str, target: str) -> SymbolPlace | None:
         """An imported name, in each of the namespaces around the place, or a name of the files beside."""
         scope = inside if names.whole and family(names.language) in UNDECLARED else ""
         while scope:
@@ -176,43 +176,43 @@ class Names:
             scope = scope.rpartition(".")[0]
         return self.find(path, target) or (self._beside(path, target) if names.language in BESIDE else None)
 
-    def _guess_at(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
+    def _guess_at(self, path: str, names: FileNames, inside: str, target: str) -> SymbolPlace | None:
         """The class of the receiver in Go, which has a name of its own; otherwise the only symbol of the name."""
         rest = target.partition(".")[2]
         of_class = self._class_at(path, inside) if names.language == "go" and rest and "." not in rest else None
         found = self.method(of_class, rest) if of_class is not None else None
         if found is not None:
-            return Place(found.path, found.qualname, is_guess=True)
+            return SymbolPlace(found.path, found.qualname, is_guess=True)
         return self.guess(path, target.rpartition(".")[2], is_method=bool(rest))
 
-    def _rust_path(self, path: str, target: str) -> Place | None:
+    def _rust_path(self, path: str, target: str) -> SymbolPlace | None:
         module, _, name = target.rpartition(".")
-        found = self._resolver.resolve(path, Import(module.replace(".", "::"), name, "", 0)) if module else []
+        found = self._resolver.resolve(path, ImportFact(module.replace(".", "::"), name, "", 0)) if module else []
         return next((place for file in found if (place := self.find(file, name)) is not None), None)
 
-    def guess(self, path: str, name: str, *, is_method: bool) -> Place | None:
+    def guess(self, path: str, name: str, *, is_method: bool) -> SymbolPlace | None:
         """The only symbol of this name among the files that this one may use; None if there are several."""
         of_family = family(self.files[path].language)
         if len(name) < SHORTEST_GUESS or (name in COMMON if is_method else of_family not in UNDECLARED):
             return None
-        places: Collection[Place] = self._by_name.get((of_family, name), ())
+        places: Collection[SymbolPlace] = self._by_name.get((of_family, name), ())
         if len(places) > 1 and of_family == "c":  # a header only declares
             places = [place for place in places if not place.path.endswith(HEADER_SUFFIXES)]
         if len(places) != 1:
             return None
         place = next(iter(places))
-        return Place(place.path, place.qualname, is_guess=True)
+        return SymbolPlace(place.path, place.qualname, is_guess=True)
 
-    def method(self, of_class: Place, name: str) -> Place | None:
+    def method(self, of_class: SymbolPlace, name: str) -> SymbolPlace | None:
         """A method of a class or of its bases."""
         return self._method_of(of_class, name) or self.inherited(of_class, name)
 
-    def _method_of(self, of_class: Place, name: str) -> Place | None:
+    def _method_of(self, of_class: SymbolPlace, name: str) -> SymbolPlace | None:
         names = self.files.get(of_class.path)
         qualname = f"{of_class.qualname}.{name}"
-        return Place(of_class.path, qualname) if names is not None and qualname in names.kinds else None
+        return SymbolPlace(of_class.path, qualname) if names is not None and qualname in names.kinds else None
 
-    def inherited(self, of_class: Place, name: str) -> Place | None:
+    def inherited(self, of_class: SymbolPlace, name: str) -> SymbolPlace | None:
         """A method of the bases of a class."""
         key = (of_class, name)
         if key in self._inherited:
@@ -222,9 +222,9 @@ class Names:
             self._inherited[key] = found
         return found
 
-    def _find_inherited(self, of_class: Place, name: str) -> Place | None:
+    def _find_inherited(self, of_class: SymbolPlace, name: str) -> SymbolPlace | None:
         """As `inherited`, with each class once."""
-        waiting, seen = [(of_class, MAX_DEPTH)], set[Place]()
+        waiting, seen = [(of_class, MAX_DEPTH)], set[SymbolPlace]()
         while waiting:
             above, depth = waiting.pop()
             if above in seen:
@@ -236,7 +236,7 @@ class Names:
             waiting.extend((base, depth - 1) for base in reversed(self.bases(above) if depth else ()))
         return None
 
-    def bases(self, of_class: Place) -> list[Place]:
+    def bases(self, of_class: SymbolPlace) -> list[SymbolPlace]:
         """The bases of a class that the project defines, in order. The search for one may need the bases of another; it
         stops after MAX_DEPTH of these."""
         if of_class not in self._bases:
@@ -248,7 +248,7 @@ class Names:
             self._depth -= 1
         return self._bases[of_class]
 
-    def _find_bases(self, of_class: Place) -> Iterator[Place]:
+    def _find_bases(self, of_class: SymbolPlace) -> Iterator[SymbolPlace]:
         names = self.files.get(of_class.path)
         if names is None:
             return
@@ -257,24 +257,24 @@ class Names:
             found = self._in_scope(of_class.path, names, around, written)
             found = found or self._imported_at(of_class.path, names, around, written)
             if found is not None:
-                yield Place(found.path, found.qualname)
+                yield SymbolPlace(found.path, found.qualname)
 
-    def _own_member(self, path: str, inside: str, name: str, *, is_above: bool) -> Place | None:
+    def _own_member(self, path: str, inside: str, name: str, *, is_above: bool) -> SymbolPlace | None:
         of_class = self._class_at(path, inside)
         if of_class is None or not name or "." in name:
             return None
         return self.inherited(of_class, name) if is_above else self.method(of_class, name)
 
-    def _class_at(self, path: str, inside: str) -> Place | None:
+    def _class_at(self, path: str, inside: str) -> SymbolPlace | None:
         """The class around a place. The class of a method that is defined outside of it may be in another file."""
         names = self.files[path]
         of_class = names.class_around(inside)
         around = inside.rpartition(".")[0]
         if around and names.kinds.get(inside) == "method" and of_class != around:
-            return self.find(path, around) or Place(path, around)
-        return Place(path, of_class) if of_class else None
+            return self.find(path, around) or SymbolPlace(path, around)
+        return SymbolPlace(path, of_class) if of_class else None
 
-    def _in_scope(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
+    def _in_scope(self, path: str, names: FileNames, inside: str, target: str) -> SymbolPlace | None:
         """A symbol of the file itself, from the innermost scope outwards. In some languages a bare name in a class may
         be a method of it."""
         first, _, rest = target.partition(".")
@@ -285,16 +285,16 @@ class Names:
             qualname = f"{scope}.{first}" if scope else first
             is_class = names.kinds.get(scope) in TYPES
             if qualname in names.kinds and not (is_class and _is_hidden(names, scope, first)):
-                return self.method(Place(path, qualname), rest) if rest else Place(path, qualname)
+                return self.method(SymbolPlace(path, qualname), rest) if rest else SymbolPlace(path, qualname)
             if is_class and not rest and names.language in IMPLICIT:
-                found = self.inherited(Place(path, scope), first)
+                found = self.inherited(SymbolPlace(path, scope), first)
                 if found is not None:
                     return found
             if not scope:
                 return None
             scope = scope.rpartition(".")[0]
 
-    def _imported(self, path: str, item: Import, alias: str, rest: str, chain: _Chain) -> Place | None:
+    def _imported(self, path: str, item: ImportFact, alias: str, rest: str, chain: _Chain) -> SymbolPlace | None:
         """The symbol that an imported name means, followed by the attributes `rest`."""
         targets = [target for target in self._resolver.resolve(path, item) if target != path or not item.module]
         for target in targets:
@@ -306,7 +306,7 @@ class Names:
             return self._find(targets[-1], rest, chain)
         return None
 
-    def _through_whole(self, path: str, names: FileNames, name: str, chain: _Chain) -> Place | None:
+    def _through_whole(self, path: str, names: FileNames, name: str, chain: _Chain) -> SymbolPlace | None:
         """A name from a file that is imported whole; for a name that a header declares, its definition."""
         for item in names.whole:
             for target in self._resolver.resolve(path, item):
@@ -317,11 +317,11 @@ class Names:
                         return found
         return None
 
-    def _beside(self, path: str, target: str) -> Place | None:
+    def _beside(self, path: str, target: str) -> SymbolPlace | None:
         first, _, rest = target.partition(".")
         for other in self._resolver.neighbours(path):
             if first in self.files[other].kinds if other in self.files else False:
-                return self.method(Place(other, first), rest) if rest else Place(other, first)
+                return self.method(SymbolPlace(other, first), rest) if rest else SymbolPlace(other, first)
         return None
 
 
@@ -333,7 +333,7 @@ def _is_hidden(names: FileNames, of_class: str, name: str) -> bool:
     return names.language not in IMPLICIT and names.kinds.get(f"{of_class}.{name}") == "method"
 
 
-def _imported_names(item: Import, alias: str, rest: str, language: str) -> list[str]:
+def _imported_names(item: ImportFact, alias: str, rest: str, language: str) -> list[str]:
     """The names to search in the file that is imported."""
     wanted = ".".join(part for part in (item.name, rest) if part)
     names = [wanted, rest if item.name else f"{alias}.{rest}" if rest else alias]

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from posixpath import basename, splitext
 
 from clew.knowledge.code.files import kind_of
-from clew.knowledge.code.models import FILE_KIND, Import, SymbolRow
+from clew.knowledge.code.models import FILE_KIND, ImportFact, SymbolRow
 from clew.knowledge.code.rows import decode_facts, find_facts, find_symbols
-from clew.knowledge.code.store import Sql
+from clew.knowledge.database import Sql
 
 DEEPEST = 8
 """Files that re-export a name one after the other, and levels of base classes."""
@@ -86,7 +86,7 @@ def _in_file(sql: Sql, file: SymbolRow, parts: Sequence[str], seen: _Seen, depth
 
 
 def _imported_symbol(
-    sql: Sql, target: SymbolRow, item: Import, parts: Sequence[str], seen: _Seen, depth: int
+    sql: Sql, target: SymbolRow, item: ImportFact, parts: Sequence[str], seen: _Seen, depth: int
 ) -> SymbolRow | None:
     """The symbol of an imported name."""
     if target.qualname:
@@ -99,7 +99,7 @@ def _imported_symbol(
     return _in_file(sql, target, (item.name, *parts[1:]), seen, depth)
 
 
-def _imported(sql: Sql, file: SymbolRow, item: Import) -> list[SymbolRow]:
+def _imported(sql: Sql, file: SymbolRow, item: ImportFact) -> list[SymbolRow]:
     where = "WHERE s.id IN (SELECT target FROM edges WHERE source = ? AND type = 'imports' AND line = ?)"
     return find_symbols(sql, where, (file.id, item.line))
 

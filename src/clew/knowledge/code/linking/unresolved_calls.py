@@ -15,11 +15,11 @@ import msgspec
 from clew.knowledge.code.linking.file_names import FileNames, with_dots
 from clew.knowledge.code.linking.imports import family
 from clew.knowledge.code.linking.names import COMMON, IMPLICIT
-from clew.knowledge.code.models import FILE_KIND, FileFacts, NamedCall, Reference, SymbolRow
-from clew.knowledge.code.python_calls.summary import Summary
+from clew.knowledge.code.models import FILE_KIND, FileFacts, NamedCall, ReferenceFact, SymbolRow
+from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import decode_facts, find_summary, find_symbols
-from clew.knowledge.code.store import Sql
+from clew.knowledge.database import Sql
 from clew.trail.search.text import split_word
 
 MAX_OWNERS = 200
@@ -46,7 +46,7 @@ _CALLABLE = "s.kind IN ('function', 'method', 'class', 'interface')"
 _ROOTS = frozenset(("crate", "super", "self"))
 """First parts of a path to a function of Rust."""
 _OWN = frozenset(("self", "cls", "super"))
-_decode_summary = msgspec.msgpack.Decoder(Summary).decode
+_decode_summary = msgspec.msgpack.Decoder(FlowSummary).decode
 
 
 def find_unresolved(sql: Sql, rows: Sequence[SymbolRow]) -> list[NamedCall]:
@@ -173,7 +173,7 @@ def _stands_for(word: str, part: str) -> bool:
     return all(letter in letters for letter in word)
 
 
-def _calls_named(facts: FileFacts, name: str, is_property: bool) -> Iterator[tuple[Reference, str]]:
+def _calls_named(facts: FileFacts, name: str, is_property: bool) -> Iterator[tuple[ReferenceFact, str]]:
     """The calls by a name, or the reads of a property, each with the name of its receiver."""
     kinds = ("call", "decorate") if facts.language == "python" else ("call",)
     for reference in facts.references:
@@ -192,7 +192,7 @@ def _is_property(sql: Sql, row: SymbolRow) -> bool:
     return any(function.qualname == row.qualname and function.kind == "property" for function in functions)
 
 
-def _may_be(row: SymbolRow, call: Reference, facts: FileFacts, imports: _Imports) -> bool:
+def _may_be(row: SymbolRow, call: ReferenceFact, facts: FileFacts, imports: _Imports) -> bool:
     """Whether a call can mean a symbol of this kind: a method needs a receiver, a function only modules before it.
 
     In Python, calls on the same object are known as far as its classes are in the project.

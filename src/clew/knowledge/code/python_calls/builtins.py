@@ -13,13 +13,13 @@ from clew.knowledge.code.python_calls.heap import InstanceValue
 from clew.knowledge.code.python_calls.summary import NOTHING
 
 if TYPE_CHECKING:
-    from clew.knowledge.code.python_calls.calls import CallRecord, Calls
+    from clew.knowledge.code.python_calls.calls import CallRecord, CallRules
 
-Model = Callable[["Calls", "CallRecord"], None]
-ContainerMethod = Callable[["Calls", int, "CallRecord"], None]
+Model = Callable[["CallRules", "CallRecord"], None]
+ContainerMethod = Callable[["CallRules", int, "CallRecord"], None]
 
 
-def iterate(number: int, calls: Calls, into: int, record: CallRecord) -> None:
+def iterate(number: int, calls: CallRules, into: int, record: CallRecord) -> None:
     """Put the elements of a value into a variable, through `__iter__` and `__next__` of an instance."""
     if calls.heap.is_container(number):
         calls.heap.read_elements(number, into)
@@ -30,14 +30,14 @@ def iterate(number: int, calls: Calls, into: int, record: CallRecord) -> None:
             calls.call_special(number, attr, record, result=iterator)
 
 
-def _advance(number: int, calls: Calls, into: int, record: CallRecord) -> None:
+def _advance(number: int, calls: CallRules, into: int, record: CallRecord) -> None:
     if calls.heap.is_container(number):
         calls.heap.read_elements(number, into)
     for attr in ("__next__", "__anext__"):
         calls.call_special(number, attr, record, result=into)
 
 
-def _elements(calls: Calls, record: CallRecord, sources: Iterable[int]) -> int:
+def _elements(calls: CallRules, record: CallRecord, sources: Iterable[int]) -> int:
     """A variable with the elements of all sources."""
     into = calls.heap.node()
     for source in sources:
@@ -45,25 +45,27 @@ def _elements(calls: Calls, record: CallRecord, sources: Iterable[int]) -> int:
     return into
 
 
-def _call_each(calls: Calls, record: CallRecord, sources: Iterable[int], args: tuple[int, ...], result: int) -> None:
+def _call_each(
+    calls: CallRules, record: CallRecord, sources: Iterable[int], args: tuple[int, ...], result: int
+) -> None:
     """Call the values of all sources with these arguments."""
     inner = calls.implied(record, args=args, result=result)
     for source in sources:
         calls.heap.watch(source, calls.call, inner)
 
 
-def _return_sequence(calls: Calls, record: CallRecord, field: int) -> None:
+def _return_sequence(calls: CallRules, record: CallRecord, field: int) -> None:
     """Return a sequence with the values of a variable, once it has any."""
     made = calls.heap.container((record.site, "sequence"))
     calls.heap.copy(field, calls.heap.field(made, None))
     calls.heap.watch(field, _put, calls, record.result, made)
 
 
-def _put(number: int, calls: Calls, into: int, made: int) -> None:
+def _put(number: int, calls: CallRules, into: int, made: int) -> None:
     calls.heap.put(into, made)
 
 
-def _return_tuples(calls: Calls, record: CallRecord, parts: dict[int, int]) -> None:
+def _return_tuples(calls: CallRules, record: CallRecord, parts: dict[int, int]) -> None:
     """Return a sequence of tuples with these variables by position, once one of them has a value."""
     made, tuples = calls.heap.container((record.site, "tuple")), calls.heap.node()
     for position, node in parts.items():
@@ -72,75 +74,75 @@ def _return_tuples(calls: Calls, record: CallRecord, parts: dict[int, int]) -> N
     _return_sequence(calls, record, tuples)
 
 
-def _map(calls: Calls, record: CallRecord) -> None:
+def _map(calls: CallRules, record: CallRecord) -> None:
     result, elements = calls.heap.node(), _elements(calls, record, record.args)
     _call_each(calls, record, record.args, (elements,), result)
     _return_sequence(calls, record, result)
 
 
-def _filter(calls: Calls, record: CallRecord) -> None:
+def _filter(calls: CallRules, record: CallRecord) -> None:
     elements = _elements(calls, record, record.args)
     _call_each(calls, record, record.args, (elements,), NOTHING)
     _return_sequence(calls, record, elements)
 
 
-def _elements_by_key(calls: Calls, record: CallRecord) -> int:
+def _elements_by_key(calls: CallRules, record: CallRecord) -> int:
     elements = _elements(calls, record, record.args)
     keys = (source for name, source in record.keywords if name == "key")
     _call_each(calls, record, keys, (elements,), NOTHING)
     return elements
 
 
-def _collect(calls: Calls, record: CallRecord) -> None:
+def _collect(calls: CallRules, record: CallRecord) -> None:
     if record.args:
         _return_sequence(calls, record, _elements_by_key(calls, record))
     else:  # may be filled later
         calls.heap.put(record.result, calls.heap.container((record.site, "sequence")))
 
 
-def _pick(calls: Calls, record: CallRecord) -> None:
+def _pick(calls: CallRules, record: CallRecord) -> None:
     calls.heap.copy(_elements_by_key(calls, record), record.result)
     for source in record.args if len(record.args) > 1 else ():
         calls.heap.copy(source, record.result)
 
 
-def _dict(calls: Calls, record: CallRecord) -> None:
+def _dict(calls: CallRules, record: CallRecord) -> None:
     made = calls.heap.container((record.site, "dict"), is_mapping=True)
     _extend(calls, made, record)
     calls.heap.put(record.result, made)
 
 
-def _zip(calls: Calls, record: CallRecord, first: int = 0) -> None:
+def _zip(calls: CallRules, record: CallRecord, first: int = 0) -> None:
     parts = {at: _elements(calls, record, (source,)) for at, source in enumerate(record.args, start=first)}
     _return_tuples(calls, record, parts)
 
 
-def _next(calls: Calls, record: CallRecord) -> None:
+def _next(calls: CallRules, record: CallRecord) -> None:
     for source in record.args[:1]:
         calls.heap.watch(source, _advance, calls, record.result, record)
 
 
-def _getattr(calls: Calls, record: CallRecord) -> None:
+def _getattr(calls: CallRules, record: CallRecord) -> None:
     if isinstance(record.constant, str) and record.args:
         calls.heap.watch(record.args[0], calls.load, record.constant, record.result, record)
 
 
-def _return_argument(calls: Calls, record: CallRecord, position: int = 0) -> None:
+def _return_argument(calls: CallRules, record: CallRecord, position: int = 0) -> None:
     for source in record.args[position : position + 1]:
         calls.heap.copy(source, record.result)
 
 
-def _type(calls: Calls, record: CallRecord) -> None:
+def _type(calls: CallRules, record: CallRecord) -> None:
     for source in record.args[:1]:
         calls.heap.watch(source, calls.load, "__class__", record.result, record)
 
 
-def _append(calls: Calls, container: int, record: CallRecord) -> None:
+def _append(calls: CallRules, container: int, record: CallRecord) -> None:
     for source in record.args[-1:]:
         calls.heap.copy(source, calls.heap.field(container, None))
 
 
-def _extend(calls: Calls, container: int, record: CallRecord) -> None:
+def _extend(calls: CallRules, container: int, record: CallRecord) -> None:
     for source in record.args:
         calls.heap.watch(source, _extend_by, calls, container)
     for name, source in record.keywords:
@@ -150,31 +152,31 @@ def _extend(calls: Calls, container: int, record: CallRecord) -> None:
             calls.heap.watch(source, _extend_by, calls, container)
 
 
-def _extend_by(number: int, calls: Calls, container: int) -> None:
+def _extend_by(number: int, calls: CallRules, container: int) -> None:
     if calls.heap.is_container(number):
         calls.heap.extend(number, container)
 
 
-def _get(calls: Calls, container: int, record: CallRecord) -> None:
+def _get(calls: CallRules, container: int, record: CallRecord) -> None:
     calls.heap.read_item(container, record.constant, record.result)
     for source in record.args[1:]:
         calls.heap.copy(source, record.result)
 
 
-def _set_default(calls: Calls, container: int, record: CallRecord) -> None:
+def _set_default(calls: CallRules, container: int, record: CallRecord) -> None:
     _get(calls, container, record)
     _append(calls, container, record)
 
 
-def _values(calls: Calls, container: int, record: CallRecord) -> None:
+def _values(calls: CallRules, container: int, record: CallRecord) -> None:
     _return_sequence(calls, record, calls.heap.everything(container))
 
 
-def _items(calls: Calls, container: int, record: CallRecord) -> None:
+def _items(calls: CallRules, container: int, record: CallRecord) -> None:
     _return_tuples(calls, record, {1: calls.heap.everything(container)})
 
 
-def _same(calls: Calls, container: int, record: CallRecord) -> None:
+def _same(calls: CallRules, container: int, record: CallRecord) -> None:
     calls.heap.put(record.result, container)
 
 

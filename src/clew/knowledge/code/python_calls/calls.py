@@ -151,7 +151,7 @@ class CallRecord:
     constant: Key = None
 
 
-class Calls:
+class CallRules:
     """Applies calls to values.
 
     `edges` has (caller, target, line) by module; `wrapped` the same for methods that a decorator replaced.

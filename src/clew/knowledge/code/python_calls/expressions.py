@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
-from clew.knowledge.code.python_calls.scopes import Scope, SummaryBuilder
+from clew.knowledge.code.python_calls.scopes import PythonScope, SummaryBuilder
 from clew.knowledge.code.python_calls.summary import NOTHING, Function, FunctionKind, Key, Site
 
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -29,7 +29,7 @@ MAPPINGS = frozenset(("dict", "mapping", "mutablemapping", "defaultdict", "order
 class Expressions(SummaryBuilder):
     """Reads the expressions of one file into a summary."""
 
-    def value(self, node: ast.expr | None, scope: Scope, *, is_wanted: bool = True) -> int:
+    def value(self, node: ast.expr | None, scope: PythonScope, *, is_wanted: bool = True) -> int:
         """The variable of an expression's value; NOTHING if it can hold nothing that is called.
 
         An expression that is not wanted is only read for its calls.
@@ -44,17 +44,17 @@ class Expressions(SummaryBuilder):
                 self.value(child, scope, is_wanted=False)
         return NOTHING
 
-    def read_name(self, node: ast.Name, scope: Scope, is_wanted: bool) -> int:
+    def read_name(self, node: ast.Name, scope: PythonScope, is_wanted: bool) -> int:
         return self.variable(scope, node.id)
 
-    def read_attribute(self, node: ast.Attribute, scope: Scope, is_wanted: bool) -> int:
+    def read_attribute(self, node: ast.Attribute, scope: PythonScope, is_wanted: bool) -> int:
         source = self.value(node.value, scope)
         if is_wanted:
             return self.derive(source, "load", scope, node.lineno, node.attr)
         self.use(source, "load", NOTHING, scope, node.lineno, node.attr)
         return NOTHING
 
-    def read_call(self, node: ast.Call, scope: Scope, is_wanted: bool) -> int:
+    def read_call(self, node: ast.Call, scope: PythonScope, is_wanted: bool) -> int:
         called, method = node.func, scope.method_scope()
         if method is not None and isinstance(called, ast.Name) and called.id == "super" and not scope.binder("super"):
             return self.derive(method.receiver, "super", key=method.of_class)
@@ -78,14 +78,14 @@ class Expressions(SummaryBuilder):
         )
         return self.call(watched, site)
 
-    def call_plainly(self, watched: int, scope: Scope, line: int, *, decorated: int = NOTHING) -> int:
+    def call_plainly(self, watched: int, scope: PythonScope, line: int, *, decorated: int = NOTHING) -> int:
         """Record a call that is not written as one, and return its result."""
         if watched == NOTHING:
             return NOTHING
         args = (decorated,) if decorated != NOTHING else ()
         return self.call(watched, Site("", args, (), (), self.node(), scope.caller, line, decorates=bool(args)))
 
-    def read_subscript(self, node: ast.Subscript, scope: Scope, is_wanted: bool) -> int:
+    def read_subscript(self, node: ast.Subscript, scope: PythonScope, is_wanted: bool) -> int:
         """An item; a slice is a sequence with all elements, as their positions differ."""
         source = self.value(node.value, scope)
         self.value(node.slice, scope, is_wanted=False)
@@ -94,7 +94,7 @@ class Expressions(SummaryBuilder):
             return item
         return self.made([(None, item)])
 
-    def read_sequence(self, node: ast.Tuple | ast.List | ast.Set, scope: Scope, is_wanted: bool) -> int:
+    def read_sequence(self, node: ast.Tuple | ast.List | ast.Set, scope: PythonScope, is_wanted: bool) -> int:
         fields: list[tuple[Key, int]] = []
         for position, element in enumerate(node.elts):
             found = self.value(element, scope, is_wanted=is_wanted)
@@ -104,7 +104,7 @@ class Expressions(SummaryBuilder):
                 fields.append((None if isinstance(node, ast.Set) else position, found))
         return self._fill(fields, is_wanted=is_wanted)
 
-    def read_dict(self, node: ast.Dict, scope: Scope, is_wanted: bool) -> int:
+    def read_dict(self, node: ast.Dict, scope: PythonScope, is_wanted: bool) -> int:
         fields: list[tuple[Key, int]] = []
         for key, item in zip(node.keys, node.values, strict=True):
             self.value(key, scope, is_wanted=False)
@@ -118,8 +118,8 @@ class Expressions(SummaryBuilder):
         is_data = bool(fields) and all(found == NOTHING for _, found in fields)
         return NOTHING if is_data or not is_wanted else self.made(fields, is_mapping=is_mapping)
 
-    def read_comprehension(self, node: Comprehension, scope: Scope, is_wanted: bool) -> int:
-        inner = Scope("comprehension", scope, scope.caller, scope.qualname)
+    def read_comprehension(self, node: Comprehension, scope: PythonScope, is_wanted: bool) -> int:
+        inner = PythonScope("comprehension", scope, scope.caller, scope.qualname)
         for part in node.generators:
             each = self.derive(self.value(part.iter, inner), "iterate", scope, part.iter.lineno)
             self.assign(part.target, each, inner)
@@ -130,19 +130,19 @@ class Expressions(SummaryBuilder):
         self.value(node.key, inner, is_wanted=False)
         return self._fill([(None, self.value(node.value, inner, is_wanted=is_wanted))], is_mapping=True)
 
-    def read_lambda(self, node: ast.Lambda, scope: Scope, is_wanted: bool) -> int:
+    def read_lambda(self, node: ast.Lambda, scope: PythonScope, is_wanted: bool) -> int:
         owner = scope.owner()
         owner.lambdas += 1
         return self.define_function(node, f"<lambda{owner.lambdas}>", scope)
 
-    def read_choice(self, node: ast.IfExp, scope: Scope, is_wanted: bool) -> int:
+    def read_choice(self, node: ast.IfExp, scope: PythonScope, is_wanted: bool) -> int:
         self.value(node.test, scope, is_wanted=False)
         return self.join([self.value(item, scope, is_wanted=is_wanted) for item in (node.body, node.orelse)])
 
-    def read_either(self, node: ast.BoolOp, scope: Scope, is_wanted: bool) -> int:
+    def read_either(self, node: ast.BoolOp, scope: PythonScope, is_wanted: bool) -> int:
         return self.join([self.value(item, scope, is_wanted=is_wanted) for item in node.values])
 
-    def read_operation(self, node: ast.BinOp, scope: Scope, is_wanted: bool) -> int:
+    def read_operation(self, node: ast.BinOp, scope: PythonScope, is_wanted: bool) -> int:
         """Containers may be added up. A loop, as long sums nest to the left beyond the recursion limit."""
         is_wanted = is_wanted and isinstance(node.op, (ast.Add, ast.BitOr))
         found: list[int] = []
@@ -153,28 +153,28 @@ class Expressions(SummaryBuilder):
         found.append(self.value(left, scope, is_wanted=is_wanted))
         return self.join(found) if is_wanted else NOTHING
 
-    def read_walrus(self, node: ast.NamedExpr, scope: Scope, is_wanted: bool) -> int:
+    def read_walrus(self, node: ast.NamedExpr, scope: PythonScope, is_wanted: bool) -> int:
         found = self.value(node.value, scope)
         self.assign(node.target, found, scope.owner())
         return found
 
-    def read_inner(self, node: ast.Await | ast.Starred, scope: Scope, is_wanted: bool) -> int:
+    def read_inner(self, node: ast.Await | ast.Starred, scope: PythonScope, is_wanted: bool) -> int:
         return self.value(node.value, scope, is_wanted=is_wanted)
 
-    def read_yield(self, node: ast.Yield | ast.YieldFrom, scope: Scope, is_wanted: bool) -> int:
+    def read_yield(self, node: ast.Yield | ast.YieldFrom, scope: PythonScope, is_wanted: bool) -> int:
         owner, found = scope.owner(), self.value(node.value, scope)
         if isinstance(node, ast.YieldFrom):
             found = self.derive(found, "iterate", scope, node.lineno)
         owner.yields.append((None, found))
         return NOTHING
 
-    def assign_expression(self, targets: Iterable[ast.expr], value: ast.expr, scope: Scope) -> None:
+    def assign_expression(self, targets: Iterable[ast.expr], value: ast.expr, scope: PythonScope) -> None:
         """Assign an expression to each target."""
         found = self.value(value, scope)
         for target in targets:
             self.assign(target, found, scope)
 
-    def assign(self, target: ast.expr, value: int, scope: Scope) -> None:
+    def assign(self, target: ast.expr, value: int, scope: PythonScope) -> None:
         """Assign a value to a target."""
         match target:
             case ast.Name():
@@ -191,7 +191,7 @@ class Expressions(SummaryBuilder):
             case ast.Starred():
                 self.assign(target.value, value, scope)
 
-    def _unpack(self, target: ast.Tuple | ast.List, value: int, scope: Scope) -> None:
+    def _unpack(self, target: ast.Tuple | ast.List, value: int, scope: PythonScope) -> None:
         is_after_star = False
         for position, element in enumerate(target.elts):
             is_star = isinstance(element, ast.Starred)
@@ -202,7 +202,7 @@ class Expressions(SummaryBuilder):
             self.assign(element, item, scope)
 
     def define_function(
-        self, node: FunctionNode, name: str, scope: Scope, kind: FunctionKind = "plain", of_class: int = NOTHING
+        self, node: FunctionNode, name: str, scope: PythonScope, kind: FunctionKind = "plain", of_class: int = NOTHING
     ) -> int:
         """The variable of a new function. Its parameters get their defaults and annotations; its body waits."""
         inner, arguments = self.inner_scope("function", scope, name), node.args
@@ -226,17 +226,19 @@ class Expressions(SummaryBuilder):
         self.pending.append((node, inner))
         return function.node
 
-    def _parameters(self, arguments: Iterable[ast.arg], inner: Scope, outer: Scope) -> tuple[tuple[str, int], ...]:
+    def _parameters(
+        self, arguments: Iterable[ast.arg], inner: PythonScope, outer: PythonScope
+    ) -> tuple[tuple[str, int], ...]:
         found = tuple([(item, self.bind(inner, item.arg)) for item in arguments])
         for item, parameter in found:
             self.copy(self.annotated(item.annotation, outer), parameter)
         return tuple([(item.arg, parameter) for item, parameter in found])
 
-    def _rest_parameter(self, item: ast.arg | None, scope: Scope, *, is_mapping: bool = False) -> int:
+    def _rest_parameter(self, item: ast.arg | None, scope: PythonScope, *, is_mapping: bool = False) -> int:
         """The container of `*args` or `**kwargs`."""
         return NOTHING if item is None else self.container(self.bind(scope, item.arg), is_mapping=is_mapping)
 
-    def annotated(self, annotation: ast.expr | None, scope: Scope) -> int:
+    def annotated(self, annotation: ast.expr | None, scope: PythonScope) -> int:
         """A variable with the values that an annotation promises: an instance of each class that it names."""
         match annotation:
             case ast.Constant(value=str() as text):
@@ -250,7 +252,7 @@ class Expressions(SummaryBuilder):
                 return self._generic(annotation, scope)
         return NOTHING
 
-    def _generic(self, annotation: ast.Subscript, scope: Scope) -> int:
+    def _generic(self, annotation: ast.Subscript, scope: PythonScope) -> int:
         name = last_name(annotation.value).lower()
         inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
         if name == "type":
@@ -285,7 +287,7 @@ def _selecting_constant(call: ast.Call) -> Key:
     return constant_key(call.args[position]) if len(call.args) > position else None
 
 
-def _guessable_name(called: ast.expr, scope: Scope) -> str:
+def _guessable_name(called: ast.expr, scope: PythonScope) -> str:
     """The method name to guess a target by: none for imported modules and methods of the same object."""
     if not isinstance(called, ast.Attribute):
         return ""

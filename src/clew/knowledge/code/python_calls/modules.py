@@ -11,7 +11,7 @@ from functools import cached_property
 from posixpath import commonpath, dirname
 
 from clew.knowledge.code.python_calls.heap import Heap, ModuleValue
-from clew.knowledge.code.python_calls.summary import NOTHING, Summary
+from clew.knowledge.code.python_calls.summary import NOTHING, FlowSummary
 
 SUFFIXES = (".py", ".pyi")
 SOURCE_FOLDERS = ("src", "lib", "python")
@@ -130,7 +130,7 @@ class Exports:
         self.stars: dict[str, list[str]] = {}
         self._found: dict[tuple[str, str], int] = {}
 
-    def enter(self, path: str, base: int, summary: Summary) -> None:
+    def enter(self, path: str, base: int, summary: FlowSummary) -> None:
         """Add a module. Add all modules before looking up names."""
         self._found.clear()
         self._names[path] = {name: base + node for name, node in summary.names.items()}

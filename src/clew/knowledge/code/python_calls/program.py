@@ -11,7 +11,7 @@ import msgspec
 from clew.knowledge.code.python_calls.heap import ClassValue, ExternalValue, FunctionValue
 from clew.knowledge.code.python_calls.modules import Modules
 from clew.knowledge.code.python_calls.solver import LoadedFile, Solver
-from clew.knowledge.code.python_calls.summary import NOTHING, Function, Summary
+from clew.knowledge.code.python_calls.summary import NOTHING, FlowSummary, Function
 
 SMALL = 20_000
 """Variables of a program that is solved from scratch on every change: a tenth of a second."""
@@ -33,14 +33,16 @@ class PythonCall(msgspec.Struct, frozen=True, array_like=True, order=True, gc=Fa
 class PythonFlow:
     """The calls of a program. `has_externals` includes calls of functions outside the project."""
 
-    def __init__(self, summaries: Mapping[str, Summary], *, has_externals: bool = False, small: int = SMALL) -> None:
+    def __init__(
+        self, summaries: Mapping[str, FlowSummary], *, has_externals: bool = False, small: int = SMALL
+    ) -> None:
         self._modules = Modules(summaries)
         self._has_externals = has_externals
         self._small = small
         self._updates = 0
         self._solver = self._solve(summaries)
 
-    def _solve(self, summaries: Mapping[str, Summary]) -> Solver:
+    def _solve(self, summaries: Mapping[str, FlowSummary]) -> Solver:
         with uncollected():
             solver = Solver(self._modules, has_externals=self._has_externals)
             solver.load(summaries)
@@ -95,7 +97,7 @@ class PythonFlow:
         sites = [site for at, site in enumerate(file.summary.sites, file.base) if site.name and at not in resolved]
         return [PythonCall(file.summary.scopes[site.caller], "", site.name, site.line) for site in sites]
 
-    def update(self, changed: Mapping[str, Summary], removed: Collection[str] = ()) -> set[str]:
+    def update(self, changed: Mapping[str, FlowSummary], removed: Collection[str] = ()) -> set[str]:
         """Apply changes and return the files whose calls may differ.
 
         A small program is solved from scratch. In a large one only the changed files and their importers are followed
@@ -141,7 +143,7 @@ def _override(solver: Solver, below: int, attr: str, of_class: int) -> FunctionV
     return None if definer in solver.attributes.order(of_class) else _method(solver, definer, attr)
 
 
-def _receiver_uses(summary: Summary, receiver: int) -> Iterator[tuple[str, bool, int, int]]:
+def _receiver_uses(summary: FlowSummary, receiver: int) -> Iterator[tuple[str, bool, int, int]]:
     """The attributes of a method's receiver that are called or read: name, whether called, caller and line."""
     for use in summary.uses.get(receiver, ()):
         if use.op == "load":

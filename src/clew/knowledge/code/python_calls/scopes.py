@@ -18,13 +18,13 @@ from clew.knowledge.code.python_calls.summary import (
     NOTHING,
     Class,
     Container,
+    FlowSummary,
     Function,
     Key,
     ModuleImport,
     Operation,
     Site,
-    Summary,
-    Use,
+    ValueUse,
 )
 
 MODELLED = frozenset(name for name in MODELS if "." not in name)
@@ -37,15 +37,15 @@ Fields = Iterable[tuple[Key, int]]
 
 
 @dataclass(slots=True, eq=False)
-class Scope:
+class PythonScope:
     """A module, class, function or comprehension. `caller` is its number among the callers of the summary."""
 
     kind: Literal["module", "class", "function", "comprehension"]
-    parent: Scope | None
+    parent: PythonScope | None
     caller: int = 0
     qualname: str = ""
     names: dict[str, int] = field(default_factory=dict)
-    declared: dict[str, Scope] = field(default_factory=dict)
+    declared: dict[str, PythonScope] = field(default_factory=dict)
     """Names that `global` and `nonlocal` move to another scope."""
     narrowed: dict[str, int] = field(default_factory=dict)
     """The variables of names that a type test gave a narrower one; an assignment brings them back."""
@@ -59,16 +59,16 @@ class Scope:
     def qualify(self, name: str) -> str:
         return f"{self.qualname}.{name}" if self.qualname else name
 
-    def owner(self) -> Scope:
+    def owner(self) -> PythonScope:
         """The scope that a walrus binds in, and that `return` and `yield` belong to."""
         scope = self
         while scope.kind == "comprehension" and scope.parent is not None:
             scope = scope.parent
         return scope
 
-    def binder(self, name: str) -> Scope | None:
+    def binder(self, name: str) -> PythonScope | None:
         """The scope that binds a name as seen from here, or None."""
-        scope: Scope | None = self
+        scope: PythonScope | None = self
         while scope is not None:
             if name in scope.declared:
                 return scope.declared[name]
@@ -77,9 +77,9 @@ class Scope:
             scope = scope.parent
         return None
 
-    def method_scope(self) -> Scope | None:
+    def method_scope(self) -> PythonScope | None:
         """The innermost enclosing method."""
-        scope: Scope | None = self
+        scope: PythonScope | None = self
         while scope is not None and scope.receiver == NOTHING:
             scope = scope.parent
         return scope
@@ -89,8 +89,8 @@ class SummaryBuilder:
     """Collects the summary of one file. Any variable may be `NOTHING`, which records nothing."""
 
     def __init__(self) -> None:
-        self.module = Scope("module", None)
-        self.pending: deque[tuple[ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef, Scope]] = deque()
+        self.module = PythonScope("module", None)
+        self.pending: deque[tuple[ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef, PythonScope]] = deque()
         """Functions whose bodies are still to be read."""
         self.scopes: list[str] = [""]
         self.functions: list[Function] = []
@@ -99,7 +99,7 @@ class SummaryBuilder:
         self.imports: list[ModuleImport] = []
         self.free: dict[str, int] = {}
         self.copies: defaultdict[int, list[int]] = defaultdict(list)
-        self.uses: defaultdict[int, list[Use]] = defaultdict(list)
+        self.uses: defaultdict[int, list[ValueUse]] = defaultdict(list)
         self.sites: list[Site] = []
         self.stored: set[str] = set()
         self.has_star = False
@@ -112,12 +112,12 @@ class SummaryBuilder:
         self.nodes += 1
         return self.nodes - 1
 
-    def inner_scope(self, kind: Literal["class", "function"], parent: Scope, name: str) -> Scope:
+    def inner_scope(self, kind: Literal["class", "function"], parent: PythonScope, name: str) -> PythonScope:
         """A new scope that can call."""
         self.scopes.append(parent.qualify(name))
-        return Scope(kind, parent, len(self.scopes) - 1, self.scopes[-1])
+        return PythonScope(kind, parent, len(self.scopes) - 1, self.scopes[-1])
 
-    def bind(self, scope: Scope, name: str) -> int:
+    def bind(self, scope: PythonScope, name: str) -> int:
         """The variable that an assignment to a name in a scope sets."""
         scope = scope.declared.get(name, scope)
         if name in scope.narrowed:
@@ -126,7 +126,7 @@ class SummaryBuilder:
             scope.names[name] = self.node()
         return scope.names[name]
 
-    def variable(self, scope: Scope, name: str) -> int:
+    def variable(self, scope: PythonScope, name: str) -> int:
         """The variable of a name that is read; NOTHING for a built-in without a model."""
         binder = scope.binder(name)
         if binder is not None and name in binder.names:
@@ -152,12 +152,14 @@ class SummaryBuilder:
         return into
 
     def use(
-        self, watched: int, op: Operation, node: int, scope: Scope | None = None, line: int = 0, key: Key = None
+        self, watched: int, op: Operation, node: int, scope: PythonScope | None = None, line: int = 0, key: Key = None
     ) -> None:
         if watched != NOTHING:
-            self.uses[watched].append(Use(op, node, key, 0 if scope is None else scope.caller, line))
+            self.uses[watched].append(ValueUse(op, node, key, 0 if scope is None else scope.caller, line))
 
-    def derive(self, watched: int, op: Operation, scope: Scope | None = None, line: int = 0, key: Key = None) -> int:
+    def derive(
+        self, watched: int, op: Operation, scope: PythonScope | None = None, line: int = 0, key: Key = None
+    ) -> int:
         """A new variable with the result of an operation on a watched one; NOTHING without one."""
         if watched == NOTHING:
             return NOTHING
@@ -184,14 +186,14 @@ class SummaryBuilder:
         self.container(node, fields, is_mapping=is_mapping)
         return node
 
-    def build(self) -> Summary:
+    def build(self) -> FlowSummary:
         names, free = self.module.names, dict[str, int]()
         for name, node in self.free.items():
             if name in names:  # read before the module bound it
                 self.copy(names[name], node)
             elif self.has_star or name in MODELLED:
                 free[name] = node
-        return Summary(
+        return FlowSummary(
             scopes=tuple(self.scopes),
             functions=tuple(self.functions),
             classes=tuple(self.classes),

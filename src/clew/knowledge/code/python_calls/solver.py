@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.knowledge.code.python_calls.builtins import MODELS, iterate
-from clew.knowledge.code.python_calls.calls import CallRecord, Calls
+from clew.knowledge.code.python_calls.calls import CallRecord, CallRules
 from clew.knowledge.code.python_calls.heap import (
     ClassValue,
     ExternalValue,
@@ -23,7 +23,15 @@ from clew.knowledge.code.python_calls.heap import (
     SuperValue,
 )
 from clew.knowledge.code.python_calls.modules import Exports, Modules
-from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, ModuleImport, Operation, Summary, Use
+from clew.knowledge.code.python_calls.summary import (
+    NOTHING,
+    Class,
+    FlowSummary,
+    Function,
+    ModuleImport,
+    Operation,
+    ValueUse,
+)
 
 SHIFT = 20
 MASK = (1 << SHIFT) - 1
@@ -39,7 +47,7 @@ class LoadedFile:
     number: int
     base: int
     """The offset of its variables."""
-    summary: Summary
+    summary: FlowSummary
     functions: list[int] = field(default_factory=list)
     classes: list[int] = field(default_factory=list)
     records: dict[int, CallRecord] = field(default_factory=dict)
@@ -59,7 +67,7 @@ class Solver:
         """`blocked` variables hold nothing; their numbers come from a solver that loaded the same files."""
         self.heap = Heap(self._settle, blocked)
         self.exports = Exports(self.heap, modules)
-        self.calls = Calls(self.heap, self.exports, has_externals=has_externals)
+        self.calls = CallRules(self.heap, self.exports, has_externals=has_externals)
         self.attributes = self.calls.attributes
         self.files: dict[str, LoadedFile] = {}
         self.by_number: dict[int, LoadedFile] = {}
@@ -67,13 +75,13 @@ class Solver:
         self._visits: list[tuple[int, int, CallRecord]] = []
         """Calls of functions that were loaded again, with their receivers."""
         self._last = 0
-        self._waiting: list[tuple[LoadedFile, Use, int]] | None = None
+        self._waiting: list[tuple[LoadedFile, ValueUse, int]] | None = None
 
-    def load(self, summaries: Mapping[str, Summary]) -> None:
+    def load(self, summaries: Mapping[str, FlowSummary]) -> None:
         """Load files and follow their values."""
         self._follow([self._enter(path, summary) for path, summary in summaries.items()])
 
-    def reload(self, changed: Mapping[str, Summary], removed: Set[str]) -> set[str]:
+    def reload(self, changed: Mapping[str, FlowSummary], removed: Set[str]) -> set[str]:
         """Load changed files again, and return the files whose calls may differ.
 
         Other files keep the values that a changed file no longer provides.
@@ -134,7 +142,7 @@ class Solver:
             self.attributes.reconnect(of_class)
         self.heap.run()
 
-    def _enter(self, path: str, summary: Summary) -> LoadedFile:
+    def _enter(self, path: str, summary: FlowSummary) -> LoadedFile:
         self._last += 1
         file = LoadedFile(path, self._last, self._last << SHIFT, summary)
         self.files[path] = self.by_number[self._last] = file
@@ -238,7 +246,7 @@ class Solver:
                 for value in values:
                     handler(self, file, use, value)
 
-    def _call(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _call(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         if self._waiting is not None:
             self._waiting.append((file, use, value))
             return
@@ -265,29 +273,29 @@ class Solver:
         )
         return record
 
-    def _load(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _load(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         if use.node != NOTHING or use.key in self.exports.property_names:
             self.calls.load(value, str(use.key), _node(file, use), _place(file, use))
 
-    def _store(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _store(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         self.calls.store(value, str(use.key), _node(file, use), _place(file, use))
 
-    def _item(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _item(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         if self.heap.is_container(value):
             self.heap.read_item(value, use.key, _node(file, use))
         else:
             self.calls.call_special(value, "__getitem__", _place(file, use), result=_node(file, use))
 
-    def _set_item(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _set_item(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         if self.heap.is_container(value):
             self.heap.copy(_node(file, use), self.heap.field(value, use.key))
         else:
             self.calls.call_special(value, "__setitem__", _place(file, use), args=(NOTHING, _node(file, use)))
 
-    def _iterate(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _iterate(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         iterate(value, self.calls, _node(file, use), _place(file, use))
 
-    def _enter_with(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _enter_with(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         known, into, record = self.heap.values[value], _node(file, use), _place(file, use)
         if self.heap.is_container(value):
             self.heap.read_elements(value, into)
@@ -298,24 +306,24 @@ class Solver:
             for attr in (*enters, "__exit__", "__aexit__"):
                 self.calls.call_special(value, attr, record, result=into if attr in enters else NOTHING)
 
-    def _instance(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _instance(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         known = self.heap.values[value]
         if isinstance(known, ClassValue):
             self.heap.put(_node(file, use), self.heap.instance(value))
         elif isinstance(known, ExternalValue) and self.calls.has_externals:
             self.heap.put(_node(file, use), value)
 
-    def _super(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _super(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         if isinstance(use.key, int) and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
             self.heap.put(_node(file, use), self.heap.number(SuperValue, file.classes[use.key], value))
 
-    def _base(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _base(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         known = self.heap.values[value]
         is_outside = isinstance(known, ExternalValue) and self.calls.has_externals
         if isinstance(use.key, int) and (is_outside or isinstance(known, ClassValue)):
             self.attributes.rebase(file.classes[use.node], use.key, value)
 
-    def _narrow(self, file: LoadedFile, use: Use, value: int) -> None:
+    def _narrow(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         """An unknown class tells nothing about the value."""
         if self._waiting is not None:
             self._waiting.append((file, use, value))
@@ -331,16 +339,16 @@ def _names_module(file: LoadedFile, word: str) -> bool:
     return any(word in (item.module.rpartition(".")[2], item.name) for item in file.summary.imports)
 
 
-def _node(file: LoadedFile, use: Use) -> int:
+def _node(file: LoadedFile, use: ValueUse) -> int:
     return file.base + use.node if use.node != NOTHING else NOTHING
 
 
-def _place(file: LoadedFile, use: Use) -> CallRecord:
+def _place(file: LoadedFile, use: ValueUse) -> CallRecord:
     """The place of a use that may call."""
     return CallRecord(NOTHING, file.number, use.caller, use.line)
 
 
-HANDLERS: dict[Operation, Callable[[Solver, LoadedFile, Use, int], None]] = {
+HANDLERS: dict[Operation, Callable[[Solver, LoadedFile, ValueUse, int], None]] = {
     "load": Solver._load,
     "store": Solver._store,
     "item": Solver._item,

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from clew.knowledge.code.python_calls.expressions import Expressions, last_name
-from clew.knowledge.code.python_calls.scopes import Scope
-from clew.knowledge.code.python_calls.summary import NOTHING, Class, FunctionKind, ModuleImport, Summary
+from clew.knowledge.code.python_calls.scopes import PythonScope
+from clew.knowledge.code.python_calls.summary import NOTHING, Class, FlowSummary, FunctionKind, ModuleImport
 
 DECORATOR_KINDS: dict[str, FunctionKind] = {
     "staticmethod": "static",
@@ -32,20 +32,20 @@ _PARAMETERS = re.compile(
 """Type parameters, with brackets nested up to three deep."""
 
 
-def summarize(content: bytes) -> Summary:
+def summarize(content: bytes) -> FlowSummary:
     """The summary of a Python file. Never raises: an unreadable file has a summary with `error`."""
     if len(content) > MAX_BYTES or max(content.count(b"\n"), content.count(b";")) > MAX_STATEMENTS:
-        return Summary(error="too large")
+        return FlowSummary(error="too large")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return Statements().read_file(_parse(content))
     except SyntaxError as error:
-        return Summary(error=f"line {error.lineno or 0}: {error.msg}"[:200])
+        return FlowSummary(error=f"line {error.lineno or 0}: {error.msg}"[:200])
     except ValueError as error:
-        return Summary(error=str(error)[:200])
+        return FlowSummary(error=str(error)[:200])
     except (RecursionError, MemoryError):
-        return Summary(error="nested too deeply or too large")
+        return FlowSummary(error="nested too deeply or too large")
 
 
 def _parse(content: bytes) -> ast.Module:
@@ -75,7 +75,7 @@ def _drop_parameters(found: re.Match[str]) -> str:
 class Statements(Expressions):
     """Reads the statements of one file into a summary."""
 
-    def read_file(self, tree: ast.Module) -> Summary:
+    def read_file(self, tree: ast.Module) -> FlowSummary:
         self.run(tree.body, self.module)
         while self.pending:
             node, scope = self.pending.popleft()
@@ -87,7 +87,7 @@ class Statements(Expressions):
                 self.container(scope.returned, scope.yields)
         return self.build()
 
-    def run(self, body: Sequence[ast.stmt], scope: Scope) -> None:
+    def run(self, body: Sequence[ast.stmt], scope: PythonScope) -> None:
         narrowed: list[tuple[str, int]] = []
         for statement in body:
             READERS.get(type(statement), Statements.run_other)(self, statement, scope)
@@ -97,7 +97,7 @@ class Statements(Expressions):
                 narrowed += self._narrow(statement.test, scope, is_negated=True)
         self._widen(narrowed, scope)
 
-    def run_other(self, statement: ast.stmt, scope: Scope) -> None:
+    def run_other(self, statement: ast.stmt, scope: PythonScope) -> None:
         """A statement that moves no value: only its calls and its bodies matter."""
         for child in ast.iter_child_nodes(statement):
             if isinstance(child, ast.expr):
@@ -105,14 +105,14 @@ class Statements(Expressions):
         for body in ("body", "orelse"):
             self.run(getattr(statement, body, ()), scope)
 
-    def run_if(self, node: ast.If, scope: Scope) -> None:
+    def run_if(self, node: ast.If, scope: PythonScope) -> None:
         self.value(node.test, scope, is_wanted=False)
         for body, is_negated in ((node.body, False), (node.orelse, True)):
             narrowed = self._narrow(node.test, scope, is_negated=is_negated)
             self.run(body, scope)
             self._widen(narrowed, scope)
 
-    def _narrow(self, test: ast.expr, scope: Scope, *, is_negated: bool = False) -> list[tuple[str, int]]:
+    def _narrow(self, test: ast.expr, scope: PythonScope, *, is_negated: bool = False) -> list[tuple[str, int]]:
         """Give a name that a condition tests by `isinstance` a narrower variable; return it with the previous one."""
         name, classes, is_negated = _type_test(test, is_negated)
         found = self.join([self.value(item, scope) for item in classes])
@@ -125,20 +125,20 @@ class Statements(Expressions):
             self.use(found, "instance", scope.names[name])
         return [(name, before)]
 
-    def _widen(self, narrowed: Sequence[tuple[str, int]], scope: Scope) -> None:
+    def _widen(self, narrowed: Sequence[tuple[str, int]], scope: PythonScope) -> None:
         for name, before in reversed(narrowed):
             scope.names[name] = before
             if scope.narrowed.get(name) == before:
                 del scope.narrowed[name]
 
-    def run_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+    def run_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: PythonScope) -> None:
         kinds = [DECORATOR_KINDS[name] for item in node.decorator_list if (name := last_name(item)) in DECORATOR_KINDS]
         decorators = [item for item in node.decorator_list if last_name(item) not in DECORATOR_KINDS]
         of_class = scope.of_class if scope.kind == "class" else NOTHING
         value = self.define_function(node, node.name, scope, kinds[-1] if kinds else "plain", of_class)
         self._define(node.name, value, decorators, scope)
 
-    def run_class(self, node: ast.ClassDef, scope: Scope) -> None:
+    def run_class(self, node: ast.ClassDef, scope: PythonScope) -> None:
         number, value, inner = len(self.classes), self.node(), self.inner_scope("class", scope, node.name)
         self.classes.append(Class(value, inner.qualname, node.lineno, inner.names))
         inner.of_class = number
@@ -150,37 +150,37 @@ class Statements(Expressions):
         self.run(node.body, inner)
         self._define(node.name, value, node.decorator_list, scope)
 
-    def _define(self, name: str, value: int, decorators: Sequence[ast.expr], scope: Scope) -> None:
+    def _define(self, name: str, value: int, decorators: Sequence[ast.expr], scope: PythonScope) -> None:
         """Assign a definition, as its decorators leave it, to its name."""
         for decorator in reversed(decorators):
             result = self.call_plainly(self.value(decorator, scope), scope, decorator.lineno, decorated=value)
             value = value if result == NOTHING else result
         self.copy(value, self.bind(scope, name))
 
-    def run_assign(self, node: ast.Assign, scope: Scope) -> None:
+    def run_assign(self, node: ast.Assign, scope: PythonScope) -> None:
         self.assign_expression(node.targets, node.value, scope)
 
-    def run_annotated(self, node: ast.AnnAssign, scope: Scope) -> None:
+    def run_annotated(self, node: ast.AnnAssign, scope: PythonScope) -> None:
         self.assign(node.target, self.annotated(node.annotation, scope), scope)
         if node.value is not None:
             self.assign_expression([node.target], node.value, scope)
 
-    def run_augmented(self, node: ast.AugAssign, scope: Scope) -> None:
+    def run_augmented(self, node: ast.AugAssign, scope: PythonScope) -> None:
         found = self.value(node.value, scope)
         if isinstance(node.op, (ast.Add, ast.BitOr)) and found != NOTHING:
             self.assign(node.target, found, scope)
 
-    def run_declared(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
+    def run_declared(self, node: ast.Global | ast.Nonlocal, scope: PythonScope) -> None:
         for name in node.names:
             outer = scope.parent.binder(name) if isinstance(node, ast.Nonlocal) and scope.parent else None
             scope.declared[name] = outer or self.module
 
-    def run_for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+    def run_for(self, node: ast.For | ast.AsyncFor, scope: PythonScope) -> None:
         each = self.derive(self.value(node.iter, scope), "iterate", scope, node.iter.lineno)
         self.assign(node.target, each, scope)
         self.run([*node.body, *node.orelse], scope)
 
-    def run_with(self, node: ast.With | ast.AsyncWith, scope: Scope) -> None:
+    def run_with(self, node: ast.With | ast.AsyncWith, scope: PythonScope) -> None:
         for item in node.items:
             source = self.value(item.context_expr, scope)
             into = self.derive(source, "enter", scope, item.context_expr.lineno)
@@ -188,17 +188,17 @@ class Statements(Expressions):
                 self.assign(item.optional_vars, into, scope)
         self.run(node.body, scope)
 
-    def run_return(self, node: ast.Return, scope: Scope) -> None:
+    def run_return(self, node: ast.Return, scope: PythonScope) -> None:
         self.copy(self.value(node.value, scope), scope.returned)
 
-    def run_raise(self, node: ast.Raise, scope: Scope) -> None:
+    def run_raise(self, node: ast.Raise, scope: PythonScope) -> None:
         """`raise Error` calls the class, as `raise Error()` does."""
         found = self.value(node.exc, scope)
         if isinstance(node.exc, (ast.Name, ast.Attribute)):
             self.call_plainly(found, scope, node.lineno)
         self.value(node.cause, scope, is_wanted=False)
 
-    def run_try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
+    def run_try(self, node: ast.Try | ast.TryStar, scope: PythonScope) -> None:
         self.run(node.body, scope)
         for handler in node.handlers:
             caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
@@ -208,7 +208,7 @@ class Statements(Expressions):
             self.run(handler.body, scope)
         self.run([*node.orelse, *node.finalbody], scope)
 
-    def run_import(self, node: ast.Import, scope: Scope) -> None:
+    def run_import(self, node: ast.Import, scope: PythonScope) -> None:
         for alias in node.names:
             top = alias.name.partition(".")[0]
             module = alias.name if alias.asname else top
@@ -216,17 +216,17 @@ class Statements(Expressions):
             if module != alias.name:
                 self.imports.append(ModuleImport(alias.name, 0, "", NOTHING))
 
-    def run_import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
+    def run_import_from(self, node: ast.ImportFrom, scope: PythonScope) -> None:
         for alias in node.names:
             self._import(node.module or "", node.level, alias.name, alias.asname or alias.name, scope)
 
-    def _import(self, module: str, level: int, name: str, bound: str, scope: Scope) -> None:
+    def _import(self, module: str, level: int, name: str, bound: str, scope: PythonScope) -> None:
         self.has_star = self.has_star or name == "*"
         into = NOTHING if name == "*" else self.bind(scope, bound)
         scope.imported.add(bound)
         self.imports.append(ModuleImport(module, level, name, into))
 
-    def run_match(self, node: ast.Match, scope: Scope) -> None:
+    def run_match(self, node: ast.Match, scope: PythonScope) -> None:
         found = self.value(node.subject, scope)
         for case in node.cases:
             for part in ast.walk(case.pattern):

@@ -23,11 +23,11 @@ Operation = Literal[
 FunctionKind = Literal["plain", "static", "class", "property", "setter"]
 
 
-class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class _FlowRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A compact immutable record."""
 
 
-class Use(_Record, frozen=True):
+class ValueUse(_FlowRecord, frozen=True):
     """An operation on the values of a watched variable, by the scope `caller`.
 
     | load | `node = watched.key` | store | `watched.key = node` |
@@ -45,7 +45,7 @@ class Use(_Record, frozen=True):
     line: int = 0
 
 
-class Site(_Record, frozen=True):
+class Site(_FlowRecord, frozen=True):
     """A call in the source. With `attr` the receiver is watched and its method called."""
 
     attr: str
@@ -63,7 +63,7 @@ class Site(_Record, frozen=True):
     """The constant that selects the result: the name for `getattr`, the key for `get`."""
 
 
-class Function(_Record, frozen=True):
+class Function(_FlowRecord, frozen=True):
     """A function, method or lambda. `of_class` is the class around it."""
 
     node: int
@@ -87,7 +87,7 @@ class Function(_Record, frozen=True):
         return self.parameters[0][1] if is_bound else NOTHING
 
 
-class Class(_Record, frozen=True):
+class Class(_FlowRecord, frozen=True):
     """A class with the variables of its body by name; `node` holds the class."""
 
     node: int
@@ -96,7 +96,7 @@ class Class(_Record, frozen=True):
     attrs: dict[str, int]
 
 
-class Container(_Record, frozen=True):
+class Container(_FlowRecord, frozen=True):
     """A list, tuple, set, dictionary or generator, identified by where it is made, with the variables that fill it."""
 
     node: int
@@ -105,7 +105,7 @@ class Container(_Record, frozen=True):
     fields: tuple[tuple[Key, int], ...] = ()
 
 
-class ModuleImport(_Record, frozen=True):
+class ModuleImport(_FlowRecord, frozen=True):
     """`into` is the module, or its variable `name`, or all its names with `*`. `level` counts the leading dots."""
 
     module: str
@@ -114,7 +114,7 @@ class ModuleImport(_Record, frozen=True):
     into: int
 
 
-class Summary(_Record, frozen=True):
+class FlowSummary(_FlowRecord, frozen=True):
     """Everything stored of one content. An unreadable file has an `error` and nothing else."""
 
     scopes: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class Summary(_Record, frozen=True):
     free: dict[str, int] = {}
     """Variables of names that the file uses and does not bind."""
     copies: dict[int, tuple[int, ...]] = {}
-    uses: dict[int, tuple[Use, ...]] = {}
+    uses: dict[int, tuple[ValueUse, ...]] = {}
     sites: tuple[Site, ...] = ()
     stored: tuple[str, ...] = ()
     """Names of attributes that the file sets or defines."""

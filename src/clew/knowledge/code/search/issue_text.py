@@ -95,7 +95,7 @@ def parse_issue_text(text: str) -> IssueText:
 
 
 def find_paths(line: str) -> list[str]:
-    """What looks like a path or a file name in a line."""
+    """The words of a line that look like paths or file names."""
     return [found.strip("./") for found in _PATH.findall(line)]
 
 

@@ -26,7 +26,7 @@ FORMAT = 4
 MAX_PASSAGES = 4_000
 """Symbols beyond this number belong to the passage around them."""
 MAX_ROWS = 30_000
-"""The passages of one file that are kept."""
+"""The most passages of one file."""
 MAX_TEXT = 400_000
 MAX_EMBEDDED, MAX_LEADING = 700, 100
 SECTION_LINES = 40

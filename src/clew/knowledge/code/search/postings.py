@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from clew.knowledge.code.files import is_inline_test, kind_of
 from clew.knowledge.code.search.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
-from clew.knowledge.code.search.vectors import CompactVectors, products
 from clew.knowledge.code.search.words import terms_of
 
 Ints = npt.NDArray[np.int64]
@@ -25,12 +24,26 @@ Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
 
 SCALE_BYTES = 4
+_BLOCK = 512
+"""Vectors that are unpacked at a time. A block fits into the processor's cache."""
 _WORD = re.compile(r"\w+")
 _PACKAGE = frozenset(("__init__", "index", "mod", "lib", "main"))
 """File names that stand for their folder."""
 
 
-class Content(msgspec.Struct, frozen=True):
+class CompactVectors(msgspec.Struct, frozen=True):
+    """Vectors of one length: `codes` from -127 to 127, times their scale."""
+
+    codes: npt.NDArray[np.int8]
+    scales: Floats
+
+    @property
+    def size(self) -> int:
+        """Bytes that they take."""
+        return int(self.codes.nbytes + self.scales.nbytes)
+
+
+class PackedFile(msgspec.Struct, frozen=True):
     """A file with its packed passages and their vectors, if any: a byte for each number, then a scale a vector."""
 
     path: str
@@ -40,7 +53,7 @@ class Content(msgspec.Struct, frozen=True):
     vectors: bytes = b""
 
 
-class Postings(msgspec.Struct):
+class TermPostings(msgspec.Struct):
     """Rows and counts sorted by term, and where each term begins."""
 
     terms: Terms
@@ -67,14 +80,14 @@ class Postings(msgspec.Struct):
         return self.starts[place], number
 
 
-class Segment(msgspec.Struct):
+class IndexSegment(msgspec.Struct):
     """Files and their passages, numbered from 0."""
 
-    files: list[Content]
-    body: Postings
-    folders: Postings
-    stems: Postings
-    names: Postings
+    files: list[PackedFile]
+    body: TermPostings
+    folders: TermPostings
+    stems: TermPostings
+    names: TermPostings
     passage_file: Rows
     passage_first: Ints
     passage_length: Floats
@@ -94,7 +107,7 @@ class Matches(NamedTuple):
     counts: Counts
 
 
-class Place(NamedTuple):
+class PassagePlace(NamedTuple):
     """A passage: `name` is the qualname of a symbol or a heading, `owner` the headings above."""
 
     path: str
@@ -107,7 +120,7 @@ class Place(NamedTuple):
     end: int
 
 
-def build_segment(contents: Sequence[Content], dimension: int = 0) -> Segment:
+def build_segment(contents: Sequence[PackedFile], dimension: int = 0) -> IndexSegment:
     """The arrays of these files. A passage without a vector of that dimension gets zeros."""
     lengths = [np.frombuffer(each.packed.lengths, "<u4") for each in contents]
     sizes = np.array([len(length) for length in lengths], np.int64)
@@ -115,7 +128,7 @@ def build_segment(contents: Sequence[Content], dimension: int = 0) -> Segment:
     owner = np.repeat(np.arange(len(contents), dtype=np.int32), sizes)
     length = np.concatenate([np.zeros(0, np.float32), *lengths]).astype(np.float32)
     kinds = np.frombuffer(b"".join(each.packed.kinds for each in contents), np.uint8)
-    return Segment(
+    return IndexSegment(
         files=[msgspec.structs.replace(each, packed=_slim(each.packed), vectors=each.vectors[:1]) for each in contents],
         body=_body([each.packed for each in contents], first),
         folders=_path_terms([folder_of(each.path) for each in contents]),
@@ -135,10 +148,10 @@ def build_segment(contents: Sequence[Content], dimension: int = 0) -> Segment:
     )
 
 
-class View:
+class IndexView:
     """Files and passages of several segments under one numbering. `dead` files have a newer version elsewhere."""
 
-    def __init__(self, segments: Sequence[Segment], dead: Sequence[Bools]) -> None:
+    def __init__(self, segments: Sequence[IndexSegment], dead: Sequence[Bools]) -> None:
         self.segments = segments
         self.files = [file for segment in segments for file in segment.files]
         self.dead = np.concatenate([np.zeros(0, bool), *dead])
@@ -201,11 +214,11 @@ class View:
         first, last = np.searchsorted(self.passage_file, [file, file + 1]).tolist()
         return first, last
 
-    def place_of(self, passage: int) -> Place:
+    def place_of(self, passage: int) -> PassagePlace:
         file = self.files[int(self.passage_file[passage])]
         at = passage - self.passages_of(int(self.passage_file[passage]))[0]
         packed = file.packed
-        return Place(
+        return PassagePlace(
             file.path,
             file.blob,
             file.language,
@@ -257,14 +270,14 @@ def _slim(packed: Packed) -> Packed:
     return msgspec.structs.replace(packed, kinds=b"", lengths=b"", terms=b"", rows=b"", counts=b"")
 
 
-def _passage_names(contents: Sequence[Content], kinds: Counts) -> Postings:
+def _passage_names(contents: Sequence[PackedFile], kinds: Counts) -> TermPostings:
     rows = np.flatnonzero(kinds < len(SYMBOL_KINDS)).astype(np.int32)
     names = [name for content in contents for name in content.packed.names]
     ids = name_ids(names[row] for row in rows)
     return _sorted(ids, rows, np.ones((len(ids), 1), np.uint8))
 
 
-def _file_names(contents: Sequence[Content]) -> dict[str, list[int]]:
+def _file_names(contents: Sequence[PackedFile]) -> dict[str, list[int]]:
     """Files by the last part of their path, with its ending and without."""
     names: dict[str, list[int]] = {}
     for row, content in enumerate(contents):
@@ -274,7 +287,7 @@ def _file_names(contents: Sequence[Content]) -> dict[str, list[int]]:
     return names
 
 
-def _body(texts: Sequence[Packed], first: Ints) -> Postings:
+def _body(texts: Sequence[Packed], first: Ints) -> TermPostings:
     terms = [np.frombuffer(text.terms, "<u4") for text in texts]
     rows = np.concatenate([np.zeros(0, np.int32), *(np.frombuffer(text.rows, "<u2") for text in texts)], dtype=np.int32)
     rows += np.repeat(first.astype(np.int32), [len(term) for term in terms])
@@ -282,7 +295,7 @@ def _body(texts: Sequence[Packed], first: Ints) -> Postings:
     return _sorted(np.concatenate([np.zeros(0, np.uint32), *terms], dtype=np.uint32), rows, counts)
 
 
-def _path_terms(texts: Sequence[str]) -> Postings:
+def _path_terms(texts: Sequence[str]) -> TermPostings:
     found = [
         (term, row)
         for row, text in enumerate(texts)
@@ -292,7 +305,7 @@ def _path_terms(texts: Sequence[str]) -> Postings:
     return _sorted(terms.astype(np.uint32), rows.astype(np.int32), np.ones((len(found), 1), np.uint8))
 
 
-def _sorted(terms: Terms, rows: Rows, counts: Counts) -> Postings:
+def _sorted(terms: Terms, rows: Rows, counts: Counts) -> TermPostings:
     """Sorts in place where it can: for a large folder, most of the time of building goes here."""
     keys = terms.astype(np.uint64)
     keys <<= np.uint64(32)
@@ -302,10 +315,10 @@ def _sorted(terms: Terms, rows: Rows, counts: Counts) -> Postings:
     keys >>= np.uint64(32)
     found = keys.astype(np.uint32)
     starts = np.flatnonzero(np.diff(found, prepend=found[:1] + np.uint32(1)))
-    return Postings(found[starts], np.append(starts, len(terms)), rows[order], counts[order])
+    return TermPostings(found[starts], np.append(starts, len(terms)), rows[order], counts[order])
 
 
-def _vectors(contents: Sequence[Content], sizes: Ints, dimension: int) -> CompactVectors:
+def _vectors(contents: Sequence[PackedFile], sizes: Ints, dimension: int) -> CompactVectors:
     total = int(sizes.sum())
     found = CompactVectors(np.zeros((total, dimension), np.int8), np.zeros(total, np.float32))
     first = 0
@@ -320,3 +333,19 @@ def _vectors(contents: Sequence[Content], sizes: Ints, dimension: int) -> Compac
 
 def _bases(sizes: Sequence[int]) -> Ints:
     return np.cumsum([0, *sizes], dtype=np.int64)[:-1]
+
+
+def compact(vectors: Floats) -> CompactVectors:
+    """The vectors, a row each, with the numbers of each rounded to 1/127 of its largest."""
+    scales = (np.abs(vectors).max(axis=1, initial=0.0) / 127).astype(np.float32)
+    steps = np.where(scales > 0, scales, 1).astype(np.float32)
+    return CompactVectors(np.rint(vectors / steps[:, None]).astype(np.int8), scales)
+
+
+def products(query: Floats, vectors: CompactVectors) -> Floats:
+    """The product of a query with each vector: their cosines, where all are of length 1."""
+    found = np.empty(len(vectors.codes), np.float32)
+    for first in range(0, len(found), _BLOCK):
+        block = vectors.codes[first : first + _BLOCK].astype(np.float32)
+        found[first : first + len(block)] = np.vecdot(block, query)
+    return found * vectors.scales

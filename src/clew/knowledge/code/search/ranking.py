@@ -20,7 +20,7 @@ import numpy.typing as npt
 from clew.knowledge.code.files import ALL_KINDS, ASIDE, CHANGELOG, LOCK, TEST, TEXT
 from clew.knowledge.code.search.issue_text import IssueText
 from clew.knowledge.code.search.passages import KINDS
-from clew.knowledge.code.search.postings import Floats, Ints, Matches, Terms, View
+from clew.knowledge.code.search.postings import Floats, IndexView, Ints, Matches, Terms
 
 FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)
 """Weights of a term's counts for files: in names, in comments and strings, in code."""
@@ -42,7 +42,7 @@ WEIGHTS = {
 NAMED = 10.0
 """A file that the first line of a text names comes before all others."""
 PASSAGES_TOGETHER = 3
-"""So many passages of a file add up."""
+"""The number of passages whose scores add up to that of a file."""
 MAX_PASSAGES = 5_000
 """Passages beyond the best ones add to no file."""
 SYMBOL_DENSE_SHARE, DENSE_SHARE = 0.5, 0.5
@@ -82,7 +82,7 @@ class Shares(NamedTuple):
     changelog: float = 0.75
 
 
-def rank(text: IssueText, view: View, weights: Mapping[str, float] = WEIGHTS) -> Ranked:
+def rank(text: IssueText, view: IndexView, weights: Mapping[str, float] = WEIGHTS) -> Ranked:
     """Score every file and passage; those without any sign of the text have 0."""
     terms, amounts = choose_terms(text.terms, view)
     matches = view.find(terms)
@@ -95,7 +95,7 @@ def rank(text: IssueText, view: View, weights: Mapping[str, float] = WEIGHTS) ->
     return Ranked(total + NAMED * _score_places(view, text.named), passages, terms, matches)
 
 
-def rank_symbols(text: IssueText, view: View, vector: Floats | None, share: float = SYMBOL_DENSE_SHARE) -> Ranked:
+def rank_symbols(text: IssueText, view: IndexView, vector: Floats | None, share: float = SYMBOL_DENSE_SHARE) -> Ranked:
     """Score every symbol by its words and, where there is a vector, by its meaning, which has that share."""
     terms, amounts = choose_terms(text.terms, view)
     matches = view.find(terms)
@@ -106,7 +106,7 @@ def rank_symbols(text: IssueText, view: View, vector: Floats | None, share: floa
     return Ranked(np.zeros(0), total * priors(view, text)[view.passage_file] * view.is_symbol, terms, matches)
 
 
-def rank_passages(weights: Mapping[int, float], view: View, vector: Floats | None, shares: Shares) -> Ranked:
+def rank_passages(weights: Mapping[int, float], view: IndexView, vector: Floats | None, shares: Shares) -> Ranked:
     """Score every passage by weighted terms and, where there is a vector, by its meaning."""
     terms, amounts = choose_terms(weights, view)
     matches = view.find(terms)
@@ -130,7 +130,7 @@ def rank_passages(weights: Mapping[int, float], view: View, vector: Floats | Non
     return Ranked(np.zeros(0), total, terms, matches)
 
 
-def choose_terms(wanted: Mapping[int, float], view: View) -> tuple[Terms, Floats]:
+def choose_terms(wanted: Mapping[int, float], view: IndexView) -> tuple[Terms, Floats]:
     """The terms that say most with their weights; few enough to be searched quickly."""
     terms = np.fromiter(wanted, np.uint32, len(wanted))
     weights = np.fromiter(wanted.values(), np.float32, len(terms))
@@ -142,7 +142,7 @@ def choose_terms(wanted: Mapping[int, float], view: View) -> tuple[Terms, Floats
 
 
 def score_passages(
-    view: View,
+    view: IndexView,
     matches: Sequence[Matches],
     amounts: Floats,
     fields: Floats = FILE_FIELDS,
@@ -162,7 +162,7 @@ def score_passages(
     return total
 
 
-def score_files(view: View, matches: Sequence[Matches], amounts: Floats) -> Totals:
+def score_files(view: IndexView, matches: Sequence[Matches], amounts: Floats) -> Totals:
     """BM25 of every file as a whole."""
     number = len(view.files)
     norm = _norm(view.file_length + FILE_LENGTH_FLOOR, FILE_LENGTH_SHARE)
@@ -177,7 +177,7 @@ def score_files(view: View, matches: Sequence[Matches], amounts: Floats) -> Tota
 
 
 def find_signals(
-    text: IssueText, view: View, terms: Terms, amounts: Floats, matches: Sequence[Matches], passages: Totals
+    text: IssueText, view: IndexView, terms: Terms, amounts: Floats, matches: Sequence[Matches], passages: Totals
 ) -> dict[str, Totals]:
     """The signals of each file by the names of WEIGHTS; sums are divided by their best."""
     return {
@@ -191,7 +191,7 @@ def find_signals(
     }
 
 
-def priors(view: View, text: IssueText) -> Totals:
+def priors(view: IndexView, text: IssueText) -> Totals:
     """How likely a file is to be meant before the text is read; 0 for files that are gone."""
     shares = {
         TEST: 1.0 if _ASKS_TESTS.search(text.title) else TEST_SHARE,
@@ -201,14 +201,14 @@ def priors(view: View, text: IssueText) -> Totals:
     return np.where(view.dead, 0.0, _table(shares, view))
 
 
-def _table(shares: Mapping[int, float], view: View) -> Totals:
+def _table(shares: Mapping[int, float], view: IndexView) -> Totals:
     """For each file the product of the shares of its path's kinds."""
     shares = {LOCK: LOCK_SHARE, **shares}
     table = [math.prod(share for bit, share in shares.items() if kind & bit) for kind in ALL_KINDS]
     return np.array(table)[view.path_kinds]
 
 
-def _best_passages(view: View, scores: Totals) -> Totals:
+def _best_passages(view: IndexView, scores: Totals) -> Totals:
     """For each file the sum of its best passages, as far as they are among the best of all."""
     total = np.zeros(len(view.files))
     number = min(MAX_PASSAGES, int(np.count_nonzero(scores)))
@@ -223,13 +223,13 @@ def _best_passages(view: View, scores: Totals) -> Totals:
     return total
 
 
-def _score_paths(view: View, terms: Terms, amounts: Floats, *, stems: bool) -> Totals:
+def _score_paths(view: IndexView, terms: Terms, amounts: Floats, *, stems: bool) -> Totals:
     found = view.find_paths(terms, stems=stems)
     rare = rarity(np.bincount(found.which, minlength=len(terms)), max(len(view.files), 1))
     return np.bincount(found.rows, (amounts * rare)[found.which], len(view.files)).astype(np.float64)
 
 
-def _score_definitions(text: IssueText, view: View) -> Totals:
+def _score_definitions(text: IssueText, view: IndexView) -> Totals:
     """Files that define a name of the text; the fewer define it, the more it counts."""
     total = np.zeros(len(view.files))
     found = view.find_names(text.names)
@@ -241,7 +241,7 @@ def _score_definitions(text: IssueText, view: View) -> Totals:
     return np.minimum(total, 2.0)
 
 
-def _score_places(view: View, places: Iterable[str]) -> Totals:
+def _score_places(view: IndexView, places: Iterable[str]) -> Totals:
     """Files whose path ends like one of these."""
     total = np.zeros(len(view.files))
     for place in places:
@@ -252,7 +252,7 @@ def _score_places(view: View, places: Iterable[str]) -> Totals:
     return total
 
 
-def _score_frames(view: View, frames: Sequence[str]) -> Totals:
+def _score_frames(view: IndexView, frames: Sequence[str]) -> Totals:
     """Files of a traceback, the innermost first."""
     total = np.zeros(len(view.files))
     for depth, frame in enumerate(reversed(frames)):
@@ -262,7 +262,7 @@ def _score_frames(view: View, frames: Sequence[str]) -> Totals:
     return total
 
 
-def _closest(view: View, parts: Sequence[str]) -> tuple[int, list[int]]:
+def _closest(view: IndexView, parts: Sequence[str]) -> tuple[int, list[int]]:
     """The files that share most of the end of a path, and how many parts."""
     best = 0
     files: list[int] = []
@@ -284,7 +284,7 @@ def _shared_tail(first: Sequence[str], second: Sequence[str]) -> int:
     return shared
 
 
-def _sum_files(view: View, found: Matches) -> tuple[Ints, Ints, Floats]:
+def _sum_files(view: IndexView, found: Matches) -> tuple[Ints, Ints, Floats]:
     """The matches of each term in one file added up. Rows are sorted, so those of a file stand together."""
     files = view.passage_file[found.rows]
     if not len(files):

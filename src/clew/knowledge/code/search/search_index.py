@@ -19,7 +19,15 @@ from clew.errors import Corrupted
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.search.issue_text import IssueText, parse_issue_text
 from clew.knowledge.code.search.passages import Packed, pack, read_texts
-from clew.knowledge.code.search.postings import Content, Floats, Ints, Place, View, build_segment
+from clew.knowledge.code.search.postings import (
+    Floats,
+    IndexView,
+    Ints,
+    PackedFile,
+    PassagePlace,
+    build_segment,
+    compact,
+)
 from clew.knowledge.code.search.ranking import (
     SYMBOL_DENSE_SHARE,
     Ranked,
@@ -30,13 +38,14 @@ from clew.knowledge.code.search.ranking import (
     rank_symbols,
     rarity,
 )
-from clew.knowledge.code.search.vectors import compact
 from clew.knowledge.code.search.words import parts_of, terms_of
-from clew.knowledge.code.store import CodeStore, Sql, read_meta
+from clew.knowledge.code.store import CodeStore, read_meta
+from clew.knowledge.database import Sql
 from clew.trail.store import Embedder
 
 SMALL = 64
-"""Up to so many changed files go into a second segment; beyond an eighth of all files, everything is built again."""
+"""The number of changed files that a second segment may hold. Above it, and above an eighth of all files, the whole
+index is built again."""
 SOURCE_SHARES = {"all-minilm-l6-v2": 0.85}
 """Embedders that understand source code, and their share where symbols are searched."""
 FORMAT = 3
@@ -69,7 +78,7 @@ class EncodedText(NamedTuple):
     texts: bytes
 
 
-class Hit(NamedTuple):
+class FileHit(NamedTuple):
     """A file or symbol that a text may be about. `name` is empty for a file in which no symbol stands out; `why` names
     the words that were found."""
 
@@ -84,7 +93,7 @@ class Hit(NamedTuple):
 class PassageHit(NamedTuple):
     """A passage that a question may be about. `cover` is the share of the question's words that it has, by weight."""
 
-    place: Place
+    place: PassagePlace
     score: float
     cover: float
 
@@ -98,8 +107,8 @@ class SearchIndex:
         self._lock = threading.Lock()
         self._mark: int | None = None
         self._base = build_segment([])
-        self._changed: dict[str, Content] = {}
-        self._view = View([], [])
+        self._changed: dict[str, PackedFile] = {}
+        self._view = IndexView([], [])
         self._corrected: dict[str, tuple[str, ...]] = {}
 
     def put(self, path: str, blob: str, facts: FileFacts, text: str) -> None:
@@ -155,7 +164,7 @@ class SearchIndex:
                 _touch(sql)
         return len(made)
 
-    def search(self, query: str, *, limit: int = 10, symbols: bool = False) -> list[Hit]:
+    def search(self, query: str, *, limit: int = 10, symbols: bool = False) -> list[FileHit]:
         """The files that a text is about, best first, each with its best symbol; with `symbols`, the symbols."""
         text, view = parse_issue_text(query), self._fresh_view()
         if not view.files or limit < 1:
@@ -181,7 +190,7 @@ class SearchIndex:
         cover = self._cover(view, ranked, words, rows)
         return [PassageHit(view.place_of(row), float(ranked.passages[row]), cover[row]) for row in rows]
 
-    def passage_at(self, path: str, line: int) -> Place | None:
+    def passage_at(self, path: str, line: int) -> PassagePlace | None:
         """The last passage of a file that begins at or before a line and reaches it."""
         view = self._fresh_view()
         for file in view.files_named(path.rpartition("/")[2]):
@@ -208,7 +217,7 @@ class SearchIndex:
                 known[word] = _corrected(view, word)
         return [known[word] for word in words]
 
-    def _cover(self, view: View, ranked: Ranked, words: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
+    def _cover(self, view: IndexView, ranked: Ranked, words: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
         """For each row the share of the words that it has, by their rarity; unknown words count as the rarest."""
         unknown = math.log1p(len(view.passage_file) / 0.5)
         weights = [(parts_of(word), rare or unknown) for word, rare in _rarity_of(view, words).items()]
@@ -227,16 +236,16 @@ class SearchIndex:
                     shares[column[part]] += weight / (total * len(parts))
         return dict(zip(rows, (held @ shares).tolist(), strict=True))
 
-    def _rank_symbols(self, text: IssueText, view: View) -> Ranked:
+    def _rank_symbols(self, text: IssueText, view: IndexView) -> Ranked:
         name = self._embedder.name if self._embedder else ""
         vector = self._vector_of(text.title if name in SOURCE_SHARES else text.plain)
         return rank_symbols(text, view, vector, SOURCE_SHARES.get(name, SYMBOL_DENSE_SHARE))
 
-    def _fresh_view(self) -> View:
+    def _fresh_view(self) -> IndexView:
         """The view of the present state of the store."""
         with self._lock, self._store.reading() as sql:
             if not sql.execute(_HAS_TABLES).fetchone()[0]:
-                self._base, self._changed, self._mark, self._view = build_segment([]), {}, None, View([], [])
+                self._base, self._changed, self._mark, self._view = build_segment([]), {}, None, IndexView([], [])
                 return self._view
             mark = read_meta(sql, _MARK)
             if mark != self._mark or len(self._corrected) > MAX_CORRECTIONS:
@@ -261,13 +270,13 @@ class SearchIndex:
         if len(changed) + sum(dead) > max(SMALL, len(wanted) // 8):
             self._changed = {}
             self._base = build_segment([self._read(sql, path, *wanted[path]) for path in wanted], dimension)
-            self._view = View([self._base], [np.zeros(len(wanted), bool)])
+            self._view = IndexView([self._base], [np.zeros(len(wanted), bool)])
             return
         self._changed = {path: self._read(sql, path, *wanted[path]) for path in sorted(changed)}
         segments = [self._base, *([build_segment(list(self._changed.values()), dimension)] if changed else [])]
-        self._view = View(segments, [np.array(dead, bool), np.zeros(len(changed), bool)][: len(segments)])
+        self._view = IndexView(segments, [np.array(dead, bool), np.zeros(len(changed), bool)][: len(segments)])
 
-    def _read(self, sql: Sql, path: str, blob: str, language: str, has_vectors: bool) -> Content:
+    def _read(self, sql: Sql, path: str, blob: str, language: str, has_vectors: bool) -> PackedFile:
         """The content of a file; one that was read before is not read again."""
         known = self._changed.get(path)
         if known and _state(known) == (blob, language, has_vectors):
@@ -276,7 +285,7 @@ class SearchIndex:
             "SELECT packed, vectors FROM text_contents WHERE blob = ? AND language = ?", (blob, language)
         ).fetchone()
         try:
-            return Content(path, blob, language, _decode(packed), vectors if has_vectors else b"")
+            return PackedFile(path, blob, language, _decode(packed), vectors if has_vectors else b"")
         except msgspec.DecodeError as error:
             raise Corrupted(f"the words of {path} cannot be read from {self._store.path}") from error
 
@@ -303,12 +312,12 @@ class SearchIndex:
 
 
 def encode_text(facts: FileFacts, text: str) -> EncodedText:
-    """What the index stores of a content. Pure: may run in another process."""
+    """The stored form of a content. Pure: may run in another process."""
     packed, texts = pack(facts, text)
     return EncodedText(_encode(packed), texts)
 
 
-def _file_hits(text: IssueText, view: View, ranked: Ranked, limit: int) -> Iterator[Hit]:
+def _file_hits(text: IssueText, view: IndexView, ranked: Ranked, limit: int) -> Iterator[FileHit]:
     files = _best(ranked.files, limit)
     words = _words_of(text, ranked, view.passage_file, files)
     for file in files:
@@ -317,16 +326,16 @@ def _file_hits(text: IssueText, view: View, ranked: Ranked, limit: int) -> Itera
         yield _hit(view.place_of(best), float(ranked.files[file]), words.get(file, []))
 
 
-def _symbol_hits(text: IssueText, view: View, ranked: Ranked, limit: int) -> Iterator[Hit]:
+def _symbol_hits(text: IssueText, view: IndexView, ranked: Ranked, limit: int) -> Iterator[FileHit]:
     rows = _best(ranked.passages, limit)
     words = _words_of(text, ranked, np.arange(len(view.passage_file)), rows)
     for row in rows:
         yield _hit(view.place_of(row), float(ranked.passages[row]), words.get(row, []))
 
 
-def _hit(place: Place, score: float, words: Iterable[str]) -> Hit:
+def _hit(place: PassagePlace, score: float, words: Iterable[str]) -> FileHit:
     name = place.name if place.kind not in ("section", "text") else ""
-    return Hit(place.path, place.blob, name, place.start, round(score, 4), ", ".join(words) or "close in meaning")
+    return FileHit(place.path, place.blob, name, place.start, round(score, 4), ", ".join(words) or "close in meaning")
 
 
 def _best(scores: Totals, limit: int) -> list[int]:
@@ -353,7 +362,7 @@ def _words_of(text: IssueText, ranked: Ranked, owner: Ints, rows: Sequence[int])
     return {row: list(found)[:MAX_WORDS] for row, found in words.items()}
 
 
-def _rarity_of(view: View, words: Sequence[str]) -> dict[str, float]:
+def _rarity_of(view: IndexView, words: Sequence[str]) -> dict[str, float]:
     """The inverse document frequency of the first term of each word; 0 for a word that occurs nowhere."""
     first = {word: terms[0] for word in words if (terms := terms_of(word))}
     numbers = view.number_of(np.fromiter(first.values(), np.uint32, len(first)))
@@ -361,7 +370,7 @@ def _rarity_of(view: View, words: Sequence[str]) -> dict[str, float]:
     return {**dict.fromkeys(words, 0.0), **dict(zip(first, rare.tolist(), strict=True))}
 
 
-def _corrected(view: View, word: str) -> tuple[str, ...]:
+def _corrected(view: IndexView, word: str) -> tuple[str, ...]:
     if not word.isalpha() or not CORRECTED_FROM <= len(word) <= MAX_CORRECTED or _frequencies(view, [word])[word]:
         return (word,)
     near = _frequencies(view, sorted(_edits(word.lower())))
@@ -374,7 +383,7 @@ def _corrected(view: View, word: str) -> tuple[str, ...]:
     return parts if len(parts) > 1 and min(known[part] for part in parts) >= FREQUENT else (word,)
 
 
-def _frequencies(view: View, words: Sequence[str]) -> dict[str, int]:
+def _frequencies(view: IndexView, words: Sequence[str]) -> dict[str, int]:
     """In how many passages the most frequent term of each word occurs."""
     terms = {word: terms_of(word) for word in words}
     numbers = iter(view.number_of(np.array([term for each in terms.values() for term in each], np.uint32)).tolist())
@@ -392,8 +401,8 @@ def _edits(word: str) -> set[str]:
     return found - {word}
 
 
-def _state(file: Content) -> tuple[str, str, bool]:
-    """What a file must still be like to count."""
+def _state(file: PackedFile) -> tuple[str, str, bool]:
+    """The properties of a file that decide whether an indexed copy is up to date."""
     return file.blob, file.language, bool(file.vectors)
 
 

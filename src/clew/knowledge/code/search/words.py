@@ -1,4 +1,4 @@
-"""How code becomes terms: identifiers whole and in their parts, short forms as the words they stand for, stems."""
+"""Terms of code: whole identifiers and their parts, abbreviations as the words they mean, stems."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SHORT_FORMS = """
     vals values, var variable, vars variables, vec vector, ver version, win window
 """
 SHORT_FORMS = dict(pair.split() for pair in _SHORT_FORMS.replace("\n", " ").split(","))
-"""What is commonly shortened in names, and the word that is meant: both are the same term."""
+"""Common abbreviations in names with their words: both are the same term."""
 
 
 @lru_cache(MAX_KNOWN)
@@ -58,8 +58,8 @@ def pack_terms(words: Iterable[str]) -> bytes:
     return b"".join(map(_known.__getitem__, words))
 
 
-class _Known(dict[str, bytes]):
-    """The packed terms of each word met so far. Begins anew when it is full."""
+class _PackedTerms(dict[str, bytes]):
+    """A cache of the packed terms of words. Cleared when it is full."""
 
     def __missing__(self, word: str) -> bytes:
         if len(self) >= MAX_KNOWN:
@@ -68,7 +68,7 @@ class _Known(dict[str, bytes]):
         return found
 
 
-_known = _Known()
+_known = _PackedTerms()
 
 
 def _find_terms(word: str) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.tools import Effects, GuidedContent, Tool, ToolContext
 
 if TYPE_CHECKING:
-    from clew.knowledge.code.models import Callers, Link, NamedCall
+    from clew.knowledge.code.models import Callers, NamedCall, SymbolLink
     from clew.knowledge.domains.code import OpenKnowledge
 
 WIDTH = 160
@@ -49,7 +49,7 @@ def node_lines(found: Sequence[ScoredNode]) -> str:
     return "\n".join(node_line(each.node) for each in found)
 
 
-def link_line(link: Link) -> str:
+def link_line(link: SymbolLink) -> str:
     """One step along an edge: the node that it leads to, the type of the edge, and its lines."""
     guess = ", by its name alone" if link.is_guess else ""
     step = f", step {link.depth}" if link.depth > 1 else ""
