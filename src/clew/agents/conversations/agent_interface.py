@@ -11,7 +11,7 @@ import msgspec
 from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations
 from clew.agents.conversations.steps import Begun, Step
-from clew.catalog.registry import Registry
+from clew.catalog.registry import DomainRegistry
 
 Running = Callable[[], AbstractAsyncContextManager[object]]
 """Does the work of agents while it is open."""
@@ -45,7 +45,7 @@ class Agent(Protocol):
     def name(self) -> str: ...
 
     @property
-    def registry(self) -> Registry | None:
+    def registry(self) -> DomainRegistry | None:
         """The domains, those of MCP servers among them, that the agent reaches; None where there are none."""
         ...
 
@@ -78,7 +78,7 @@ class AgentCore:
         *,
         by: Principal,
         running: Running | None = None,
-        registry: Registry | None = None,
+        registry: DomainRegistry | None = None,
         tools: ToolNames | None = None,
         source: str = "chat",
     ) -> None:
