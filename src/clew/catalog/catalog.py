@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Unpack
 
 import msgspec
 
@@ -13,6 +14,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.indexing.code_resources import with_defined
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.indexing.lifecycle import Lifecycle
+from clew.catalog.indexing.resource_queries import ResourceFilters, list_resources
 from clew.catalog.indexing.tool_index import drop_domain, index_domain, keeper_of, read_markers
 from clew.catalog.operations.answers import (
     CatalogAnswer,
@@ -45,7 +47,6 @@ from clew.skills.rules.texts import WAITING, render
 from clew.skills.rules.tree import Rules
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Breadcrumb
-from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 NAMED_DOMAINS = 30
@@ -220,14 +221,16 @@ class Catalog:
         by.require("read")
         return await self._for(by).lookup.read(parse_route(route), by=self._reader(by))
 
-    async def list_resources(self, *, by: Principal, limit: int = 100) -> list[CatalogEntry]:
-        """The newest resources that the caller may see. `ask` finds all others."""
+    async def list_resources(
+        self, *, by: Principal, limit: int = 100, **filters: Unpack[ResourceFilters]
+    ) -> list[CatalogEntry]:
+        """Resources that the caller may see, the newest first unless `sort` says otherwise. `ask` finds all others.
+        Raises InvalidInput."""
         by.require("read")
-        selector = Selector(schema_name=RESOURCE_SCHEMA)
-        page = await self._trail.records.list(selector, by=self._reader(by), limit=limit)
+        found = await list_resources(self._trail, self._reader(by), limit=limit, **filters)
         return [
             CatalogEntry(route=each.context["uri"], description=inline(each.context["description"] or each.title))
-            for each in page.items
+            for each in found
             if is_sound(each)
         ]
 
