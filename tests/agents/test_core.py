@@ -16,7 +16,7 @@ from clew.agents.conversations.agent_adapters import load_adapter, wrap_all
 from clew.agents.conversations.agent_interface import Agent, AgentCapabilities, AgentCore, AgentInput
 from clew.agents.conversations.conversation import open_conversations
 from clew.agents.conversations.steps import Answered, Begun, Step
-from clew.catalog.registry import Registry
+from clew.catalog.registry import DomainRegistry
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound
 from clew.trail.store import Trail
@@ -32,7 +32,7 @@ async def core(trail: Trail, clock: ManualClock, me: Principal) -> AgentCore:
 
     talks = await open_conversations(trail, clock, by=me)
     return AgentCore(
-        AGENT, talks, by=me, running=lambda: playing(trail, me), registry=Registry(), tools=tools, source="test"
+        AGENT, talks, by=me, running=lambda: playing(trail, me), registry=DomainRegistry(), tools=tools, source="test"
     )
 
 
@@ -53,7 +53,7 @@ class Marked:
         return self._agent.name
 
     @property
-    def registry(self) -> Registry | None:
+    def registry(self) -> DomainRegistry | None:
         return self._agent.registry
 
     async def process(self, input: AgentInput) -> AsyncIterator[Step]:
@@ -99,7 +99,7 @@ async def test_an_agent_says_what_it_can_do_and_what_it_reaches(core: AgentCore)
     found = await core.capabilities()
     assert (found.name, found.description, found.tools) == (AGENT, "Says it again", ("ask", "get"))
     assert found.can_stream
-    assert isinstance(core.registry, Registry)
+    assert isinstance(core.registry, DomainRegistry)
 
 
 @pytest.mark.req("PLA-19")

@@ -11,7 +11,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.resource import (
     ContentFormat,
     ContentSource,
-    Listing,
+    DocumentListing,
     Pipeline,
     RawContent,
     RawDocument,
@@ -45,11 +45,11 @@ class MemorySource:
         self.listed = 0
         self.fetched: list[str] = []
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         self.listed += 1
         if self.list_failure is not None:
             raise self.list_failure
-        return Listing(documents=[self._document(id) for id in self.texts], skipped=self.skipped)
+        return DocumentListing(documents=[self._document(id) for id in self.texts], skipped=self.skipped)
 
     async def fetch_content(self, id: str) -> RawContent:
         self.fetched.append(id)

@@ -9,7 +9,7 @@ import pytest
 
 from clew.access import ROLES, Principal
 from clew.catalog.domain import Domain, SearchConfig, Segment
-from clew.catalog.operations.answers import Answer
+from clew.catalog.operations.answers import CatalogAnswer
 from clew.catalog.resource import Pipeline, Resource, ResourceNode
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound, TooLarge
@@ -426,7 +426,7 @@ async def test_a_hundred_repeats_are_identical(tmp_path: Path) -> None:
         assert stripped(await ask(catalog, "how are orders paid?")) in seen, "also after a restart"
 
 
-def stripped(answer: Answer) -> str:
+def stripped(answer: CatalogAnswer) -> str:
     return answer.markdown.replace(answer.handle, "")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from clew.catalog.domain import Domain
 from clew.catalog.operations.dead_ends import find_dead_ends
-from clew.catalog.registry import Registry
+from clew.catalog.registry import DomainRegistry
 from clew.catalog.resource import Resource
 from clew.tools import Guidance, GuidedContent, Tool, guide, tool
 from tests.catalog.making import MemorySource, a_domain
@@ -74,7 +74,7 @@ TERMS = Resource(path="terms", name="Terms", description="Terms", fetch=fetch)
 
 
 def told(*domains: Domain) -> list[str]:
-    registry = Registry()
+    registry = DomainRegistry()
     for domain in domains:
         registry.add(domain)
     return [str(each) for each in find_dead_ends(registry)]

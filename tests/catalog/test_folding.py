@@ -10,7 +10,7 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.operations.answers import Answer
+from clew.catalog.operations.answers import CatalogAnswer
 from clew.catalog.resource import Resource
 from clew.llm.tokens import count_tokens
 from tests.tools.fraud import ask, catalog_at, resources_of, routes_of, some_tool
@@ -32,7 +32,7 @@ def many_domains(number: int, each: int = 3) -> list[Domain]:
     ]
 
 
-def named_or_told(answer: Answer, domains: Sequence[Domain]) -> bool:
+def named_or_told(answer: CatalogAnswer, domains: Sequence[Domain]) -> bool:
     shown = {section.domain for section in answer.sections}
     missing = [domain.name for domain in domains if domain.name not in shown]
     if not missing:

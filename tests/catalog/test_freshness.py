@@ -6,7 +6,7 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.indexing.freshness import Freshness, read_freshness
+from clew.catalog.indexing.freshness import SourceFreshness, read_freshness
 from clew.catalog.indexing.pipeline import run_pipeline
 from clew.catalog.resource import DEFAULT_TTL_MS, Pipeline
 from clew.clock import ManualClock
@@ -21,7 +21,7 @@ async def run(trail: Trail, domain: Domain, me: Principal, clock: ManualClock) -
     await run_pipeline(trail, domain, domain.extractors[0], by=me, clock=clock)
 
 
-async def freshness(trail: Trail, domain: Domain, me: Principal, clock: ManualClock) -> Freshness:
+async def freshness(trail: Trail, domain: Domain, me: Principal, clock: ManualClock) -> SourceFreshness:
     return await read_freshness(trail, domain, domain.extractors[0], by=me, clock=clock)
 
 

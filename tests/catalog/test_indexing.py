@@ -14,8 +14,8 @@ from clew.catalog.domain import Domain
 from clew.catalog.indexing.document_nodes import (
     MAX_CONTENT,
     MAX_NODES,
-    Indexed,
-    Place,
+    IndexedDocument,
+    SourcePlace,
     build_drafts,
     effective_scopes,
     node_digest,
@@ -28,7 +28,7 @@ from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import check_context, check_tags, check_title
 from tests.catalog.making import MemorySource
 
-PLACE = Place(
+PLACE = SourcePlace(
     owner_id="acme", domain="warehouse", source_id="memory:one", base_path="facts", scopes=("admin", "internal")
 )
 
@@ -37,7 +37,7 @@ def a_node(path: str = "facts/a", content: str = "text", **more: object) -> Reso
     return msgspec.structs.replace(ResourceNode(id=path, name=path, path=path, content=content), **more)
 
 
-def index(*nodes: ResourceNode, place: Place = PLACE) -> Indexed:
+def index(*nodes: ResourceNode, place: SourcePlace = PLACE) -> IndexedDocument:
     return build_drafts(nodes, place, document="a document", now_ms=1_700_000_000_000)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.indexing import source_ledger
-from clew.catalog.indexing.document_nodes import Place
-from clew.catalog.indexing.source_ledger import Ledger, SourceEntry, now_ms
+from clew.catalog.indexing.document_nodes import SourcePlace
+from clew.catalog.indexing.source_ledger import SourceEntry, SourceLedger, now_ms
 from clew.clock import ManualClock
 from clew.errors import SourceError
 from clew.trail.store import Trail
@@ -19,8 +19,8 @@ LEASE_MS = 50
 
 
 @pytest.fixture
-def place(me: Principal) -> Place:
-    return Place(owner_id=me.owner_id, domain="docs", source_id="memory:one")
+def place(me: Principal) -> SourcePlace:
+    return SourcePlace(owner_id=me.owner_id, domain="docs", source_id="memory:one")
 
 
 def held_by(holder: str, until: int) -> SourceEntry:
@@ -29,12 +29,12 @@ def held_by(holder: str, until: int) -> SourceEntry:
 
 @pytest.mark.parametrize("days", [0, 1, 400])
 async def test_the_book_of_one_who_was_killed_is_taken_also_when_the_clock_was_set_back(
-    trail: Trail, place: Place, me: Principal, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, days: int
+    trail: Trail, place: SourcePlace, me: Principal, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
     monkeypatch.setattr(source_ledger, "LEASE_MS", LEASE_MS)
-    await Ledger(trail, place, by=me, clock=clock).write(held_by("killed", now_ms(clock) + LEASE_MS))
+    await SourceLedger(trail, place, by=me, clock=clock).write(held_by("killed", now_ms(clock) + LEASE_MS))
     clock.advance(days=-days, milliseconds=0 if days else LEASE_MS)
-    heir = Ledger(trail, place, by=me, clock=clock, lease_ms=LEASE_MS)
+    heir = SourceLedger(trail, place, by=me, clock=clock, lease_ms=LEASE_MS)
     async with heir.hold(int(1_000 * PATIENCE)) as before:
         assert before.holder == "killed"
         heir.check_held()
@@ -44,28 +44,28 @@ async def test_the_book_of_one_who_was_killed_is_taken_also_when_the_clock_was_s
 
 
 async def test_a_clock_that_was_set_back_takes_no_book_at_once(
-    trail: Trail, place: Place, me: Principal, clock: ManualClock
+    trail: Trail, place: SourcePlace, me: Principal, clock: ManualClock
 ) -> None:
-    await Ledger(trail, place, by=me, clock=clock).write(held_by("alive", now_ms(clock) + LEASE_MS))
+    await SourceLedger(trail, place, by=me, clock=clock).write(held_by("alive", now_ms(clock) + LEASE_MS))
     clock.advance(days=-1)
     with pytest.raises(SourceError, match="is being refreshed by somebody else"):
-        async with Ledger(trail, place, by=me, clock=clock).hold(0):
+        async with SourceLedger(trail, place, by=me, clock=clock).hold(0):
             pass
 
 
 async def test_whoever_lost_the_book_to_a_clock_that_is_ahead_is_told(
-    trail: Trail, place: Place, me: Principal, clock: ManualClock
+    trail: Trail, place: SourcePlace, me: Principal, clock: ManualClock
 ) -> None:
-    robbed, ahead = Ledger(trail, place, by=me, clock=clock, lease_ms=LEASE_MS), ManualClock(clock.now())
+    robbed, ahead = SourceLedger(trail, place, by=me, clock=clock, lease_ms=LEASE_MS), ManualClock(clock.now())
     ahead.advance(days=1)
     async with robbed.hold(0):
         robbed.check_held()
-        async with Ledger(trail, place, by=me, clock=ahead).hold(0):
+        async with SourceLedger(trail, place, by=me, clock=ahead).hold(0):
             with pytest.raises(SourceError, match="stood still for too long"):
                 await until_it_is_told(robbed)
 
 
-async def until_it_is_told(book: Ledger) -> None:
+async def until_it_is_told(book: SourceLedger) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
             book.check_held()

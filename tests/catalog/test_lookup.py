@@ -10,7 +10,7 @@ from clew.access import Principal
 from clew.catalog.domain import Domain
 from clew.catalog.indexing.document_nodes import resource_id
 from clew.catalog.operations.lookup import Lookup
-from clew.catalog.registry import Registry
+from clew.catalog.registry import DomainRegistry
 from clew.catalog.resource import Resource
 from clew.catalog.route import parse_route
 from clew.errors import NotFound
@@ -29,8 +29,8 @@ async def write(trail: Trail, context: dict[str, Any], *scopes: str) -> None:
     await trail.records.create(draft, by=ME)
 
 
-def registry(**more: Any) -> Registry:
-    made = Registry()
+def registry(**more: Any) -> DomainRegistry:
+    made = DomainRegistry()
     made.add(Domain(name="docs", description="Handbook", **more))
     return made
 
@@ -44,7 +44,7 @@ async def test_an_indexed_resource_needs_its_own_scopes_and_those_of_its_domain(
     assert not await lookup.can_see(ROUTE, by=ME)
     narrowed = Lookup(trail, registry(scopes=frozenset({"inner"})))
     assert not await narrowed.can_see(ROUTE, by=STAFF)
-    assert not await Lookup(trail, Registry()).can_see(ROUTE, by=STAFF), "its domain is gone"
+    assert not await Lookup(trail, DomainRegistry()).can_see(ROUTE, by=STAFF), "its domain is gone"
 
 
 @pytest.mark.parametrize("context", [{"content": 5}, {"uri": "docs://resources/other", "content": "c"}])

@@ -9,7 +9,7 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.registry import Registry
+from clew.catalog.registry import DomainRegistry
 from clew.catalog.resource import Resource
 from clew.catalog.route import parse_route
 from clew.errors import AlreadyExists, InvalidInput, NotFound
@@ -26,7 +26,7 @@ def holding(*scopes: str) -> Principal:
 
 @pytest.mark.req("ERN-05")
 def test_adding_a_domain_registers_all_its_routes() -> None:
-    registry = Registry()
+    registry = DomainRegistry()
     registry.add(WAREHOUSE)
     assert [str(each.route) for each in registry.tools()] == [
         "warehouse://tools/analyst",
@@ -38,7 +38,7 @@ def test_adding_a_domain_registers_all_its_routes() -> None:
 
 @pytest.mark.req("ERN-01")
 def test_a_route_that_comes_twice_is_refused_and_nothing_is_registered() -> None:
-    registry = Registry()
+    registry = DomainRegistry()
     with pytest.raises(AlreadyExists, match="warehouse://tools/analyst"):
         registry.add(Domain(name="warehouse", description="Data", tools=[analyst, some_tool("analyst")]))
     assert registry.all_domains() == []
@@ -50,7 +50,7 @@ def test_a_route_that_comes_twice_is_refused_and_nothing_is_registered() -> None
 
 @pytest.mark.req("ERN-01")
 def test_a_tool_may_be_searchable_and_hidden_under_one_name_since_the_routes_differ() -> None:
-    registry = Registry()
+    registry = DomainRegistry()
     registry.add(Domain(name="d", description="Data", tools=[some_tool("a"), some_tool("a", searchable=False)]))
     assert {str(each.route) for each in registry.tools()} == {"d://tools/a", "d://tools/hidden/a"}
 
@@ -58,7 +58,7 @@ def test_a_tool_may_be_searchable_and_hidden_under_one_name_since_the_routes_dif
 @pytest.mark.req("ERN-01")
 @pytest.mark.parametrize("path", ["", "a//b", "../a", "a b", "ключ"])
 def test_a_malformed_path_of_a_resource_is_refused_at_registration(path: str) -> None:
-    registry = Registry()
+    registry = DomainRegistry()
     resource = Resource(path=path, name="A", description="About A", fetch=fetch)
     with pytest.raises(InvalidInput):
         registry.add(Domain(name="d", description="Data", resources=[resource]))
@@ -67,7 +67,7 @@ def test_a_malformed_path_of_a_resource_is_refused_at_registration(path: str) ->
 
 @pytest.mark.req("ERN-21")
 def test_the_scopes_of_a_route_are_those_of_its_domain_and_its_own() -> None:
-    registry = Registry()
+    registry = DomainRegistry()
     registry.add(
         Domain(
             name="d",
@@ -85,7 +85,7 @@ def test_the_scopes_of_a_route_are_those_of_its_domain_and_its_own() -> None:
 
 @pytest.mark.req("ERN-21")
 def test_entry_points_are_those_whose_scopes_the_caller_holds_all() -> None:
-    registry = Registry()
+    registry = DomainRegistry()
     domain = Domain(
         name="d",
         description="Data",
@@ -102,7 +102,7 @@ def test_entry_points_are_those_whose_scopes_the_caller_holds_all() -> None:
 
 
 def test_an_unknown_domain_is_answered_with_the_nearest_that_the_caller_may_see() -> None:
-    registry = Registry()
+    registry = DomainRegistry()
     registry.add(WAREHOUSE)
     registry.add(msgspec.structs.replace(SUPPORT, name="warehoused", scopes=frozenset({"s"})))
     with pytest.raises(NotFound, match="Did you mean warehouse"):
@@ -110,11 +110,11 @@ def test_an_unknown_domain_is_answered_with_the_nearest_that_the_caller_may_see(
     with pytest.raises(NotFound, match=r"Domains are warehouse$"):
         registry.visible_domain("zzz", ME)
     with pytest.raises(NotFound, match="There are none yet"):
-        Registry().visible_domain("zzz", ME)
+        DomainRegistry().visible_domain("zzz", ME)
 
 
 def test_every_change_is_a_new_generation() -> None:
-    registry = Registry()
+    registry = DomainRegistry()
     seen = [registry.generation]
     registry.add(WAREHOUSE)
     seen.append(registry.generation)
@@ -128,7 +128,7 @@ def test_every_change_is_a_new_generation() -> None:
 
 @pytest.mark.req("ERN-09")
 def test_hidden_routes_and_those_of_others_are_never_suggested() -> None:
-    registry = Registry()
+    registry = DomainRegistry()
     registry.add(WAREHOUSE)
     registry.add(Domain(name="safe", description="Keys", tools=[some_tool("open")], scopes=frozenset({"s"})))
     assert registry.suggest("warehouse://tools/analist", ME) == ["warehouse://tools/analyst"]

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.catalog.route import Route, check_domain_name, join_path, parse_route, path_part
+from clew.catalog.route import CatalogRoute, check_domain_name, join_path, parse_route, path_part
 from clew.errors import InvalidInput
 
 parts = st.from_regex(r"[A-Za-z0-9._~%@+-]{1,20}", fullmatch=True).filter(lambda part: part not in (".", ".."))
 routes = st.builds(
-    Route,
+    CatalogRoute,
     st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True),
     st.sampled_from(["tools", "resources"]),
     st.lists(parts, min_size=1, max_size=5).map("/".join),
@@ -28,7 +28,7 @@ def test_a_hidden_route_is_parsed_into_its_three_parts_and_back() -> None:
 
 @pytest.mark.req("ERN-01")
 @given(routes)
-def test_every_route_reads_back_as_it_was_written(route: Route) -> None:
+def test_every_route_reads_back_as_it_was_written(route: CatalogRoute) -> None:
     assert parse_route(str(route)) == route
 
 

@@ -16,7 +16,7 @@ from clew.access import Principal
 from clew.catalog.domain import Domain
 from clew.catalog.indexing.document_nodes import SCHEMA
 from clew.catalog.indexing.lifecycle import Lifecycle
-from clew.catalog.indexing.pipeline import Policy
+from clew.catalog.indexing.pipeline import RefreshPolicy
 from clew.catalog.indexing.source_ledger import DOCUMENT_SCHEMA, keeper
 from clew.catalog.resource import RawContent
 from clew.clock import SystemClock
@@ -30,7 +30,7 @@ from tests.faults.processes import Child, open_at
 
 ME = Principal(owner_id="acme", agent_id="refresher")
 ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "30"))
-POLICY = Policy(lease_ms=60)
+POLICY = RefreshPolicy(lease_ms=60)
 """A short lease, so that the next process does not wait long for one that was killed."""
 SCOPE = "insider"
 
@@ -137,7 +137,7 @@ class StuckSource(MemorySource):
 
 async def stick_in_refresh(channel: Connection, folder: Path, state: int) -> None:
     trail, source = await open_at(folder), StuckSource(texts_of(state), is_local=True)
-    lifecycle = Lifecycle(trail, [a_domain(source)], by=ME, clock=SystemClock(), policy=Policy(lease_ms=2_000))
+    lifecycle = Lifecycle(trail, [a_domain(source)], by=ME, clock=SystemClock(), policy=RefreshPolicy(lease_ms=2_000))
     running = asyncio.create_task(lifecycle.restart())
     await source.waiting.wait()
     channel.send("stuck")

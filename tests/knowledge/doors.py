@@ -10,7 +10,7 @@ from typing import Any
 
 from clew.access import Principal
 from clew.app import App, open_app
-from clew.catalog.operations.answers import Answer, Item, Question
+from clew.catalog.operations.answers import CatalogAnswer, Item, Question
 from clew.catalog.operations.markdown import cited_line, known_lines
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig, KnowledgeConfig
@@ -45,7 +45,7 @@ async def opened(
         yield app
 
 
-async def ask(app: App, query: str, by: Principal | None = None) -> Answer:
+async def ask(app: App, query: str, by: Principal | None = None) -> CatalogAnswer:
     return await (await app.workspace()).catalog.ask(Question(query=query), by=by or app.me)
 
 

@@ -12,7 +12,7 @@ from clew.access import Principal
 from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
 from clew.catalog.indexing.lifecycle import Lifecycle
-from clew.catalog.operations.answers import Answer, Item, Question, Results
+from clew.catalog.operations.answers import CatalogAnswer, Item, Question, Results
 from clew.clock import Clock, SystemClock
 from clew.llm import open_embedder
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
@@ -112,7 +112,7 @@ async def refresh(catalog: Catalog, trail: Trail, clock: Clock | None = None) ->
     assert [each.error for each in reports if each.error] == []
 
 
-async def ask(catalog: Catalog, query: str, by: Principal = ME, **more: Any) -> Answer:
+async def ask(catalog: Catalog, query: str, by: Principal = ME, **more: Any) -> CatalogAnswer:
     return await catalog.ask(Question(query=query, **more), by=by)
 
 
@@ -121,12 +121,12 @@ async def get(catalog: Catalog, *routes: str, by: Principal = ME, handle: str | 
     return await catalog.get([Item(route=route, params=params) for route in routes], by=by, handle=handle)
 
 
-def routes_of(answer: Answer) -> list[str]:
+def routes_of(answer: CatalogAnswer) -> list[str]:
     """Every route of a tool that an answer shows, in its order."""
     return [route for each in answer.sections for route in (*(entry.route for entry in each.tools), *each.folded)]
 
 
-def resources_of(answer: Answer) -> list[str]:
+def resources_of(answer: CatalogAnswer) -> list[str]:
     return [entry.route for each in answer.sections for entry in each.resources]
 
 

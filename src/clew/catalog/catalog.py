@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Unpack
 
 import msgspec
 
@@ -14,16 +15,26 @@ from clew.catalog.domain import Domain
 from clew.catalog.indexing.code_resources import with_defined
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.indexing.lifecycle import Lifecycle
+from clew.catalog.indexing.resource_queries import ResourceFilters, list_resources
 from clew.catalog.indexing.tool_index import drop_domain, index_domain, keeper_of, read_markers
-from clew.catalog.operations.answers import Answer, Cited, Entry, Item, Known, MalformedItem, Question, Results
-from clew.catalog.operations.ask import STILL_READING, Asking, check_question, tell_awaiting
+from clew.catalog.operations.answers import (
+    CatalogAnswer,
+    CatalogEntry,
+    Cited,
+    Item,
+    Known,
+    MalformedItem,
+    Question,
+    Results,
+)
+from clew.catalog.operations.ask import STILL_READING, AskOperation, check_question, tell_awaiting
 from clew.catalog.operations.discovery import Discovery, is_sound
-from clew.catalog.operations.get import Getting, Report
+from clew.catalog.operations.get import GetOperation, Report
 from clew.catalog.operations.lookup import Lookup, Whole
 from clew.catalog.operations.markdown import cited_line, known_lines
 from clew.catalog.operations.text import inline
-from clew.catalog.operations.why import Explaining, Why
-from clew.catalog.registry import Registry
+from clew.catalog.operations.why import RouteExplanation, WhyOperation
+from clew.catalog.registry import DomainRegistry
 from clew.catalog.route import parse_route
 from clew.catalog.skills.files import SkillFiles
 from clew.catalog.skills.loaded_skills import LoadedSkills
@@ -37,7 +48,6 @@ from clew.skills.rules.texts import WAITING, render
 from clew.skills.rules.tree import Rules
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Breadcrumb
-from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 NAMED_DOMAINS = 30
@@ -123,13 +133,13 @@ class Catalog:
         self._preparing, self._is_prepared = asyncio.Lock(), False
         self._markers: dict[str, Breadcrumb] = {}
         self._reading, self._unread = asyncio.Lock(), False
-        self.registry = Registry(self._providers.pending_domains)
+        self.registry = DomainRegistry(self._providers.pending_domains)
         self.discovery = Discovery(trail)
         self.exposures = TrailExposures(trail, clock)
         self._mine = Operations(
             trail, self.registry, self.discovery, self.exposures, clock, strict=strict, bringing=self._bring
         )
-        self._nothing = Operations(trail, Registry(), self.discovery, self.exposures, clock, strict=strict)
+        self._nothing = Operations(trail, DomainRegistry(), self.discovery, self.exposures, clock, strict=strict)
 
     @property
     def skills(self) -> LoadedSkills | None:
@@ -178,7 +188,7 @@ class Catalog:
         registry = self._for(by).registry
         return [_info(domain, registry, by) for domain in registry.domains(by)]
 
-    async def ask(self, question: Question, *, by: Principal, refresh: bool = True) -> Answer:
+    async def ask(self, question: Question, *, by: Principal, refresh: bool = True) -> CatalogAnswer:
         """What can be done, and what is known. Without `refresh` no file is read again before the answer.
 
         Raises InvalidInput, NotFound (a domain), HandleRefused.
@@ -220,14 +230,16 @@ class Catalog:
         by.require("read")
         return await self._for(by).lookup.read(parse_route(route), by=self._reader(by))
 
-    async def list_resources(self, *, by: Principal, limit: int = 100) -> list[Entry]:
-        """The newest resources that the caller may see. `ask` finds all others."""
+    async def list_resources(
+        self, *, by: Principal, limit: int = 100, **filters: Unpack[ResourceFilters]
+    ) -> list[CatalogEntry]:
+        """Resources that the caller may see, the newest first unless `sort` says otherwise. `ask` finds all others.
+        Raises InvalidInput."""
         by.require("read")
-        selector = Selector(schema_name=RESOURCE_SCHEMA)
-        page = await self._trail.records.list(selector, by=self._reader(by), limit=limit)
+        found = await list_resources(self._trail, self._reader(by), limit=limit, **filters)
         return [
-            Entry(route=each.context["uri"], description=inline(each.context["description"] or each.title))
-            for each in page.items
+            CatalogEntry(route=each.context["uri"], description=inline(each.context["description"] or each.title))
+            for each in found
             if is_sound(each)
         ]
 
@@ -237,7 +249,7 @@ class Catalog:
         await self._keep_up()
         return self.skills.files if self.skills is not None and self._may_look(by) else None
 
-    async def why(self, route: str, *, by: Principal, handle: str | None = None) -> Why:
+    async def why(self, route: str, *, by: Principal, handle: str | None = None) -> RouteExplanation:
         """Why a route is, or is not, there for the caller; or `skill:NAME`, `toolset:NAME`, `tool:NAME`. Raises
         InvalidInput, HandleRefused."""
         by.require("read")
@@ -246,16 +258,16 @@ class Catalog:
             return await self._why_named(kind, name, by, handle)
         return await self._for(by).explaining.explain(route, handle, by=by, reader=self._reader(by))
 
-    async def _why_named(self, kind: str, name: str, by: Principal, handle: str | None) -> Why:
+    async def _why_named(self, kind: str, name: str, by: Principal, handle: str | None) -> RouteExplanation:
         operations = self._for(by)
         if kind == "tool" and "://" in name:
             return await operations.explaining.explain(name, handle, by=by, reader=self._reader(by))
         exposure = await operations.explaining.exposure(handle, by=by)
         broken = self._providers.tell_broken(name) if kind == "skill" and operations is self._mine else ""
         if broken:
-            return Why(route=f"{kind}:{name}", is_visible=False, reasons=[broken], kind=kind)
+            return RouteExplanation(route=f"{kind}:{name}", is_visible=False, reasons=[broken], kind=kind)
         if self.skills is None or operations is not self._mine:
-            return Why(route=f"{kind}:{name}", is_visible=False, reasons=[NO_SKILLS], kind=kind)
+            return RouteExplanation(route=f"{kind}:{name}", is_visible=False, reasons=[NO_SKILLS], kind=kind)
         return self.skills.explain(kind, name, exposure, by=by)
 
     async def keeper(self) -> Principal:
@@ -362,7 +374,7 @@ class Operations:
     def __init__(
         self,
         trail: Trail,
-        registry: Registry,
+        registry: DomainRegistry,
         discovery: Discovery,
         exposures: Exposures,
         clock: Clock,
@@ -372,9 +384,9 @@ class Operations:
     ) -> None:
         self.registry = registry
         self.lookup = Lookup(trail, registry)
-        self.asking = Asking(trail, registry, exposures, discovery, clock)
-        self.getting = Getting(registry, exposures, self.lookup, clock, strict=strict, bringing=bringing)
-        self.explaining = Explaining(registry, self.lookup, exposures, strict=strict, bringing=bringing)
+        self.asking = AskOperation(trail, registry, exposures, discovery, clock)
+        self.getting = GetOperation(registry, exposures, self.lookup, clock, strict=strict, bringing=bringing)
+        self.explaining = WhyOperation(registry, self.lookup, exposures, strict=strict, bringing=bringing)
 
 
 def fitted(known: Known, budget: int) -> Known:
@@ -389,7 +401,7 @@ def fitted(known: Known, budget: int) -> Known:
     return msgspec.structs.replace(known, items=kept, more=known.more + len(known.items) - len(kept))
 
 
-def _info(domain: Domain, registry: Registry, by: Principal) -> DomainInfo:
+def _info(domain: Domain, registry: DomainRegistry, by: Principal) -> DomainInfo:
     return DomainInfo(
         name=domain.name,
         description=domain.description,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew.catalog.resource import Pipeline, Resource
-from clew.catalog.route import HIDDEN, Route, check_domain_name
+from clew.catalog.route import HIDDEN, CatalogRoute, check_domain_name
 from clew.errors import InvalidInput
 from clew.tools import Tool
 from clew.trail.model.breadcrumb import encode_canonical
@@ -123,8 +123,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
                 hint = "Give one pipeline the formats of both"
                 raise InvalidInput(f"domain {self.name}", f"has the source {id} twice", hint=hint)
 
-    def route_of(self, tool: Tool) -> Route:
-        return Route(self.name, "tools", tool.name if tool.searchable else f"{HIDDEN}{tool.name}")
+    def route_of(self, tool: Tool) -> CatalogRoute:
+        return CatalogRoute(self.name, "tools", tool.name if tool.searchable else f"{HIDDEN}{tool.name}")
 
 
 def without_duplicates(domain: Domain) -> tuple[Domain, list[str]]:

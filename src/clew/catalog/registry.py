@@ -11,11 +11,11 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.operations.answers import Entry, Section
+from clew.catalog.operations.answers import CatalogEntry, Section
 from clew.catalog.operations.markdown import describe_params, render_entry
 from clew.catalog.operations.text import inline
 from clew.catalog.resource import Resource
-from clew.catalog.route import Route, parse_route
+from clew.catalog.route import CatalogRoute, parse_route
 from clew.errors import AlreadyExists, NotFound
 from clew.llm.tokens import estimate_tokens
 from clew.tools import Tool
@@ -28,7 +28,7 @@ class RoutedTool(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A tool at its route, with all scopes that a caller must hold. `text` is the route as text. What discovery says of
     it is made when it is first shown, and once: of thousands of tools few ever are."""
 
-    route: Route
+    route: CatalogRoute
     text: str
     domain: Domain
     tool: Tool
@@ -45,7 +45,7 @@ class RoutedTool(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def size(self) -> int:
         """The tokens that its entry takes."""
-        entry = render_entry(Entry(route=self.text, description=self.about, params=self.params))
+        entry = render_entry(CatalogEntry(route=self.text, description=self.about, params=self.params))
         return estimate_tokens("\n".join((*entry, "")))
 
     @cached_property
@@ -57,7 +57,7 @@ class RoutedTool(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 class RoutedResource(msgspec.Struct, frozen=True, kw_only=True):
     """A resource that a domain defines in code, at its route."""
 
-    route: Route
+    route: CatalogRoute
     domain: Domain
     resource: Resource
     scopes: frozenset[str]
@@ -76,7 +76,7 @@ class EntryPoints(dict[str, RoutedTool]):
 Routed = TypeVar("Routed", RoutedTool, RoutedResource)
 
 
-class Registry:
+class DomainRegistry:
     """Domains by name and routes by their text. `generation` changes with every addition and removal;
     `pending_domains` names the domains that wait for the user's consent."""
 
@@ -144,10 +144,10 @@ class Registry:
             raise _unknown_domain(name, visible)
         return visible[name]
 
-    def find_tool(self, route: Route) -> RoutedTool | None:
+    def find_tool(self, route: CatalogRoute) -> RoutedTool | None:
         return self._tools.get(route.domain, {}).get(route.path)
 
-    def find_resource(self, route: Route) -> RoutedResource | None:
+    def find_resource(self, route: CatalogRoute) -> RoutedResource | None:
         return self._resources.get(route.domain, {}).get(route.path)
 
     def entry_points(self, domain: Domain, by: Principal) -> EntryPoints:

@@ -46,7 +46,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentListing(msgspec.Struct, frozen=True, kw_only=True):
     """What a source has, and what it leaves out."""
 
     documents: Sequence[RawDocument]
@@ -72,7 +72,7 @@ class ContentSource(Protocol):
         """Whether looking again costs nothing, so that it is done at every start."""
         ...
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         """All documents, in a stable order. Raises SourceError when the list cannot be had whole."""
         ...
 

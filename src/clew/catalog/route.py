@@ -22,7 +22,7 @@ _ROUTE = re.compile(r"([a-z][a-z0-9-]{0,62})://(tools|resources)/((?:[A-Za-z0-9.
 _EXAMPLE = "For example warehouse://tools/analyst"
 
 
-class Route(msgspec.Struct, frozen=True, order=True):
+class CatalogRoute(msgspec.Struct, frozen=True, order=True):
     """A parsed route; `str` gives its text again."""
 
     domain: str
@@ -38,11 +38,11 @@ class Route(msgspec.Struct, frozen=True, order=True):
         return self.kind == "tools" and self.path.startswith(HIDDEN)
 
 
-def parse_route(text: str) -> Route:
+def parse_route(text: str) -> CatalogRoute:
     """Raises InvalidInput saying what is wrong with it."""
     found = _ROUTE.fullmatch(text) if len(text) <= MAX_ROUTE else None
     if found is not None and ".." not in found.group(3).split("/") and "." not in found.group(3).split("/"):
-        return Route(found.group(1), "tools" if found.group(2) == "tools" else "resources", found.group(3))
+        return CatalogRoute(found.group(1), "tools" if found.group(2) == "tools" else "resources", found.group(3))
     odd = next((character for character in text if not character.isascii()), None)
     if odd is not None:
         raise InvalidInput("route", f"holds {odd!r} (U+{ord(odd):04X}); routes are plain ASCII", hint=_EXAMPLE)

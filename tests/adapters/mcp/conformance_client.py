@@ -19,7 +19,7 @@ import httpx
 
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
-from clew.catalog.servers.connections.hooks import Elicitation, Elicited, HookChain, Hooks
+from clew.catalog.servers.connections.hooks import Elicitation, Elicited, Hooks, ServerHookChain
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.value_references import FromEnv
 from clew.errors import ServerError
@@ -101,7 +101,7 @@ async def use(url: str, scenario: str, context: Mapping[str, Any]) -> None:
     auth = await auth_of(scenario, context, url)
     connection = ServerConnection(
         ServerConfig(id="suite", transport="http", url=url, auth=auth, timeout_seconds=20),
-        hooks=HookChain(Hooks(on_elicit=accept)),
+        hooks=ServerHookChain(Hooks(on_elicit=accept)),
         environ={key: value for key, value in context.items() if isinstance(value, str)},
         browser=AgreeingBrowser(),
     )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.catalog.formats.paths import MAX_PATH, MAX_SLUG, Paths, document_path, shorten, slug
+from clew.catalog.formats.paths import MAX_PATH, MAX_SLUG, NodePaths, document_path, shorten, slug
 from clew.catalog.route import parse_route
 
 
@@ -50,6 +50,6 @@ def test_a_slug_is_one_part_of_a_path(name: str) -> None:
 
 @given(st.lists(st.sampled_from(["a", "a-2", "a-3", "b", "a-2-2"])))
 def test_claimed_paths_are_distinct(parts: list[str]) -> None:
-    paths = Paths()
+    paths = NodePaths()
     claimed = [paths.claim("base", part) for part in parts]
     assert len(set(claimed)) == len(parts)

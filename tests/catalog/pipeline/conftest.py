@@ -10,7 +10,7 @@ import pytest
 from clew.access import Principal
 from clew.catalog.domain import Domain
 from clew.catalog.indexing.document_nodes import SCHEMA
-from clew.catalog.indexing.pipeline import Policy, Report, run_pipeline
+from clew.catalog.indexing.pipeline import RefreshPolicy, Report, run_pipeline
 from clew.catalog.indexing.resource_queries import list_resources
 from clew.catalog.indexing.source_ledger import keeper
 from clew.clock import ManualClock
@@ -26,7 +26,9 @@ class Shop:
 
     async def refresh(self, domain: Domain, number: int = 0, **policy: Any) -> Report:
         pipeline = domain.extractors[number]
-        return await run_pipeline(self.trail, domain, pipeline, by=self.me, clock=self.clock, policy=Policy(**policy))
+        return await run_pipeline(
+            self.trail, domain, pipeline, by=self.me, clock=self.clock, policy=RefreshPolicy(**policy)
+        )
 
     async def contents(self, *scopes: str) -> dict[str, str]:
         """From the path of each resource to its content."""

@@ -12,7 +12,7 @@ import pytest
 from clew.catalog.servers import Hooks, ServerConfig
 from clew.catalog.servers.config import Features
 from clew.catalog.servers.connections.connection import ServerConnection
-from clew.catalog.servers.connections.hooks import HookChain, LogLine, Request, Response
+from clew.catalog.servers.connections.hooks import LogLine, Response, ServerHookChain, ServerRequest
 from clew.catalog.servers.connections.stdio import MAX_MESSAGE
 from clew.catalog.servers.entries.listing import MAX_PAGES
 from clew.catalog.servers.entries.listing_cleanup import MAX_ENTRIES
@@ -237,11 +237,11 @@ async def test_a_variable_that_is_not_set_is_named_before_anything_starts() -> N
 async def test_hooks_see_requests_and_responses_and_may_change_them() -> None:
     seen: list[str] = []
 
-    async def rename(request: Request) -> Request:
+    async def rename(request: ServerRequest) -> ServerRequest:
         seen.append(f"{request.server} {request.method}")
         if request.method != "tools/call":
             return request
-        return Request(
+        return ServerRequest(
             server=request.server, method=request.method, params={"name": "add", "arguments": {"a": 2, "b": 2}}
         )
 
@@ -249,7 +249,7 @@ async def test_hooks_see_requests_and_responses_and_may_change_them() -> None:
         response.result.content[0].text += "!"
         return response
 
-    hooks = HookChain(Hooks(on_request=rename), Hooks(), Hooks(on_response=stamp))
+    hooks = ServerHookChain(Hooks(on_request=rename), Hooks(), Hooks(on_response=stamp))
     connection = ServerConnection(stdio("sdk", *program("sdk_server.py", "stdio")), hooks=hooks)
     result = await connection.call_tool("sub", {})
     assert result.content[0].text == "4!"
@@ -265,7 +265,7 @@ async def test_a_hook_may_stop_a_listing_before_the_next_page() -> None:
         pages.append(cursor)
         return len(pages) < 2
 
-    connection = ServerConnection(hostile("endless"), hooks=HookChain(Hooks(on_paginate=two_pages)))
+    connection = ServerConnection(hostile("endless"), hooks=ServerHookChain(Hooks(on_paginate=two_pages)))
     listing = await connection.list_all("tools")
     assert pages == ["1", "2"]
     assert len(listing.entries) == 2
@@ -277,7 +277,7 @@ async def test_a_hook_may_stop_a_listing_before_the_next_page() -> None:
 async def test_logs_of_a_server_reach_the_hook_when_logging_is_on(everything: tuple[str, ...]) -> None:
     lines: asyncio.Queue[LogLine] = asyncio.Queue()
     config = stdio("logs", *everything, "stdio", features=Features(logging=True))
-    connection = ServerConnection(config, hooks=HookChain(Hooks(on_log=lines.put)))
+    connection = ServerConnection(config, hooks=ServerHookChain(Hooks(on_log=lines.put)))
     await connection.call_tool("toggle-simulated-logging", {})
     async with asyncio.timeout(PATIENCE):
         line = await lines.get()

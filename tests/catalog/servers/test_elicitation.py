@@ -10,8 +10,8 @@ import pytest
 from clew.catalog.servers import Hooks, ServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.connections.elicitation import fill_defaults
-from clew.catalog.servers.connections.hooks import Elicitation, Elicited, HookChain
-from clew.catalog.servers.connections.request_timeouts import Patience
+from clew.catalog.servers.connections.hooks import Elicitation, Elicited, ServerHookChain
+from clew.catalog.servers.connections.request_timeouts import RequestTimeouts
 from clew.errors import ServerError
 
 from .conftest import program, stdio
@@ -24,7 +24,7 @@ def asker(era: str, mode: str = "form", **more: Any) -> ServerConfig:
 
 
 async def ask(config: ServerConfig, *hooks: Hooks) -> str:
-    connection = ServerConnection(config, hooks=HookChain(*hooks))
+    connection = ServerConnection(config, hooks=ServerHookChain(*hooks))
     try:
         assert (await connection.about()).protocol == config.command[-2]
         return str((await connection.call_tool("book", {})).content[0].text)
@@ -81,7 +81,7 @@ async def test_without_a_hook_nothing_of_it_is_offered(era: str) -> None:
 
 async def test_the_time_of_the_person_is_not_the_time_of_the_server() -> None:
     """The limit of a request is far shorter than what the person takes."""
-    patience, answered = Patience(0.05), asyncio.Event()
+    patience, answered = RequestTimeouts(0.05), asyncio.Event()
     asyncio.get_running_loop().call_later(0.3, answered.set)
     async with patience.limit():
         with patience.stopped():

@@ -11,9 +11,9 @@ import pytest
 import uvicorn
 
 from clew.access import Principal
-from clew.catalog.servers import Hooks, ServerConfig, Token
+from clew.catalog.servers import Hooks, ServerConfig, ServerToken
 from clew.catalog.servers.connections.connection import ServerConnection
-from clew.catalog.servers.connections.hooks import HookChain
+from clew.catalog.servers.connections.hooks import ServerHookChain
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.value_references import FromEnv, FromSecret
 from clew.errors import ServerError
@@ -44,15 +44,15 @@ def web(url: str, auth: Auth = Auth(type="oauth", client_id="clew")) -> ServerCo
 async def test_an_expired_token_is_renewed_once_and_the_request_sent_again() -> None:
     guarded, refreshed = Guarded(valid="first"), []
 
-    async def first(server: str) -> Token:
-        return Token("first")
+    async def first(server: str) -> ServerToken:
+        return ServerToken("first")
 
-    async def renew(server: str, expired: Token) -> Token:
+    async def renew(server: str, expired: ServerToken) -> ServerToken:
         refreshed.append((server, expired.value))
-        return Token("second")
+        return ServerToken("second")
 
     async with served(guarded) as url:
-        connection = ServerConnection(web(url), hooks=HookChain(Hooks(on_auth=first, on_auth_refresh=renew)))
+        connection = ServerConnection(web(url), hooks=ServerHookChain(Hooks(on_auth=first, on_auth_refresh=renew)))
         await connection.call_tool("work", {})
         assert refreshed == []
         guarded.valid = "second"
@@ -67,14 +67,14 @@ async def test_an_expired_token_is_renewed_once_and_the_request_sent_again() -> 
 async def test_a_token_that_stays_refused_is_not_tried_for_ever() -> None:
     guarded, refreshed = Guarded(valid="something else"), []
 
-    async def renew(server: str, expired: Token) -> Token:
+    async def renew(server: str, expired: ServerToken) -> ServerToken:
         refreshed.append(expired.value)
-        return Token(f"{expired.value}!")
+        return ServerToken(f"{expired.value}!")
 
     async with served(guarded) as url:
         config = web(url, Auth(type="bearer", token=FromEnv("WEB_TOKEN")))
         connection = ServerConnection(
-            config, hooks=HookChain(Hooks(on_auth_refresh=renew)), environ={"WEB_TOKEN": "wrong-token"}
+            config, hooks=ServerHookChain(Hooks(on_auth_refresh=renew)), environ={"WEB_TOKEN": "wrong-token"}
         )
         with pytest.raises(ServerError, match=r"refused our token \(HTTP 401\).*Set auth.token of web") as error:
             await connection.about()
@@ -93,12 +93,12 @@ async def test_a_token_comes_from_the_secrets_of_the_trail(open_with: Opened, me
 
 
 async def test_no_token_goes_to_a_server_that_needs_none() -> None:
-    async def token(server: str) -> Token:
-        return Token("precious")
+    async def token(server: str) -> ServerToken:
+        return ServerToken("precious")
 
     guarded = Guarded()
     async with served(guarded) as url:
-        connection = ServerConnection(web(url, Auth()), hooks=HookChain(Hooks(on_auth=token)))
+        connection = ServerConnection(web(url, Auth()), hooks=ServerHookChain(Hooks(on_auth=token)))
         await connection.call_tool("work", {})
         await connection.close()
     assert set(guarded.seen) == {""}
@@ -152,5 +152,5 @@ async def test_a_server_that_goes_away_in_the_middle_is_told_and_found_again() -
 
 def test_a_token_does_not_show_itself() -> None:
     config = web("https://user:pass@example.com/mcp?key=hush", Auth(type="bearer", token=FromEnv("X")))
-    assert "precious" not in repr(Token("precious"))
+    assert "precious" not in repr(ServerToken("precious"))
     assert repr(config) == "ServerConfig(web, http, example.com)"

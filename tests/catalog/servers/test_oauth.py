@@ -16,7 +16,7 @@ from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthMetadata
 
 from clew.access import Principal
-from clew.catalog.servers import Hooks, ServerConfig, ServerRegistry, Token, open_registry
+from clew.catalog.servers import Hooks, ServerConfig, ServerRegistry, ServerToken, open_registry
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.login.auth_settings import Auth, parse_auth, written_auth
 from clew.catalog.servers.login.login import log_in, log_out
@@ -296,8 +296,8 @@ async def test_a_server_that_is_not_set_up_for_a_login_is_refused(auth: Auth, sa
 
 
 async def test_the_token_of_a_hook_comes_before_a_login(authority: Authority, meaning: Trail, me: Principal) -> None:
-    async def token(server: str) -> Token:
-        return Token("from-the-hook")
+    async def token(server: str) -> ServerToken:
+        return ServerToken("from-the-hook")
 
     registry = await open_registry(meaning, [config_of(authority)], by=me, hooks=[Hooks(on_auth=token)])
     with pytest.raises(ServerError, match=r"refused our token \(HTTP 401\)"):

@@ -9,7 +9,7 @@ from typing import Any
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.operations.answers import Answer, Item, Question, Result, Results
+from clew.catalog.operations.answers import CatalogAnswer, Item, Question, Result, Results
 from clew.catalog.workspace.workspace import Workspace, open_workspace
 from clew.clock import Clock
 from clew.config import read_config
@@ -98,7 +98,7 @@ class Caller:
         self.by = by
         self.handle = handle
 
-    async def ask(self, query: str, **more: Any) -> Answer:
+    async def ask(self, query: str, **more: Any) -> CatalogAnswer:
         answer = await self.workspace.catalog.ask(Question(query=query, handle=self.handle, **more), by=self.by)
         self.handle = answer.handle
         return answer

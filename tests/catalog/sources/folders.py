@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.catalog.resource import Listing
+from clew.catalog.resource import DocumentListing
 
 
 def put(root: Path, files: dict[str, str | bytes]) -> Path:
@@ -15,9 +15,9 @@ def put(root: Path, files: dict[str, str | bytes]) -> Path:
     return root
 
 
-def ids(listing: Listing) -> list[str]:
+def ids(listing: DocumentListing) -> list[str]:
     return [document.id for document in listing.documents]
 
 
-def reasons(listing: Listing) -> dict[str, str]:
+def reasons(listing: DocumentListing) -> dict[str, str]:
     return {left_out.document: left_out.reason for left_out in listing.skipped}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog.resource import ContentSource, Listing
+from clew.catalog.resource import ContentSource, DocumentListing
 from clew.catalog.sources.local import LocalSource
 from clew.errors import NotFound, SourceError
 from tests.catalog.sources.contract import SourceContract
@@ -43,7 +43,7 @@ async def test_a_touched_or_changed_file_has_another_version_at_once(tmp_path: P
 
 
 async def test_an_empty_folder_has_no_documents(tmp_path: Path) -> None:
-    assert await LocalSource(tmp_path).list_documents() == Listing(documents=[], skipped=[])
+    assert await LocalSource(tmp_path).list_documents() == DocumentListing(documents=[], skipped=[])
 
 
 async def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:

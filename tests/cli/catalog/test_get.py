@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog.registry import Registry
+from clew.catalog.registry import DomainRegistry
 from clew.cli.commands.catalog import parse_items
 from tests.cli.catalog.conftest import settings
 from tests.cli.conftest import Clew
@@ -135,7 +135,7 @@ def test_strict_settings_make_get_refuse_what_was_not_shown_and_name_the_ask(
 
 def test_words_become_entries_in_their_order() -> None:
     words = ["a://tools/x", "n=1", "b://resources/p=q.md", "a://tools/x", "url=http://y/?z=1"]
-    items = parse_items(words, None, Registry())
+    items = parse_items(words, None, DomainRegistry())
     assert [(each.route, each.params) for each in items] == [
         ("a://tools/x", {"n": 1}),
         ("b://resources/p=q.md", {}),

@@ -14,7 +14,7 @@ from clew.catalog.operations.answers import (
     MAX_ITEMS,
     MAX_PER_DOMAIN,
     MAX_QUESTION,
-    Answer,
+    CatalogAnswer,
     GivenItem,
     Question,
     Results,
@@ -75,7 +75,7 @@ def read_question(given: Mapping[str, Any] | None) -> Question:
     return Question(query=found.query, domain=found.domain, per_domain=per_domain, handle=found.handle)
 
 
-def ask_result(answer: Answer, rules: str = "") -> CallToolResult:
+def ask_result(answer: CatalogAnswer, rules: str = "") -> CallToolResult:
     """An answer as markdown, and as an object; with rules, where the caller was not given them yet."""
     found = msgspec.to_builtins(answer)
     return _result(answer.markdown, {key: value for key, value in found.items() if key != "markdown"}, rules)

@@ -7,14 +7,14 @@ from typing import Protocol
 
 from clew.access import Principal
 from clew.adapters.mcp.calls import Report
-from clew.catalog.operations.answers import Answer, Entry, Item, MalformedItem, Question, Results
+from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Item, MalformedItem, Question, Results
 from clew.catalog.skills.files import SkillFiles
 
 
 class Offering(Protocol):
     """The part of `clew.catalog.catalog.Catalog` that is offered over MCP."""
 
-    async def ask(self, question: Question, *, by: Principal) -> Answer: ...
+    async def ask(self, question: Question, *, by: Principal) -> CatalogAnswer: ...
 
     async def get(
         self,
@@ -34,7 +34,7 @@ class Offering(Protocol):
         """What a model is told when `by` connects, made of the catalog as it is now."""
         ...
 
-    async def list_resources(self, *, by: Principal, limit: int = 100) -> Sequence[Entry]:
+    async def list_resources(self, *, by: Principal, limit: int = 100) -> Sequence[CatalogEntry]:
         """The newest resources that `by` may see."""
         ...
 

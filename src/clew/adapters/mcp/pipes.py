@@ -41,7 +41,7 @@ async def open_pipes() -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """
     received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_send = anyio.create_memory_object_stream[SessionMessage](0)
-    pending, reading, written = _Pending(), anyio.CancelScope(), anyio.Event()
+    pending, reading, written = _PendingWrite(), anyio.CancelScope(), anyio.Event()
     with _claimed() as (source, sink):
         async with anyio.create_task_group() as group:
 
@@ -71,7 +71,7 @@ async def _read(
     reader: _LineReader,
     received: MemoryObjectSendStream[SessionMessage | Exception],
     answers: Outgoing,
-    pending: _Pending,
+    pending: _PendingWrite,
 ) -> None:
     """Pass messages on until the input ends; a line that is none is answered here."""
     async with received, answers:
@@ -89,7 +89,9 @@ async def _read(
                 await pending.wait()
 
 
-async def _write(writer: _LineWriter, to_send: MemoryObjectReceiveStream[SessionMessage], pending: _Pending) -> None:
+async def _write(
+    writer: _LineWriter, to_send: MemoryObjectReceiveStream[SessionMessage], pending: _PendingWrite
+) -> None:
     """Write messages until there are no more. Raises OSError when nobody reads them."""
     async for each in to_send:
         await writer.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
@@ -109,7 +111,7 @@ def _parse(line: bytes) -> types.JSONRPCMessage:
     return JSONRPCError(jsonrpc="2.0", id=None, error=types.ErrorData(code=code, message=text))
 
 
-class _Pending:
+class _PendingWrite:
     """Requests without an answer so far."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from clew.access import Principal
 from clew.adapters.mcp import skills
 from clew.adapters.mcp.catalog_interface import Offering
-from clew.catalog.operations.answers import Entry, Failure, Item
+from clew.catalog.operations.answers import CatalogEntry, EntryFailure, Item
 from clew.catalog.route import parse_route
 from clew.catalog.skills.files import SCHEME
 from clew.errors import InvalidInput, NotFound
@@ -84,7 +84,7 @@ def _handle_in(meta: Mapping[str, Any]) -> str | None:
     return handle
 
 
-def _refusal(uri: str, error: Failure | None, protocol: str) -> MCPError:
+def _refusal(uri: str, error: EntryFailure | None, protocol: str) -> MCPError:
     if error is None or error.code in ("INVALID_ROUTE", "NOT_FOUND", "ACCESS_DENIED"):
         return _absent(uri, protocol)
     code = INTERNAL_ERROR if error.code == "EXECUTION_ERROR" else INVALID_PARAMS
@@ -97,6 +97,6 @@ def _absent(uri: str, protocol: str) -> MCPError:
     return MCPError(code=code, message="no such resource; `ask` shows which there are", data={"uri": uri})
 
 
-def _shown(entry: Entry) -> Resource:
+def _shown(entry: CatalogEntry) -> Resource:
     name = parse_route(entry.route).path.rpartition("/")[2]
     return Resource(uri=entry.route, name=name, description=entry.description or None, mime_type=MARKDOWN)

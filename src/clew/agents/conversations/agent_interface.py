@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations
 from clew.agents.conversations.sessions import Sent, SessionInfo, Turn
 from clew.agents.conversations.steps import Begun, Choice, Step
-from clew.catalog.registry import Registry
+from clew.catalog.registry import DomainRegistry
 
 Running = Callable[[], AbstractAsyncContextManager[object]]
 """Does the work of agents while it is open."""
@@ -47,7 +47,7 @@ class Agent(Protocol):
     def name(self) -> str: ...
 
     @property
-    def registry(self) -> Registry | None:
+    def registry(self) -> DomainRegistry | None:
         """The domains, those of MCP servers among them, that the agent reaches; None where there are none."""
         ...
 
@@ -113,7 +113,7 @@ class AgentCore:
         *,
         by: Principal,
         running: Running | None = None,
-        registry: Registry | None = None,
+        registry: DomainRegistry | None = None,
         tools: ToolNames | None = None,
         source: str = "chat",
     ) -> None:

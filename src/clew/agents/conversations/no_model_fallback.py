@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from clew.access import Principal
 from clew.agents.runs.model_hosts import has_model_host
 from clew.catalog.catalog import Catalog
-from clew.catalog.operations.answers import Answer, Entry, Question
+from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Question
 from clew.context.definition import AgentDefinition
 from clew.errors import ModelError
 from clew.llm.model import Models
@@ -55,7 +55,7 @@ async def ask_instead(catalog: Catalog, text: str, *, by: Principal) -> str:
     return "\n\n".join(parts)
 
 
-def _sections(answer: Answer) -> Iterator[str]:
+def _sections(answer: CatalogAnswer) -> Iterator[str]:
     """Each domain in which something is close, documents first."""
     for section in answer.sections:
         lines = _lines((*section.resources, *section.tools))
@@ -63,5 +63,5 @@ def _sections(answer: Answer) -> Iterator[str]:
             yield "\n".join((f"## {section.domain}", "", *lines))
 
 
-def _lines(entries: tuple[Entry, ...] | list[Entry]) -> list[str]:
+def _lines(entries: tuple[CatalogEntry, ...] | list[CatalogEntry]) -> list[str]:
     return [f"- **`{each.route}`**: {each.description}" for each in entries]

@@ -41,7 +41,7 @@ _WORD = re.compile(r"[\w.+%-]+")
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 
 
-class Consent:
+class FolderConsent:
     """What the user has agreed to of one folder. A file of grants that cannot be read is no consent; `problem` says
     why."""
 

@@ -36,7 +36,7 @@ Files = Mapping[str, Seen]
 """By their paths, as they are shown."""
 
 
-class _Record(msgspec.Struct, frozen=True):
+class _SnapshotRecord(msgspec.Struct, frozen=True):
     digest: str
     files: dict[str, Seen]
 
@@ -51,14 +51,14 @@ class AgreedTexts:
         """Remember what the user agreed to. Raises ReadOnly."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(self._place(wish), msgspec.json.encode(_Record(wish.digest, dict(files))), 0o600)
+            replace_file(self._place(wish), msgspec.json.encode(_SnapshotRecord(wish.digest, dict(files))), 0o600)
         except OSError as error:
             raise ReadOnly(f"what you agreed to cannot be kept in {self._folder}: {error.strerror}") from None
 
     def find(self, wish: Wish, digest: str) -> Files | None:
         """What was agreed to under the name of a wish, with that digest; None where it is not known."""
         try:
-            found = msgspec.json.decode(self._place(wish).read_bytes(), type=_Record)
+            found = msgspec.json.decode(self._place(wish).read_bytes(), type=_SnapshotRecord)
         except (
             OSError,
             msgspec.DecodeError,

@@ -19,14 +19,14 @@ _IMPORTABLE = tuple(all_suffixes())
 _CACHE = "__pycache__"
 
 
-class Located(msgspec.Struct, frozen=True, kw_only=True):
+class LocatedModule(msgspec.Struct, frozen=True, kw_only=True):
     """A module that was found: where it is, and those files that are in the folder and belong to it or its packages."""
 
     place: str
     files: Sequence[Path]
 
 
-def locate(module: str, folder: Path) -> Located | None:
+def locate(module: str, folder: Path) -> LocatedModule | None:
     """Where a module is, as `folder` sees it; None where Python would not find its first part. Raises ConfigError for
     one with more files than can be looked at."""
     specs = list(_find_specs(module))
@@ -37,7 +37,7 @@ def locate(module: str, folder: Path) -> Located | None:
         raise ConfigError(f"{module} has over {MAX_FILES:,} files in {folder}. Install it as a package instead")
     first = next(iter(_places(specs[-1])), "Python itself")
     inner = os.path.relpath(os.path.realpath(first), os.path.realpath(folder))
-    return Located(place=first if inner.startswith(os.pardir) else inner, files=files)
+    return LocatedModule(place=first if inner.startswith(os.pardir) else inner, files=files)
 
 
 def is_inside(path: str | Path, folder: Path) -> bool:

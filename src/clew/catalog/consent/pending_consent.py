@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from clew.catalog.catalog import DomainInfo
-from clew.catalog.consent.consent import NOT_TRUSTED, Consent
+from clew.catalog.consent.consent import NOT_TRUSTED, FolderConsent
 from clew.catalog.domain import Domain
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.workspace.domain_loader import load_domains
@@ -14,11 +14,11 @@ from clew.config import SourceConfig
 from clew.errors import ConfigError
 
 
-class Waiting:
+class PendingConsent:
     """Servers, domains and sources of one folder, as its settings name them."""
 
-    def __init__(self, consent: Consent | None = None) -> None:
-        self.consent = consent or Consent(Path.cwd())
+    def __init__(self, consent: FolderConsent | None = None) -> None:
+        self.consent = consent or FolderConsent(Path.cwd())
         self.servers: list[str] = []
         self.domains: list[str] = []
         self.failed: dict[str, str] = {}

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from clew.catalog.formats.clickup_doc import ClickUpDoc
-from clew.catalog.formats.github.commit import Commit
+from clew.catalog.formats.github.commit import GithubCommit
 from clew.catalog.formats.github.issue import Issue
 from clew.catalog.formats.github.pull_request import PullRequest
 from clew.catalog.formats.markdown import Markdown
@@ -27,7 +27,7 @@ ALL: Final[tuple[ContentFormat, ...]] = (
     Notebook(),
     OpenApi(),
     PullRequest(),
-    Commit(),
+    GithubCommit(),
     Issue(),
     TableSchema(),
     QaseSuite(),
@@ -45,7 +45,7 @@ def find_format(content_type: str, formats: Iterable[ContentFormat]) -> ContentF
 __all__ = [
     "ALL",
     "ClickUpDoc",
-    "Commit",
+    "GithubCommit",
     "Issue",
     "Markdown",
     "Notebook",

@@ -15,24 +15,24 @@ from clew.catalog.route import join_path, path_part
 from clew.errors import FormatError
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class ClickupPage(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     sub_title: str | None = None
     content: str | None = None
-    pages: list[Page] | None = None
+    pages: list[ClickupPage] | None = None
 
 
 class Doc(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str | None = None
-    pages: list[Page] | None = None
+    pages: list[ClickupPage] | None = None
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class ClickupStatus(msgspec.Struct, frozen=True, kw_only=True):
     status: str | None = None
 
 
-class Priority(msgspec.Struct, frozen=True, kw_only=True):
+class ClickupPriority(msgspec.Struct, frozen=True, kw_only=True):
     priority: str | None = None
 
 
@@ -45,15 +45,15 @@ class TaskComment(msgspec.Struct, frozen=True, kw_only=True):
     user: Person | None = None
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class ClickupTask(msgspec.Struct, frozen=True, kw_only=True):
     id: str | int
     name: str
     custom_id: str | None = None
     text_content: str | None = None
     description: str | None = None
     markdown_description: str | None = None
-    status: Status | None = None
-    priority: Priority | None = None
+    status: ClickupStatus | None = None
+    priority: ClickupPriority | None = None
     assignees: list[Person] = []
     tags: list[Named] = []
     url: str | None = None
@@ -68,7 +68,7 @@ class TaskList(msgspec.Struct, frozen=True, kw_only=True):
     id: str | int
     name: str
     content: str | None = None
-    tasks: list[Task] = []
+    tasks: list[ClickupTask] = []
 
 
 class ClickUpDoc:
@@ -89,7 +89,7 @@ class ClickUpDoc:
 def _read(content: RawContent) -> Branch:
     match media_type(content.content_type):
         case type if type == CLICKUP_TASK:
-            return _grow_task(decode_body(content, Task, "a task of ClickUp"))
+            return _grow_task(decode_body(content, ClickupTask, "a task of ClickUp"))
         case type if type == CLICKUP_LIST:
             return _grow_list(decode_body(content, TaskList, "a list of ClickUp with its tasks"))
         case _:
@@ -102,7 +102,7 @@ def _grow_doc(doc: Doc, fallback: str) -> Branch:
     return Branch(name=name, text="", type="document", metadata={"doc": doc.id}, children=pages)
 
 
-def _grow_page(page: Page) -> Branch:
+def _grow_page(page: ClickupPage) -> Branch:
     text = page.content or ""
     return Branch(
         name=page.name or "Untitled page",
@@ -128,7 +128,7 @@ def _grow_list(tasks: TaskList) -> Branch:
     )
 
 
-def _grow_task(task: Task) -> Branch:
+def _grow_task(task: ClickupTask) -> Branch:
     facts = tell(
         (task.status and task.status.status) or "",
         f"priority {task.priority.priority}" if task.priority and task.priority.priority else "",

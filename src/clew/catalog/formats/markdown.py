@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from clew.catalog.formats.outline import Heading, build_outline
+from clew.catalog.formats.outline import OutlineHeading, build_outline
 from clew.catalog.formats.prose import clean_heading
 from clew.catalog.formats.tree import Branch, build_tree, read_text
 from clew.catalog.formats.types import MARKDOWN, media_type
@@ -59,7 +59,7 @@ def read_front_matter(text: str) -> tuple[str, dict[str, Any]]:
     return (found.group(0), metadata) if isinstance(metadata, dict) else ("", {})
 
 
-def find_headings(text: str, *, first_line: int = 0) -> list[Heading]:
+def find_headings(text: str, *, first_line: int = 0) -> list[OutlineHeading]:
     """The headings that stand at the top level of a text, in order: not those in code, quotes and lists. Lines count
     from `first_line` on. None are looked for in text over MAX_SECTIONED."""
     if len(text) > MAX_SECTIONED or not _CANDIDATE.search(text):
@@ -67,7 +67,7 @@ def find_headings(text: str, *, first_line: int = 0) -> list[Heading]:
     return list(_read_headings(text, first_line))
 
 
-def _read_headings(text: str, first_line: int) -> Iterator[Heading]:
+def _read_headings(text: str, first_line: int) -> Iterator[OutlineHeading]:
     # Loaded here: only reading documents should pay for it.
     from markdown_it import MarkdownIt
 
@@ -78,7 +78,7 @@ def _read_headings(text: str, first_line: int) -> Iterator[Heading]:
         if token.type == "heading_open" and token.level == 0 and token.map:
             start, end = (first_line + line for line in token.map)
             name = clean_heading(inline.content, f"Section at line {start + 1}")
-            yield Heading(level=int(token.tag[1:]), start=start, end=end, name=name)
+            yield OutlineHeading(level=int(token.tag[1:]), start=start, end=end, name=name)
 
 
 def _use_metadata(root: Branch, metadata: dict[str, Any]) -> Branch:

@@ -9,7 +9,7 @@ import msgspec
 
 from clew.catalog.formats.json_body import decode_body
 from clew.catalog.formats.markdown import find_headings
-from clew.catalog.formats.outline import Heading, build_outline
+from clew.catalog.formats.outline import OutlineHeading, build_outline
 from clew.catalog.formats.prose import clean_text, cut, fence, one_line
 from clew.catalog.formats.tree import Branch, build_tree
 from clew.catalog.formats.types import NOTEBOOK, media_type
@@ -38,13 +38,13 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class NotebookMetadata(msgspec.Struct, frozen=True, kw_only=True):
     language_info: Language = Language()
 
 
 class Cells(msgspec.Struct, frozen=True, kw_only=True):
     cells: list[Cell]
-    metadata: About = About()
+    metadata: NotebookMetadata = NotebookMetadata()
 
 
 class Notebook:
@@ -61,7 +61,7 @@ class Notebook:
 def _grow(notebook: Cells, name: str) -> Branch:
     language = one_line(notebook.metadata.language_info.name[:MAX_LANGUAGE].replace("`", ""))
     lines: list[str] = []
-    headings: list[Heading] = []
+    headings: list[OutlineHeading] = []
     for cell in notebook.cells:
         text = _show_cell(cell, language)
         if cell.cell_type == "markdown":

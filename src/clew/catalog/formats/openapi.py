@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any
 
 from clew.catalog.formats.json_body import decode_body
-from clew.catalog.formats.openapi_operation import Operation, as_list, as_mapping, as_text, resolve, show_operation
+from clew.catalog.formats.openapi_operation import ApiOperation, as_list, as_mapping, as_text, resolve, show_operation
 from clew.catalog.formats.prose import describe, join_blocks
 from clew.catalog.formats.tree import Branch, build_tree, check_size
 from clew.catalog.formats.types import OPENAPI, media_type
@@ -53,7 +53,7 @@ def _decode(content: RawContent) -> Mapping[str, Any]:
     return document
 
 
-def _read(content: RawContent, document: Mapping[str, Any], part: str) -> Iterator[Operation]:
+def _read(content: RawContent, document: Mapping[str, Any], part: str) -> Iterator[ApiOperation]:
     """The operations in the order of the document. Raises FormatError where something else stands."""
     items = _object(content, document.get(part) or {}, part)
     for path, written in items.items():
@@ -62,7 +62,7 @@ def _read(content: RawContent, document: Mapping[str, Any], part: str) -> Iterat
         for method in METHODS:
             if method in item:
                 fields = _object(content, item[method], f"{part}.{path}.{method}")
-                yield Operation(part=part, path=str(path), method=method, fields=fields, shared=shared)
+                yield ApiOperation(part=part, path=str(path), method=method, fields=fields, shared=shared)
 
 
 def _object(content: RawContent, value: Any, place: str) -> Mapping[str, Any]:
@@ -71,7 +71,7 @@ def _object(content: RawContent, value: Any, place: str) -> Mapping[str, Any]:
     raise FormatError(content.id, f"is not {_EXPECTED}: {place[:200]} must be an object")
 
 
-def _grow(document: Mapping[str, Any], version: str, operations: Sequence[Operation], fallback: str) -> Branch:
+def _grow(document: Mapping[str, Any], version: str, operations: Sequence[ApiOperation], fallback: str) -> Branch:
     info = as_mapping(document.get("info"))
     title = as_text(info.get("title")) or fallback
     about = as_text(info.get("description"))
@@ -87,7 +87,7 @@ def _grow(document: Mapping[str, Any], version: str, operations: Sequence[Operat
     )
 
 
-def _grow_operation(document: Mapping[str, Any], operation: Operation) -> Branch:
+def _grow_operation(document: Mapping[str, Any], operation: ApiOperation) -> Branch:
     pieces = [path_part(piece) for piece in operation.path.split("/") if piece.strip()]
     place = "webhooks" if operation.part == "webhooks" else ""
     about = operation.summary or describe(operation.description)

@@ -18,7 +18,7 @@ MAX_SHOWN = 20_000
 """Characters of one operation: many may refer to the same long text."""
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
+class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
     """`shared` are the parameters of all operations of its path."""
 
     part: str
@@ -73,7 +73,7 @@ def resolve(document: Mapping[str, Any], value: Any) -> Any:
     return value if found is None else found
 
 
-def show_operation(document: Mapping[str, Any], operation: Operation) -> str:
+def show_operation(document: Mapping[str, Any], operation: ApiOperation) -> str:
     fields = operation.fields
     is_old = "(deprecated)" if fields.get("deprecated") is True else ""
     name = f"Operation {operation.id}" if operation.id else ""
@@ -95,7 +95,7 @@ def _listed(word: str, lines: Iterator[str]) -> str:
     return "\n".join([f"{word}:", *told[:MAX_LISTED], *more]) if told else ""
 
 
-def _tell_parameters(document: Mapping[str, Any], operation: Operation) -> Iterator[str]:
+def _tell_parameters(document: Mapping[str, Any], operation: ApiOperation) -> Iterator[str]:
     """Parameters of the operation go before those of its path with the same name and place."""
     told: dict[tuple[str, str], str] = {}
     for written in [*as_list(operation.fields.get("parameters")), *as_list(operation.shared)]:

@@ -16,7 +16,7 @@ MAX_SECTIONS = 2_000
 """Headings beyond this many are text of the last section."""
 
 
-class Heading(msgspec.Struct, frozen=True, kw_only=True):
+class OutlineHeading(msgspec.Struct, frozen=True, kw_only=True):
     """A heading on the lines from `start` to before `end`. Level 1 is the outermost."""
 
     level: int
@@ -25,7 +25,7 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True):
     name: str
 
 
-def build_outline(lines: Sequence[str], headings: Sequence[Heading], name: str, *, prose_at: int = 0) -> Branch:
+def build_outline(lines: Sequence[str], headings: Sequence[OutlineHeading], name: str, *, prose_at: int = 0) -> Branch:
     """The document with its sections below it. A first heading that stands above all others is the document's title.
     Its description is looked for from line `prose_at` on."""
     headings = headings[:MAX_SECTIONS]
@@ -42,7 +42,7 @@ def build_outline(lines: Sequence[str], headings: Sequence[Heading], name: str, 
     return root
 
 
-def _hang_sections(root: Branch, lines: Sequence[str], headings: Sequence[Heading]) -> None:
+def _hang_sections(root: Branch, lines: Sequence[str], headings: Sequence[OutlineHeading]) -> None:
     above: list[tuple[int, Branch]] = [(0, root)]
     ends = [*(heading.start for heading in headings[1:]), len(lines)]
     for heading, end in zip(headings, ends, strict=False):

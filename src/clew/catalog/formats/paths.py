@@ -16,7 +16,7 @@ _DIGEST = 16
 _BROKEN_ESCAPE = re.compile(r"%[0-9A-F]?$")
 
 
-class Paths:
+class NodePaths:
     """Gives every node of one document a path of its own."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from clew.catalog.resource import RawContent, ResourceNode
 from clew.catalog.route import join_path, path_part
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class QaseStep(msgspec.Struct, frozen=True, kw_only=True):
     action: str | None = None
     data: str | None = None
     expected_result: str | None = None
@@ -25,7 +25,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return f"{(self.action or '').strip()}{given}{expected}"
 
 
-class Tag(msgspec.Struct, frozen=True, kw_only=True):
+class QaseTag(msgspec.Struct, frozen=True, kw_only=True):
     title: str | None = None
 
 
@@ -35,8 +35,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
     preconditions: str | None = None
     postconditions: str | None = None
-    steps: list[Step] | None = None
-    tags: list[Tag | str] | None = None
+    steps: list[QaseStep] | None = None
+    tags: list[QaseTag | str] | None = None
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):

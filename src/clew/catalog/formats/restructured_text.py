@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from clew.catalog.formats.outline import MAX_SECTIONS, Heading, build_outline
+from clew.catalog.formats.outline import MAX_SECTIONS, OutlineHeading, build_outline
 from clew.catalog.formats.prose import clean_name
 from clew.catalog.formats.tree import build_tree, read_text
 from clew.catalog.formats.types import RESTRUCTURED_TEXT, media_type
@@ -36,11 +36,13 @@ class ReStructuredText:
         return build_tree(content, base_path, build_outline(lines, find_titles(lines), content.name))
 
 
-def find_titles(lines: Sequence[str]) -> list[Heading]:
+def find_titles(lines: Sequence[str]) -> list[OutlineHeading]:
     """The titles in order, as many as count. Styles are ranked by when each is first met."""
     levels: dict[str, int] = {}
     return [
-        Heading(level=levels.setdefault(style, len(levels) + 1), start=start, end=end, name=clean_name(text, "Section"))
+        OutlineHeading(
+            level=levels.setdefault(style, len(levels) + 1), start=start, end=end, name=clean_name(text, "Section")
+        )
         for start, end, text, style in islice(_read_titles(lines), MAX_SECTIONS)
     ]
 

@@ -14,7 +14,7 @@ from clew.catalog.route import join_path, path_part
 from clew.errors import FormatError
 
 
-class Column(msgspec.Struct, frozen=True, kw_only=True):
+class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     type: str = ""
     nullable: bool | None = None
@@ -24,11 +24,11 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(filter(None, (self.name, self.type, "not null" if self.nullable is False else "")))
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class TableDescription(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     schema: str | None = None
     description: str | None = None
-    columns: list[Column] = []
+    columns: list[TableColumn] = []
 
     @property
     def full_name(self) -> str:
@@ -47,14 +47,14 @@ class TableSchema:
         return media_type(content_type) == TABLE_SCHEMA
 
     def parse(self, content: RawContent, base_path: str) -> Sequence[ResourceNode]:
-        table = decode_body(content, Table, 'a table, {"table", "schema", "description", "columns": [...]}')
+        table = decode_body(content, TableDescription, 'a table, {"table", "schema", "description", "columns": [...]}')
         if not table.table.strip():
             raise FormatError(content.id, "has no table name; `table` must not be empty")
         place = path_part(table.schema) if self._with_schema and table.schema else ""
         return build_tree(content, base_path, _grow_table(table, join_path(place, path_part(table.table))))
 
 
-def _grow_table(table: Table, path: str) -> Branch:
+def _grow_table(table: TableDescription, path: str) -> Branch:
     listing = "\n".join(f"- {column}" for column in table.columns)
     about = (table.description or "").strip()
     return Branch(
@@ -68,7 +68,7 @@ def _grow_table(table: Table, path: str) -> Branch:
     )
 
 
-def _grow_column(column: Column, table: Table) -> Branch:
+def _grow_column(column: TableColumn, table: TableDescription) -> Branch:
     about = (column.description or "").strip()
     return Branch(
         name=column.name,

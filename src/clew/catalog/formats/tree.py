@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from clew.catalog.formats.code import describe_code
-from clew.catalog.formats.paths import Paths, document_path, slug
+from clew.catalog.formats.paths import NodePaths, document_path, slug
 from clew.catalog.formats.prose import clean_name, clean_text, cut_sentence, describe, one_line, split_parts
 from clew.catalog.resource import RawContent, ResourceNode
 from clew.catalog.route import join_path
@@ -63,7 +63,7 @@ class _Tree:
 
     def __init__(self, content: RawContent) -> None:
         self._content = content
-        self._paths = Paths()
+        self._paths = NodePaths()
         self._root = ""
         self._count = 0
 

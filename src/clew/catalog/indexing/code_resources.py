@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from clew.catalog.domain import Domain
-from clew.catalog.resource import Listing, Pipeline, RawContent, RawDocument, Resource, ResourceNode
+from clew.catalog.resource import DocumentListing, Pipeline, RawContent, RawDocument, Resource, ResourceNode
 from clew.errors import NotFound
 
 CONTENT_TYPE = "application/vnd.clew.defined"
@@ -24,11 +24,11 @@ class DefinedSource:
         self._resources = {each.path: each for each in resources}
         self.id = f"defined:{domain.name}:{','.join(sorted(scopes))}"
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         known = [
             RawDocument(id=each.path, name=each.name, content_type=CONTENT_TYPE) for each in self._resources.values()
         ]
-        return Listing(documents=known)
+        return DocumentListing(documents=known)
 
     async def fetch_content(self, id: str) -> RawContent:
         found = self._resources.get(id)

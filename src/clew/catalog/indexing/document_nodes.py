@@ -32,7 +32,7 @@ _PLAIN_PART = re.compile(r"[A-Za-z0-9._~%@+-]+")
 _UNCOMPARED = ("indexed_at", "scopes", "is_unrestricted")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class SourcePlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where the nodes of one pipeline go, and who may see them."""
 
     owner_id: str
@@ -42,15 +42,15 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
 
 
-class Indexed(msgspec.Struct, frozen=True, kw_only=True):
+class IndexedDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The drafts of one document by their uri, in the order of the tree, and what was left out."""
 
     drafts: dict[str, Draft]
     skipped: Sequence[Skipped] = ()
 
 
-def place_of(domain: Domain, pipeline: Pipeline, owner_id: str) -> Place:
-    return Place(
+def place_of(domain: Domain, pipeline: Pipeline, owner_id: str) -> SourcePlace:
+    return SourcePlace(
         owner_id=owner_id,
         domain=domain.name,
         source_id=pipeline.source.id,
@@ -88,7 +88,7 @@ def source_tag(source_id: str) -> str:
     return f"source:{digest(source_id)}"
 
 
-def document_tag(place: Place, document: str) -> str:
+def document_tag(place: SourcePlace, document: str) -> str:
     """What all resources of one document share, with the entry of that document in the book of its source."""
     return f"{DOCUMENT}{digest(f'{place.domain} {place.source_id} {document}')}"
 
@@ -104,7 +104,7 @@ def node_digest(record: Draft | Breadcrumb) -> str:
     return hashlib.blake2b(packed, digest_size=12).hexdigest()
 
 
-def build_drafts(roots: Iterable[ResourceNode], place: Place, *, document: str, now_ms: int) -> Indexed:
+def build_drafts(roots: Iterable[ResourceNode], place: SourcePlace, *, document: str, now_ms: int) -> IndexedDocument:
     """One draft for each node of a document. Of two nodes with one path the first counts; a node that stands within
     itself, has no usable path, or comes after MAX_NODES others is left out, and long texts are cut. The reasons are
     told, the first MAX_REASONS of them."""
@@ -126,7 +126,7 @@ def build_drafts(roots: Iterable[ResourceNode], place: Place, *, document: str, 
             reasons.append(f"{uri} is cut to {MAX_CONTENT:,} of {len(node.content):,} characters")
         drafts[uri] = _draft(node, uri, place, document, now_ms)
     told = [Skipped(document=document, reason=reason) for reason in reasons[:MAX_REASONS]]
-    return Indexed(drafts=drafts, skipped=told)
+    return IndexedDocument(drafts=drafts, skipped=told)
 
 
 def scope_fields(scopes: Sequence[str]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def scope_fields(scopes: Sequence[str]) -> dict[str, Any]:
     return {"scopes": list(scopes), "is_unrestricted": not scopes}
 
 
-def _draft(node: ResourceNode, uri: str, place: Place, document: str, now_ms: int) -> Draft:
+def _draft(node: ResourceNode, uri: str, place: SourcePlace, document: str, now_ms: int) -> Draft:
     path = parse_route(uri).path
     segment = path.partition("/")[0]
     name = _one_line(node.name)[:MAX_NAME].strip() or path.rpartition("/")[2][:MAX_NAME]

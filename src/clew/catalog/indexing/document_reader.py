@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from clew.catalog.indexing.document_nodes import Indexed, Place, build_drafts
+from clew.catalog.indexing.document_nodes import IndexedDocument, SourcePlace, build_drafts
 from clew.catalog.resource import ContentFormat, Pipeline, RawContent, RawDocument, ResourceNode
 from clew.errors import ClewError, FormatError
 
@@ -23,14 +23,14 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
     document: RawDocument
     hash: str = ""
-    indexed: Indexed | None = None
+    indexed: IndexedDocument | None = None
     unhandled: str = ""
     failure: str = ""
     was_fetched: bool = True
 
 
 async def read_document(
-    pipeline: Pipeline, place: Place, document: RawDocument, *, known_hash: str, now_ms: int
+    pipeline: Pipeline, place: SourcePlace, document: RawDocument, *, known_hash: str, now_ms: int
 ) -> Read:
     """Fetch a document and, unless its content has the known hash, parse it in another thread. Does not raise."""
     try:
@@ -52,7 +52,7 @@ def explain(error: Exception) -> str:
 
 
 def _read(
-    pipeline: Pipeline, place: Place, document: RawDocument, content: RawContent, known_hash: str, now_ms: int
+    pipeline: Pipeline, place: SourcePlace, document: RawDocument, content: RawContent, known_hash: str, now_ms: int
 ) -> Read:
     if len(content.body) > MAX_BODY:
         raise FormatError(document.name, f"{len(content.body):,} bytes is over the limit of {MAX_BODY:,}")

@@ -9,7 +9,7 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.domain import Domain
 from clew.catalog.indexing.document_nodes import effective_scopes, place_of
-from clew.catalog.indexing.source_ledger import Ledger, SourceEntry, now_ms
+from clew.catalog.indexing.source_ledger import SourceEntry, SourceLedger, now_ms
 from clew.catalog.resource import Pipeline
 from clew.clock import Clock
 from clew.trail.store import Trail
@@ -18,7 +18,7 @@ EDITION = "1"
 """Raised when nodes are indexed in another way, so that all are indexed again."""
 
 
-class Freshness(msgspec.Struct, frozen=True, kw_only=True):
+class SourceFreshness(msgspec.Struct, frozen=True, kw_only=True):
     """`age_ms` is None when the source was never indexed whole; `reason` says why it is not fresh."""
 
     source_id: str
@@ -27,19 +27,21 @@ class Freshness(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-async def read_freshness(trail: Trail, domain: Domain, pipeline: Pipeline, *, by: Principal, clock: Clock) -> Freshness:
+async def read_freshness(
+    trail: Trail, domain: Domain, pipeline: Pipeline, *, by: Principal, clock: Clock
+) -> SourceFreshness:
     """The freshness of one source as of now."""
-    entry = await Ledger(trail, place_of(domain, pipeline, by.owner_id), by=by, clock=clock).find()
+    entry = await SourceLedger(trail, place_of(domain, pipeline, by.owner_id), by=by, clock=clock).find()
     return judge(entry, domain, pipeline, now_ms(clock))
 
 
-def judge(entry: SourceEntry | None, domain: Domain, pipeline: Pipeline, now: int) -> Freshness:
+def judge(entry: SourceEntry | None, domain: Domain, pipeline: Pipeline, now: int) -> SourceFreshness:
     """Fresh means that its oldest document is younger than the pipeline's TTL. A document that was verified is as old
     as the verification, one that could not be refreshed as old as before. A local source is never fresh."""
     age = now - entry.oldest if entry is not None and entry.oldest else None
     reason = _reason(entry, age, domain, pipeline)
     age = max(0, age) if age is not None else None
-    return Freshness(source_id=pipeline.source.id, age_ms=age, is_fresh=not reason, reason=reason)
+    return SourceFreshness(source_id=pipeline.source.id, age_ms=age, is_fresh=not reason, reason=reason)
 
 
 def recipe_of(pipeline: Pipeline) -> str:

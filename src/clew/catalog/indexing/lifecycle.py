@@ -9,12 +9,12 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.indexing.document_nodes import Place
+from clew.catalog.indexing.document_nodes import SourcePlace
 from clew.catalog.indexing.document_reader import explain
 from clew.catalog.indexing.freshness import judge, read_freshness
-from clew.catalog.indexing.pipeline import INCREMENTAL, Policy, Progress, Report, run_pipeline
-from clew.catalog.indexing.resource_writer import Swap
-from clew.catalog.indexing.source_ledger import Ledger, SourceEntry, keeper, now_ms, read_sources
+from clew.catalog.indexing.pipeline import INCREMENTAL, Progress, RefreshPolicy, Report, run_pipeline
+from clew.catalog.indexing.resource_writer import ResourceWriter
+from clew.catalog.indexing.source_ledger import SourceEntry, SourceLedger, keeper, now_ms, read_sources
 from clew.catalog.resource import Pipeline
 from clew.clock import Clock
 from clew.errors import NotFound
@@ -51,13 +51,13 @@ class Lifecycle:
         by: Principal,
         clock: Clock,
         report: Progress | None = None,
-        policy: Policy = INCREMENTAL,
+        policy: RefreshPolicy = INCREMENTAL,
         spared: Collection[str] | None = (),
     ) -> None:
         self._trail = trail
         self._by = by
         self._clock = clock
-        self._progress = _Tally(report)
+        self._progress = _RefreshTally(report)
         self._policy = policy
         self._spared = spared
         self._pipelines: dict[tuple[str, str], tuple[Domain, Pipeline]] = {}
@@ -125,7 +125,7 @@ class Lifecycle:
         reason = f"its oldest document is {(found.age_ms or 0) // 1_000:,} s old"
         return Report(domain=domain.name, source_id=found.source_id, outcome="fresh", reason=reason)
 
-    async def _run(self, domain: Domain, pipeline: Pipeline, policy: Policy) -> Report:
+    async def _run(self, domain: Domain, pipeline: Pipeline, policy: RefreshPolicy) -> Report:
         report = self._progress.part(f"{domain.name} {pipeline.source.id}")
         return await run_pipeline(
             self._trail, domain, pipeline, by=self._by, clock=self._clock, report=report, policy=policy
@@ -138,10 +138,10 @@ class Lifecycle:
         return [await self._drop(each) for each in gone if spared is not None and each.domain not in spared]
 
     async def _drop(self, book: SourceEntry) -> Report:
-        place = Place(owner_id=self._by.owner_id, domain=book.domain, source_id=book.source_id)
-        swap = Swap(self._trail, place, others=(), by=keeper(self._by, book.scopes))
+        place = SourcePlace(owner_id=self._by.owner_id, domain=book.domain, source_id=book.source_id)
+        swap = ResourceWriter(self._trail, place, others=(), by=keeper(self._by, book.scopes))
         dropped = await swap.drop([each.id async for each in swap.present()])
-        await Ledger(self._trail, place, by=self._by, clock=self._clock).close_for_good()
+        await SourceLedger(self._trail, place, by=self._by, clock=self._clock).close_for_good()
         return Report(
             domain=book.domain,
             source_id=book.source_id,
@@ -152,7 +152,7 @@ class Lifecycle:
         )
 
 
-class _Tally:
+class _RefreshTally:
     """One bar for sources that are refreshed together."""
 
     def __init__(self, report: Progress | None) -> None:

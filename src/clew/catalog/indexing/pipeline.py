@@ -16,13 +16,13 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.indexing.document_nodes import Place, node_digest, place_of
+from clew.catalog.indexing.document_nodes import SourcePlace, node_digest, place_of
 from clew.catalog.indexing.document_reader import Read, explain, read_document
 from clew.catalog.indexing.freshness import recipe_of
-from clew.catalog.indexing.refresh_plan import Plan
-from clew.catalog.indexing.resource_writer import Swap
-from clew.catalog.indexing.source_ledger import LEASE_MS, Ledger, SourceEntry, keeper, now_ms
-from clew.catalog.resource import Listing, Pipeline, RawDocument, Skipped
+from clew.catalog.indexing.refresh_plan import RefreshPlan
+from clew.catalog.indexing.resource_writer import ResourceWriter
+from clew.catalog.indexing.source_ledger import LEASE_MS, SourceEntry, SourceLedger, keeper, now_ms
+from clew.catalog.resource import DocumentListing, Pipeline, RawDocument, Skipped
 from clew.clock import Clock
 from clew.errors import ClewError, SourceError
 from clew.trail.store import Trail
@@ -38,7 +38,7 @@ MANY = 10
 """A source that had so many documents and now has none is not believed."""
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class RefreshPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How to refresh. `ignore_cache` fetches and writes everything again; `force` believes a source that is suddenly
     empty; whoever finds the source held by somebody else waits for `patience_ms`."""
 
@@ -48,7 +48,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     lease_ms: int = LEASE_MS
 
 
-INCREMENTAL = Policy()
+INCREMENTAL = RefreshPolicy()
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,34 +80,34 @@ async def run_pipeline(
     by: Principal,
     clock: Clock,
     report: Progress | None = None,
-    policy: Policy = INCREMENTAL,
+    policy: RefreshPolicy = INCREMENTAL,
 ) -> Report:
     """Bring the resources of one source up to date. Nothing is dropped before its replacement is on the trail: a
     document that fails keeps its nodes, and a list that fails leaves everything. What the source or a format does
     wrong is in the report, and raises nothing; errors of the trail are raised."""
     place = place_of(domain, pipeline, by.owner_id)
-    ledger = Ledger(trail, place, by=by, clock=clock, lease_ms=policy.lease_ms)
+    ledger = SourceLedger(trail, place, by=by, clock=clock, lease_ms=policy.lease_ms)
     try:
         async with ledger.hold(policy.patience_ms) as before:
             others = {each.source.id for each in domain.extractors} - {place.source_id}
-            swap = Swap(trail, place, others=others, by=keeper(by, ledger.entry.scopes))
-            return await _Run(pipeline, place, ledger, swap, before, clock, policy).refresh(report)
+            swap = ResourceWriter(trail, place, others=others, by=keeper(by, ledger.entry.scopes))
+            return await _PipelineRun(pipeline, place, ledger, swap, before, clock, policy).refresh(report)
     except SourceError as error:
         return Report(domain=place.domain, source_id=place.source_id, outcome="failed", error=str(error))
 
 
-class _Run:
+class _PipelineRun:
     """One refresh, from the list to the last removal. `before` is the book as it was."""
 
     def __init__(
         self,
         pipeline: Pipeline,
-        place: Place,
-        ledger: Ledger,
-        swap: Swap,
+        place: SourcePlace,
+        ledger: SourceLedger,
+        swap: ResourceWriter,
         before: SourceEntry,
         clock: Clock,
-        policy: Policy,
+        policy: RefreshPolicy,
     ) -> None:
         self._pipeline = pipeline
         self._place = place
@@ -142,7 +142,7 @@ class _Run:
             await self._swap.rescope()
         return self._place.scopes
 
-    async def _list(self) -> Listing:
+    async def _list(self) -> DocumentListing:
         try:
             return await self._pipeline.source.list_documents()
         except SourceError:
@@ -150,7 +150,7 @@ class _Run:
         except Exception as error:  # the boundary of a task: the source may be anybody's code
             raise SourceError(self._place.source_id, explain(error)) from error
 
-    async def _plan(self, listing: Listing) -> Plan:
+    async def _plan(self, listing: DocumentListing) -> RefreshPlan:
         """Raises SourceError for a source that had many documents and suddenly has none."""
         entries = await self._ledger.documents()
         had = sum(1 for entry in entries.values() if entry.nodes)
@@ -158,11 +158,13 @@ class _Run:
             reason = f"lists no documents, and had {had:,}; they are kept"
             raise SourceError(self._place.source_id, reason, hint="If it is really empty now, refresh it with force")
         reread = self._policy.ignore_cache
-        plan = Plan(self._place, self._before, entries, recipe=self._recipe, started=self._started, reread=reread)
+        plan = RefreshPlan(
+            self._place, self._before, entries, recipe=self._recipe, started=self._started, reread=reread
+        )
         plan.choose(listing, self._pipeline)
         return plan
 
-    async def _compare_with_trail(self, plan: Plan) -> set[str]:
+    async def _compare_with_trail(self, plan: RefreshPlan) -> set[str]:
         """The ids of the nodes on the trail: by the book, and after an interrupted run by looking at every one."""
         if self._before.is_whole and not self._policy.ignore_cache:
             return plan.nodes()
@@ -170,7 +172,7 @@ class _Run:
         plan.distrust(actual)
         return plan.nodes() | actual.keys()
 
-    async def _index(self, plan: Plan, present: Collection[str], report: Progress) -> None:
+    async def _index(self, plan: RefreshPlan, present: Collection[str], report: Progress) -> None:
         stale = plan.stale()
         room, done = asyncio.Semaphore(FETCHES), itertools.count(1)
 
@@ -186,7 +188,7 @@ class _Run:
             self._ledger.check_held()
             await self._write(plan, reads, present)
 
-    async def _write(self, plan: Plan, reads: Sequence[Read], present: Collection[str]) -> None:
+    async def _write(self, plan: RefreshPlan, reads: Sequence[Read], present: Collection[str]) -> None:
         """Nodes first, then what the book says of their documents."""
         self._has_written = True
         claims = [plan.claim(read) for read in reads]
@@ -201,7 +203,7 @@ class _Run:
         self._nodes_written += swapped.written
         self._changed += sum(read.indexed is not None for read in reads)
 
-    async def _remove_vanished(self, plan: Plan, present: set[str]) -> tuple[int, int]:
+    async def _remove_vanished(self, plan: RefreshPlan, present: set[str]) -> tuple[int, int]:
         """Drop what no document has any more: how many documents, how many nodes."""
         gone = plan.forget_vanished()
         vanished = sorted(present - plan.nodes())
@@ -213,7 +215,7 @@ class _Run:
         await self._ledger.forget(gone)
         return len(gone), dropped
 
-    async def _close(self, plan: Plan, gone: int, dropped: int) -> Report:
+    async def _close(self, plan: RefreshPlan, gone: int, dropped: int) -> Report:
         entry = SourceEntry(
             domain=self._place.domain,
             source_id=self._place.source_id,

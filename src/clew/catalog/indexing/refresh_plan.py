@@ -8,20 +8,20 @@ from collections.abc import Mapping
 
 import msgspec
 
-from clew.catalog.indexing.document_nodes import Place, resource_id
+from clew.catalog.indexing.document_nodes import SourcePlace, resource_id
 from clew.catalog.indexing.document_reader import Read
 from clew.catalog.indexing.source_ledger import DocumentEntry, SourceEntry
-from clew.catalog.resource import Listing, Pipeline, RawDocument, Skipped
+from clew.catalog.resource import DocumentListing, Pipeline, RawDocument, Skipped
 from clew.trail.model.breadcrumb import Draft
 
 
-class Plan:
+class RefreshPlan:
     """The documents of one source while it is refreshed. `before` is the book as it was, `recipe` what now decides
     about nodes besides the documents; `reread` leaves nothing unread."""
 
     def __init__(
         self,
-        place: Place,
+        place: SourcePlace,
         before: SourceEntry,
         entries: Mapping[str, DocumentEntry],
         *,
@@ -41,7 +41,7 @@ class Plan:
         self._wanted: dict[str, RawDocument] = {}
         self._holders: dict[str, str] = {}
 
-    def choose(self, listing: Listing, pipeline: Pipeline) -> None:
+    def choose(self, listing: DocumentListing, pipeline: Pipeline) -> None:
         """Want the documents that some format may read, each id once."""
         self.skipped += listing.skipped
         for document in listing.documents:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import heapq
 from collections.abc import AsyncIterator
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
+
+import msgspec
 
 from clew.access import Principal
 from clew.catalog.indexing.document_nodes import SCHEMA, resource_id, source_tag, tag_of
@@ -29,36 +31,51 @@ async def find_resource(trail: Trail, uri: str, *, by: Principal) -> Breadcrumb 
     return None
 
 
+class ResourceFilters(TypedDict, total=False):
+    """Values that resources have, and the order in which they are listed."""
+
+    domain: str
+    resource_type: str
+    path_segment: str
+    source_id: str
+    is_unrestricted: bool
+    scope: str
+    sort: Sort
+    ascending: bool
+
+
 async def list_resources(
-    trail: Trail,
-    by: Principal,
-    *,
-    domain: str | None = None,
-    resource_type: str | None = None,
-    path_segment: str | None = None,
-    source_id: str | None = None,
-    is_unrestricted: bool | None = None,
-    scope: str | None = None,
-    sort: Sort | None = None,
-    ascending: bool = False,
-    limit: int = 50,
+    trail: Trail, by: Principal, *, limit: int = 50, **filters: Unpack[ResourceFilters]
 ) -> list[Breadcrumb]:
-    """The resources that have all these values and that the caller may see: in order of creation, or sorted, the
-    highest first unless `ascending`; equal ones by their uri. Raises InvalidInput."""
+    """The resources that have all these values and that the caller may see.
+
+    The newest come first; with `sort` those with the highest value, or with the lowest where `ascending`, and equal
+    ones by their uri. Raises InvalidInput.
+    """
+    sort = filters.get("sort")
     if not 1 <= limit <= MAX_LISTED:
         raise InvalidInput("limit", f"must be between 1 and {MAX_LISTED:,}")
     if sort not in (None, "quality_score", "indexed_at"):
         raise InvalidInput("sort", f"{sort!r} is not a field to sort by", hint="Fields are quality_score, indexed_at")
-    conditions = []
-    if is_unrestricted is not None:
-        conditions.append(ContextMatch(path="is_unrestricted", value=is_unrestricted))
-    if scope is not None:
-        conditions.append(ContextMatch(path="scopes", op="contains_all", value=[scope]))
-    selector = select_resources(domain=domain, type=resource_type, segment=path_segment, source_id=source_id)
-    found = each_record(trail, _narrowed(selector, conditions), by=by)
+    selector = _selector(filters)
     if sort is None:
-        return await _first(found, limit)
-    return await _best(found, sort, -1 if not ascending else 1, limit)
+        return list((await trail.records.list(selector, by=by, limit=limit)).items)
+    return await _best(each_record(trail, selector, by=by), sort, 1 if filters.get("ascending") else -1, limit)
+
+
+def _selector(filters: ResourceFilters) -> Selector:
+    conditions = []
+    if "is_unrestricted" in filters:
+        conditions.append(ContextMatch(path="is_unrestricted", value=filters["is_unrestricted"]))
+    if "scope" in filters:
+        conditions.append(ContextMatch(path="scopes", op="contains_all", value=[filters["scope"]]))
+    selector = select_resources(
+        domain=filters.get("domain"),
+        type=filters.get("resource_type"),
+        segment=filters.get("path_segment"),
+        source_id=filters.get("source_id"),
+    )
+    return msgspec.structs.replace(selector, context_match=conditions)
 
 
 def select_resources(
@@ -72,19 +89,6 @@ def select_resources(
         tag_of("segment", segment) if segment is not None else None,
     ]
     return Selector(schema_name=SCHEMA, all_tags=[tag for tag in tags if tag is not None])
-
-
-def _narrowed(selector: Selector, conditions: list[ContextMatch]) -> Selector:
-    return Selector(schema_name=selector.schema_name, all_tags=selector.all_tags, context_match=conditions)
-
-
-async def _first(found: AsyncIterator[Breadcrumb], limit: int) -> list[Breadcrumb]:
-    chosen: list[Breadcrumb] = []
-    async for each in found:
-        chosen.append(each)
-        if len(chosen) == limit:
-            break
-    return chosen
 
 
 async def _best(found: AsyncIterator[Breadcrumb], field: Sort, sign: int, limit: int) -> list[Breadcrumb]:

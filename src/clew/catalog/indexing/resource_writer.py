@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing.document_nodes import Place, node_digest, scope_fields
+from clew.catalog.indexing.document_nodes import SourcePlace, node_digest, scope_fields
 from clew.catalog.indexing.resource_queries import select_resources
 from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from clew.trail.bulk import AT_ONCE, drop_records, each_record
@@ -19,18 +19,18 @@ from clew.trail.store import Trail
 ATTEMPTS = 5
 
 
-class Swapped(msgspec.Struct, kw_only=True):
+class WriteOutcome(msgspec.Struct, kw_only=True):
     """How many drafts were written, and by uri why some were not."""
 
     written: int = 0
     refused: dict[str, str] = {}
 
 
-class Swap:
+class ResourceWriter:
     """The resources of one source on the trail. `others` are the sources of the domain whose resources it leaves
     alone; those of any other source are leftovers that it takes over."""
 
-    def __init__(self, trail: Trail, place: Place, *, others: Collection[str], by: Principal) -> None:
+    def __init__(self, trail: Trail, place: SourcePlace, *, others: Collection[str], by: Principal) -> None:
         self._trail = trail
         self._place = place
         self._others = others
@@ -42,10 +42,10 @@ class Swap:
         async for each in each_record(self._trail, selector, by=self._by):
             yield each
 
-    async def write(self, drafts: Sequence[Draft], *, known: Collection[str], rewrite: bool = False) -> Swapped:
+    async def write(self, drafts: Sequence[Draft], *, known: Collection[str], rewrite: bool = False) -> WriteOutcome:
         """Make the trail hold these. `known` are the ids that are there already, as far as the books know; what is
         equal is left as it is unless `rewrite`."""
-        outcome = Swapped()
+        outcome = WriteOutcome()
         new = [draft for draft in drafts if draft.id not in known]
         doubtful = [draft for draft in drafts if draft.id in known]
         for some in batches(new):
@@ -79,7 +79,7 @@ class Swap:
         """Delete those of these resources that there still are; how many."""
         return await drop_records(self._trail, ids, by=self._by)
 
-    async def _replace_all(self, drafts: Sequence[Draft], rewrite: bool, outcome: Swapped) -> None:
+    async def _replace_all(self, drafts: Sequence[Draft], rewrite: bool, outcome: WriteOutcome) -> None:
         """Write those that differ together, and each by itself where one of them stands in the way."""
         alone: list[Draft] = []
         together: list[Draft] = []
@@ -99,7 +99,7 @@ class Swap:
         for some in batches(alone, AT_ONCE):
             await asyncio.gather(*(self._replace(draft, rewrite, outcome) for draft in some))
 
-    async def _replace(self, draft: Draft, rewrite: bool, outcome: Swapped) -> None:
+    async def _replace(self, draft: Draft, rewrite: bool, outcome: WriteOutcome) -> None:
         uri = draft.context["uri"]
         try:
             is_written = await self._put(draft, rewrite)

@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing.document_nodes import Place, document_tag, source_tag
+from clew.catalog.indexing.document_nodes import SourcePlace, document_tag, source_tag
 from clew.clock import Clock
 from clew.errors import AlreadyExists, ClewError, Conflict, NotFound, SourceError
 from clew.trail.bulk import drop_records, each_record
@@ -91,10 +91,12 @@ async def find_document(trail: Trail, tag: str, *, by: Principal) -> DocumentEnt
     return msgspec.convert(page.items[0].context, DocumentEntry) if page.items else None
 
 
-class Ledger:
+class SourceLedger:
     """The book of one source of one domain."""
 
-    def __init__(self, trail: Trail, place: Place, *, by: Principal, clock: Clock, lease_ms: int = LEASE_MS) -> None:
+    def __init__(
+        self, trail: Trail, place: SourcePlace, *, by: Principal, clock: Clock, lease_ms: int = LEASE_MS
+    ) -> None:
         self._trail = trail
         self._place = place
         self._by = keeper(by)

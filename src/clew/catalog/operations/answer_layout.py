@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from clew.catalog.operations.answers import Entry, Section
-from clew.catalog.operations.discovery import Found
+from clew.catalog.operations.answers import CatalogEntry, Section
+from clew.catalog.operations.discovery import DomainHits
 from clew.catalog.operations.markdown import render_entry, render_folded
 from clew.catalog.operations.text import inline
 from clew.catalog.registry import EntryPoints, RoutedTool
@@ -41,7 +41,7 @@ Sized = tuple[Section, int]
 
 
 def lay_out(
-    offers: Sequence[EntryPoints], found: Mapping[str, Found], budget: int, *, is_relevant: bool
+    offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], budget: int, *, is_relevant: bool
 ) -> tuple[list[Section], str]:
     """The sections of an answer within a budget of tokens, and what was cut, in words.
 
@@ -52,7 +52,7 @@ def lay_out(
     lines = _fold_all(ordered, found, budget)
     room = budget - OVERHEAD - min(sum(cost for _, cost in lines), int(budget * FOLDED_SHARE))
     shown: list[Sized] = []
-    wanted: dict[str, Found] = {}
+    wanted: dict[str, DomainHits] = {}
     for offer, (line, cost) in zip(ordered, lines, strict=True):
         own = found[offer.domain.name]
         is_wanted = len(offers) <= FEW or own.relevance >= max(best, 1.0) * NEAR
@@ -70,7 +70,7 @@ def lay_out(
 # -- one line a domain ------------------------------------------------------------------------------------
 
 
-def _fold_all(offers: Sequence[EntryPoints], found: Mapping[str, Found], budget: int) -> list[Sized]:
+def _fold_all(offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], budget: int) -> list[Sized]:
     """One line a domain: the longest way of which all take no more than their share."""
     share = budget * FOLDED_SHARE if len(offers) > FEW else inf
     usual_first = sorted(offers, key=lambda each: bool(found[each.domain.name].tools))
@@ -82,7 +82,7 @@ def _fold_all(offers: Sequence[EntryPoints], found: Mapping[str, Found], budget:
 
 
 def _fold_within(
-    offers: Sequence[EntryPoints], found: Mapping[str, Found], characters: int, named: int, share: float
+    offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], characters: int, named: int, share: float
 ) -> dict[str, Sized] | None:
     """All domains folded this way, by name; None as soon as they take more than their share. Most are not hit and look
     as they always do, so those should come first."""
@@ -104,7 +104,7 @@ def _fold_within(
     return lines
 
 
-def _fold(entries: EntryPoints, found: Found, characters: int, named: int) -> Section:
+def _fold(entries: EntryPoints, found: DomainHits, characters: int, named: int) -> Section:
     domain = entries.domain
     routes = [each.text for each in islice(_ranked(entries, found), named)]
     return Section(
@@ -121,12 +121,12 @@ def _about(description: str, characters: int) -> str:
     return inline(description, characters)
 
 
-def _hits(entries: EntryPoints, found: Found) -> list[RoutedTool]:
+def _hits(entries: EntryPoints, found: DomainHits) -> list[RoutedTool]:
     """The entry points that the question hits, closest first."""
     return [entries[route] for route in found.tools if route in entries]
 
 
-def _ranked(entries: EntryPoints, found: Found) -> Iterator[RoutedTool]:
+def _ranked(entries: EntryPoints, found: DomainHits) -> Iterator[RoutedTool]:
     """All entry points: those that the question hits first, the others in order of registration."""
     yield from _hits(entries, found)
     for route, each in entries.items():
@@ -137,7 +137,7 @@ def _ranked(entries: EntryPoints, found: Found) -> Iterator[RoutedTool]:
 # -- a domain in full -------------------------------------------------------------------------------------
 
 
-def _unfold(entries: EntryPoints, found: Found, room: int, is_relevant: bool) -> Sized | None:
+def _unfold(entries: EntryPoints, found: DomainHits, room: int, is_relevant: bool) -> Sized | None:
     """As much of a domain as there is room for: the entry points that matter, resources, then names of other entry
     points. None when not even one of the first fits."""
     domain = entries.domain
@@ -176,14 +176,14 @@ def _fitting(items: Sequence[T], sizes: Sequence[int], room: int) -> Sequence[T]
     return items[:number]
 
 
-def _resources(found: Found) -> list[Entry]:
+def _resources(found: DomainHits) -> list[CatalogEntry]:
     """Resources that are not much farther away than the closest."""
     if not found.resources:
         return []
     least = min(max(found.relevance, 1.0), 2.0) * NEAR / 2
     close = [hit for hit in found.resources if closeness(hit) >= least]
     return [
-        Entry(
+        CatalogEntry(
             route=hit.breadcrumb.context["uri"],
             description=inline(hit.breadcrumb.context["description"] or hit.breadcrumb.title),
             score=round(closeness(hit), 3),
@@ -192,16 +192,16 @@ def _resources(found: Found) -> list[Entry]:
     ]
 
 
-def _entry(each: RoutedTool, found: Found) -> Entry:
+def _entry(each: RoutedTool, found: DomainHits) -> CatalogEntry:
     score = round(found.tools.get(each.text, 0.0), 3)
-    return Entry(route=each.text, description=each.about, params=each.params, score=score)
+    return CatalogEntry(route=each.text, description=each.about, params=each.params, score=score)
 
 
 # -- what room is left, and what has none -----------------------------------------------------------------
 
 
 def _name_more(
-    shown: Sequence[Section], offers: Sequence[EntryPoints], found: Mapping[str, Found], room: int
+    shown: Sequence[Section], offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], room: int
 ) -> list[Section]:
     """What room is left goes to the names of entry points that were only counted."""
     sections = []
@@ -238,7 +238,7 @@ def _drop_last(shown: Sequence[tuple[Section, int]], room: int, for_names: int) 
 
 
 def _tell(
-    kept: Sequence[Section], missing: Sequence[str], named: int, wanted: Mapping[str, Found], *, is_relevant: bool
+    kept: Sequence[Section], missing: Sequence[str], named: int, wanted: Mapping[str, DomainHits], *, is_relevant: bool
 ) -> str:
     """What a larger budget would show: entry points and resources of the domains in full, and further domains."""
     parts = [_count(each.more, "entry point", each.domain) for each in kept if each.more and not each.is_folded]

@@ -53,7 +53,7 @@ def choose_per_domain(per_domain: int, other: int | None) -> int:
     return per_domain if other is None else other
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A tool or resource as discovery shows it. `description` is one line without markup; `params` says name (type) of
     each argument."""
 
@@ -69,8 +69,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     domain: str
     description: str
-    tools: Sequence[Entry] = ()
-    resources: Sequence[Entry] = ()
+    tools: Sequence[CatalogEntry] = ()
+    resources: Sequence[CatalogEntry] = ()
     is_folded: bool = False
     folded: Sequence[str] = ()
     more: int = 0
@@ -107,7 +107,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     more: int = 0
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class CatalogAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What `ask` found. `is_relevant` is False when nothing is close enough to the question; `hint` says what to do;
     `cut` says what was left out for the budget; `known` are the citations that answer the question already, `notes`
     sentences about them, and `text` the words of a model, if one is used."""
@@ -145,7 +145,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     params: dict[str, Any] | None = None
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class EntryFailure(msgspec.Struct, frozen=True, kw_only=True):
     code: Code
     message: str
 
@@ -154,7 +154,7 @@ class MalformedItem(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a `get` that cannot be read. Its result is the failure, and the other entries run."""
 
     route: str
-    failure: Failure
+    failure: EntryFailure
 
 
 def read_items(given: Sequence[Any]) -> list[Item | MalformedItem]:
@@ -168,12 +168,12 @@ def _read_item(entry: Any, at: int) -> Item | MalformedItem:
     except msgspec.ValidationError as error:
         problem = in_plain_words(error, Item, "entry", called="parameter")
     route = entry.get("route") if isinstance(entry, dict) else entry
-    is_named = isinstance(route, str)
-    code: Code = "INVALID_PARAMS" if is_named and isinstance(entry, dict) else "INVALID_ROUTE"
+    named = route[:MAX_SHOWN_ROUTE] if isinstance(route, str) else ""
+    code: Code = "INVALID_PARAMS" if named and isinstance(entry, dict) else "INVALID_ROUTE"
     problem.hint = ". ".join(filter(None, (problem.hint, ITEM_EXAMPLE)))
     return MalformedItem(
-        route=route[:MAX_SHOWN_ROUTE] if is_named else f"routes[{at}]",
-        failure=Failure(code=code, message=str(problem)),
+        route=named or f"routes[{at}]",
+        failure=EntryFailure(code=code, message=str(problem)),
     )
 
 
@@ -183,10 +183,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     route: str
     success: bool
     data: GuidedContent | None = None
-    error: Failure | None = None
+    error: EntryFailure | None = None
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class GetSummary(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     success: int
     failed: int
@@ -196,6 +196,6 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     """What `get` gave, in the order of its entries, and the handle that now knows the guided routes."""
 
     results: Sequence[Result]
-    summary: Summary
+    summary: GetSummary
     handle: str
     markdown: str = ""

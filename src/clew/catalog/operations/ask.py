@@ -16,11 +16,11 @@ from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.indexing.resource_queries import find_resource
 from clew.catalog.indexing.tool_index import TOOL_SCHEMA
 from clew.catalog.operations.answer_layout import lay_out
-from clew.catalog.operations.answers import MAX_PER_DOMAIN, MAX_QUESTION, Answer, Known, Question
-from clew.catalog.operations.discovery import FOREIGN_TOOL_SCHEMA, Discovery, Found
+from clew.catalog.operations.answers import MAX_PER_DOMAIN, MAX_QUESTION, CatalogAnswer, Known, Question
+from clew.catalog.operations.discovery import FOREIGN_TOOL_SCHEMA, Discovery, DomainHits
 from clew.catalog.operations.markdown import render_answer
-from clew.catalog.registry import EntryPoints, Registry
-from clew.catalog.route import Route, parse_route
+from clew.catalog.registry import DomainRegistry, EntryPoints
+from clew.catalog.route import CatalogRoute, parse_route
 from clew.clock import Clock
 from clew.errors import InvalidInput, TooLarge
 from clew.llm.tokens import estimate_tokens
@@ -48,16 +48,16 @@ REPEATED = "You asked this before, and the answer is the same: follow its routes
 class Remembered(msgspec.Struct, frozen=True):
     """An answer that was given, and up to where the log had been read then."""
 
-    answer: Answer
+    answer: CatalogAnswer
     seq: int
     generation: int
 
 
-class Asking:
+class AskOperation:
     """Answers questions, and remembers within a session what it answered."""
 
     def __init__(
-        self, trail: Trail, registry: Registry, exposures: Exposures, discovery: Discovery, clock: Clock
+        self, trail: Trail, registry: DomainRegistry, exposures: Exposures, discovery: Discovery, clock: Clock
     ) -> None:
         self._trail = trail
         self._registry = registry
@@ -74,7 +74,7 @@ class Asking:
         reader: Principal,
         known: Known | None = None,
         hints: Sequence[str] = (),
-    ) -> Answer:
+    ) -> CatalogAnswer:
         """The answer to a question that was checked, with what is known and some hints, rendered once.
 
         `reader` reads the catalog's records with the caller's scopes. Raises NotFound (a domain), HandleRefused.
@@ -96,7 +96,7 @@ class Asking:
             self._answers.popitem(last=False)
         return answer
 
-    async def _answer(self, question: Question, exposure: Exposure, by: Principal, reader: Principal) -> Answer:
+    async def _answer(self, question: Question, exposure: Exposure, by: Principal, reader: Principal) -> CatalogAnswer:
         domains = self._domains(question, by)
         entries = [self._registry.entry_points(domain, by) for domain in domains]
         found = await self._discovery.find(question.query, domains, question.per_domain, by=reader)
@@ -105,10 +105,10 @@ class Asking:
         budget = question.budget - len(exposure.handle)
         sections, cut = lay_out(entries, found, budget, is_relevant=is_relevant)
         hint = "" if is_relevant else NOTHING_CLOSE if domains else NOTHING_AT_ALL
-        return Answer(handle=exposure.handle, sections=sections, is_relevant=is_relevant, hint=hint, cut=cut)
+        return CatalogAnswer(handle=exposure.handle, sections=sections, is_relevant=is_relevant, hint=hint, cut=cut)
 
     async def _add_named(
-        self, question: Question, found: Mapping[str, Found], entries: Sequence[EntryPoints], reader: Principal
+        self, question: Question, found: Mapping[str, DomainHits], entries: Sequence[EntryPoints], reader: Principal
     ) -> None:
         """Put the routes that a question spells out first, so that it certainly shows them."""
         known = {each.domain.name: each for each in entries}
@@ -126,7 +126,7 @@ class Asking:
             return [self._registry.visible_domain(question.domain, by)]
         return self._registry.domains(by)
 
-    async def _recall(self, key: tuple[str, ...], reader: Principal) -> Answer | None:
+    async def _recall(self, key: tuple[str, ...], reader: Principal) -> CatalogAnswer | None:
         """The answer to the same question, unless the catalog has changed since."""
         known = self._answers.get(key)
         if known is None or known.generation != self._registry.generation:
@@ -138,7 +138,7 @@ class Asking:
         self._answers[key] = Remembered(known.answer, max(seq, known.seq), known.generation)
         return msgspec.structs.replace(known.answer, is_repeated=True, hint=REPEATED)
 
-    def _shown(self, question: Question, answer: Answer) -> list[Exposed]:
+    def _shown(self, question: Question, answer: CatalogAnswer) -> list[Exposed]:
         now, why = self._clock.now(), f"ask: {mask_keys(question.query)[:200]}"
         shown: list[Exposed] = []
         for section in answer.sections:
@@ -151,7 +151,7 @@ class Asking:
         return shown
 
 
-def _routes_in(query: str) -> list[Route]:
+def _routes_in(query: str) -> list[CatalogRoute]:
     """The first few routes that a question spells out."""
     found = []
     for text in _ROUTES.findall(query)[:MAX_NAMED]:
@@ -166,7 +166,7 @@ def tell_awaiting(number: int) -> str:
     return f"{number:,} {things} for the user's consent."
 
 
-def _rendered(answer: Answer, known: Known, hints: Sequence[str]) -> Answer:
+def _rendered(answer: CatalogAnswer, known: Known, hints: Sequence[str]) -> CatalogAnswer:
     """The whole answer with its markdown. An answer with citations is never far from the question."""
     hint = "" if known.items and answer.hint == NOTHING_CLOSE else answer.hint
     more = f"{known.more:,} more not shown. Name a folder or a file to see those."

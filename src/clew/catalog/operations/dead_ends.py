@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.registry import Registry
-from clew.catalog.route import Route, parse_route
+from clew.catalog.registry import DomainRegistry
+from clew.catalog.route import CatalogRoute, parse_route
 from clew.errors import InvalidInput
 from clew.tools import Guidance
 
@@ -37,7 +37,7 @@ class DeadEnd(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.tool} leads to {self.route}, which does not exist: the step is dropped.{guess}"
 
 
-def find_dead_ends(registry: Registry) -> list[DeadEnd]:
+def find_dead_ends(registry: DomainRegistry) -> list[DeadEnd]:
     """One for each tool and route, in order of registration. No code of a tool runs."""
     found: list[DeadEnd] = []
     for routed in registry.tools():
@@ -49,7 +49,7 @@ def find_dead_ends(registry: Registry) -> list[DeadEnd]:
     return found
 
 
-def find_leading(registry: Registry, route: Route, by: Principal) -> list[str]:
+def find_leading(registry: DomainRegistry, route: CatalogRoute, by: Principal) -> list[str]:
     """The entry points of its domain that lead to a hidden tool: those whose code names it, else all of them. Only
     entry points that the caller may use."""
     domain = registry.find_domain(route.domain)
@@ -67,7 +67,7 @@ def _route_texts(call: Callable[..., Any]) -> set[str]:
     return known.union(*(_constants(function.__code__) for function in functions))
 
 
-def _named_routes(call: Callable[..., Any], registry: Registry) -> Iterator[Route]:
+def _named_routes(call: Callable[..., Any], registry: DomainRegistry) -> Iterator[CatalogRoute]:
     """The routes that the code behind a call names, and that are missing."""
     for function in _functions(call):
         known = {text for value in _values(function) for text in _texts(value)}
@@ -132,7 +132,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _texts(each, depth + 1)
 
 
-def _missing(text: str, registry: Registry) -> Route | None:
+def _missing(text: str, registry: DomainRegistry) -> CatalogRoute | None:
     """The route of a text that could lead somewhere and does not."""
     try:
         route = parse_route(text)
@@ -147,7 +147,7 @@ def _missing(text: str, registry: Registry) -> Route | None:
     return route if is_whole and registry.find_resource(route) is None else None
 
 
-def _routes_of(registry: Registry, route: Route) -> list[str]:
+def _routes_of(registry: DomainRegistry, route: CatalogRoute) -> list[str]:
     routes: Iterable[Any] = registry.tools() if route.kind == "tools" else registry.resources()
     return [str(each.route) for each in routes if each.route.domain == route.domain]
 

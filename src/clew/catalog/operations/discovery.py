@@ -28,7 +28,7 @@ SHARED_HITS = 200
 _TRAIL_FIELDS = {"name": "title"}
 
 
-class Found(msgspec.Struct, kw_only=True):
+class DomainHits(msgspec.Struct, kw_only=True):
     """What one domain has for a question. `relevance` is that of its closest tool or resource, hidden ones included."""
 
     tools: dict[str, float] = {}
@@ -54,9 +54,9 @@ class Discovery:
 
     async def find(
         self, query: str, domains: Sequence[Domain], per_domain: int, *, by: Principal
-    ) -> Mapping[str, Found]:
+    ) -> Mapping[str, DomainHits]:
         """What each domain has, by its name. `by` reads as the catalog's owner with the caller's scopes."""
-        found = {domain.name: Found() for domain in domains}
+        found = {domain.name: DomainHits() for domain in domains}
         for hit in await self._search_tools(query, domains, by):
             name, context = _domain_of(hit.breadcrumb), hit.breadcrumb.context
             if name in found:
@@ -174,7 +174,7 @@ def is_sound(record: Breadcrumb) -> bool:
     return route.kind == "resources" and route.domain == _domain_of(record)
 
 
-def _add_tool(found: Found, route: str, close: float) -> None:
+def _add_tool(found: DomainHits, route: str, close: float) -> None:
     found.tools[route] = close
     found.relevance = max(found.relevance, close)
 

@@ -11,14 +11,14 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.indexing.document_nodes import MAX_CONTENT
-from clew.catalog.operations.answers import MAX_ITEMS, Item, MalformedItem, Result, Results, Summary
+from clew.catalog.operations.answers import MAX_ITEMS, GetSummary, Item, MalformedItem, Result, Results
 from clew.catalog.operations.dead_ends import find_leading
 from clew.catalog.operations.lookup import Lookup
 from clew.catalog.operations.markdown import render_results
 from clew.catalog.operations.text import fence, inline
 from clew.catalog.operations.tool_execution import Refused, attempt, cut, text_of
-from clew.catalog.registry import Registry, RoutedTool
-from clew.catalog.route import Route, parse_route
+from clew.catalog.registry import DomainRegistry, RoutedTool
+from clew.catalog.route import CatalogRoute, parse_route
 from clew.catalog.workspace.skill_routes import Bringing, bring_nothing
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, TooLarge
@@ -36,12 +36,12 @@ MAX_PARTS = 20
 MAX_LEADING = 4
 
 
-class Getting:
+class GetOperation:
     """Runs entries. With `strict`, only what the caller's exposure set holds, and what the skills in it bring."""
 
     def __init__(
         self,
-        registry: Registry,
+        registry: DomainRegistry,
         exposures: Exposures,
         lookup: Lookup,
         clock: Clock,
@@ -82,7 +82,7 @@ class Getting:
         except ClewError as error:  # what was done is not lost because it could not be noted
             log.warning("the guidance of %d routes was not noted: %s", len(items), error.message)
         succeeded = sum(result.success for result in results)
-        summary = Summary(total=len(results), success=succeeded, failed=len(results) - succeeded)
+        summary = GetSummary(total=len(results), success=succeeded, failed=len(results) - succeeded)
         answer = Results(results=results, summary=summary, handle=exposure.handle)
         return msgspec.structs.replace(answer, markdown=render_results(answer))
 
@@ -114,7 +114,7 @@ class Getting:
         guidance = await self._allowed(data.guidance, routed.text, turn)
         return GuidedContent(content=data.content, guidance=guidance)
 
-    def _not_found(self, route: Route, by: Principal) -> str:
+    def _not_found(self, route: CatalogRoute, by: Principal) -> str:
         if waiting := self._registry.tell_waiting(route.domain):
             return f"there is no {route} yet: {waiting}"
         close = self._registry.suggest(str(route), by)
@@ -122,11 +122,11 @@ class Getting:
             f"Did you mean {close[0]}?" if close else "`ask` shows the routes that exist"
         )
 
-    def _require_scopes(self, route: Route, scopes: frozenset[str], by: Principal) -> None:
+    def _require_scopes(self, route: CatalogRoute, scopes: frozenset[str], by: Principal) -> None:
         if lacking := sorted(scopes - by.scopes):
             raise Refused("ACCESS_DENIED", f"{route} needs the scopes {', '.join(lacking)}, which you do not hold")
 
-    def _require_revealed(self, route: Route, turn: _Turn) -> None:
+    def _require_revealed(self, route: CatalogRoute, turn: _Turn) -> None:
         if not self._strict or turn.exposure.find(str(route)) is not None:
             return
         brought = self._bringing(turn.exposure)
@@ -136,7 +136,7 @@ class Getting:
             raise Refused("NOT_REVEALED", f"{route} {waiting}: until then it is closed")
         raise Refused("NOT_REVEALED", f"{route} was not shown to you yet. {self._how_to_reveal(route, turn.by)}")
 
-    def _how_to_reveal(self, route: Route, by: Principal) -> str:
+    def _how_to_reveal(self, route: CatalogRoute, by: Principal) -> str:
         """The calls that show a route: `ask` shows what it names; guidance alone shows a hidden tool."""
         if not route.is_hidden:
             return f'Call ask(query="{route}", domain="{route.domain}"), and pass the handle on'
@@ -148,7 +148,7 @@ class Getting:
             f"{' or '.join(leading[:MAX_LEADING])} and follow its guidance; pass the handle on"
         )
 
-    async def _read(self, route: Route, turn: _Turn) -> GuidedContent:
+    async def _read(self, route: CatalogRoute, turn: _Turn) -> GuidedContent:
         if not await self._lookup.can_see(route, by=turn.reader):
             if waiting := self._registry.tell_waiting(route.domain):
                 raise Refused("NOT_FOUND", f"there is no {route} yet: {waiting}")

@@ -15,8 +15,8 @@ from clew.catalog.indexing.document_nodes import DOCUMENT
 from clew.catalog.indexing.resource_queries import find_resource, select_resources
 from clew.catalog.indexing.source_ledger import find_document
 from clew.catalog.operations.discovery import is_sound
-from clew.catalog.registry import Registry
-from clew.catalog.route import Route, parse_route
+from clew.catalog.registry import DomainRegistry
+from clew.catalog.route import CatalogRoute, parse_route
 from clew.errors import NotFound
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.query import SearchRequest
@@ -49,11 +49,11 @@ def _whole(found: Breadcrumb) -> Whole:
 class Lookup:
     """Finds resources by their route."""
 
-    def __init__(self, trail: Trail, registry: Registry) -> None:
+    def __init__(self, trail: Trail, registry: DomainRegistry) -> None:
         self._trail = trail
         self._registry = registry
 
-    async def read(self, route: Route, *, by: Principal) -> Whole:
+    async def read(self, route: CatalogRoute, *, by: Principal) -> Whole:
         """Raises NotFound for what is not there or not visible; what a domain's code raises passes through."""
         defined = self._registry.find_resource(route)
         if defined is None:
@@ -64,19 +64,19 @@ class Lookup:
         content = await defined.resource.fetch(defined.domain.client)
         return Whole(name=name, description=about, content=content, scopes=defined.scopes)
 
-    async def read_indexed(self, route: Route, *, by: Principal) -> Whole:
+    async def read_indexed(self, route: CatalogRoute, *, by: Principal) -> Whole:
         """A resource as it was last indexed, without its parts. Raises NotFound, also where its domain is not there for
         the caller."""
         return _whole(await self._get(route, by))
 
-    async def _get(self, route: Route, by: Principal) -> Breadcrumb:
+    async def _get(self, route: CatalogRoute, by: Principal) -> Breadcrumb:
         self._registry.visible_domain(route.domain, by)
         found = await find_resource(self._trail, str(route), by=by)
         if found is None:
             raise NotFound("resource", str(route))
         return found
 
-    async def _with_parts(self, route: Route, by: Principal) -> Whole:
+    async def _with_parts(self, route: CatalogRoute, by: Principal) -> Whole:
         """A resource, then what stands below it in its document, in the order of the document."""
         found = await self._get(route, by)
         whole, tag = _whole(found), next((tag for tag in found.tags if tag.startswith(DOCUMENT)), None)
@@ -94,7 +94,7 @@ class Lookup:
         content = "\n\n".join(filter(None, contents))
         return msgspec.structs.replace(whole, content=content, rest=rest)
 
-    async def can_see(self, route: Route, *, by: Principal) -> bool:
+    async def can_see(self, route: CatalogRoute, *, by: Principal) -> bool:
         """Whether there is such a resource for the caller. No code of a domain runs."""
         defined = self._registry.find_resource(route)
         if defined is not None:
@@ -105,7 +105,7 @@ class Lookup:
             return False
         return True
 
-    async def suggest(self, route: Route, *, by: Principal) -> list[str]:
+    async def suggest(self, route: CatalogRoute, *, by: Principal) -> list[str]:
         """The resources of its domain that are spelled most like a route, as far as the caller may see them; none where
         it may not see the domain."""
         domain = self._registry.find_domain(route.domain)
@@ -117,12 +117,12 @@ class Lookup:
         near = {unquote(each.path): str(each) for each in (*defined, *indexed)}
         return [near[path] for path in difflib.get_close_matches(unquote(route.path), near, SUGGESTED, 0.7)]
 
-    async def _neighbours(self, route: Route, by: Principal) -> Sequence[Breadcrumb]:
+    async def _neighbours(self, route: CatalogRoute, by: Principal) -> Sequence[Breadcrumb]:
         """Some of what begins with the same part."""
         selector = select_resources(domain=route.domain, segment=route.path.partition("/")[0])
         return (await self._trail.records.list(selector, by=by, limit=LOOKED_AT)).items
 
-    async def _alike(self, route: Route, by: Principal) -> Sequence[Breadcrumb]:
+    async def _alike(self, route: CatalogRoute, by: Principal) -> Sequence[Breadcrumb]:
         """What the search finds for the words of the route."""
         words = " ".join(re.findall(r"\w+", unquote(route.path)))
         if not words:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from clew.catalog.operations.answers import Answer, Cited, Entry, Result, Results, Section
+from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Cited, Result, Results, Section
 from clew.catalog.operations.text import inline, one_line
 from clew.fences import is_unseen
 from clew.tools import Guidance
@@ -70,7 +70,7 @@ def render_section(section: Section) -> str:
     return "\n".join(lines)
 
 
-def render_entry(entry: Entry) -> list[str]:
+def render_entry(entry: CatalogEntry) -> list[str]:
     line = f"- **`{entry.route}`**: {entry.description}"
     return [line, f"  *Parameters: {entry.params}*"] if entry.params else [line]
 
@@ -87,7 +87,7 @@ def _names(section: Section) -> str:
     return " and ".join(filter(None, (shown, more))) or "none"
 
 
-def render_answer(answer: Answer) -> str:
+def render_answer(answer: CatalogAnswer) -> str:
     """The whole answer of `ask`."""
     parts = [answer.hint] if answer.hint else []
     if known := [*known_lines(answer.notes, answer.text), *map(cited_line, answer.known)]:

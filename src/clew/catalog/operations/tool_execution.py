@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from clew.catalog.operations.answers import Code, Failure
+from clew.catalog.operations.answers import Code, EntryFailure
 from clew.catalog.operations.text import inline, open_bar
 from clew.errors import ClewError
 from clew.secrecy import mask_secrets
@@ -25,7 +25,7 @@ class Refused(Exception):
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
-        self.failure = Failure(code=code, message=message)
+        self.failure = EntryFailure(code=code, message=message)
 
 
 async def attempt(route: str, work: Callable[[], Awaitable[GuidedContent]], seconds: float) -> GuidedContent:

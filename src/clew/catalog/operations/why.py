@@ -8,15 +8,15 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.operations.lookup import Lookup
-from clew.catalog.registry import Registry, RoutedTool
-from clew.catalog.route import Route, parse_route
+from clew.catalog.registry import DomainRegistry, RoutedTool
+from clew.catalog.route import CatalogRoute, parse_route
 from clew.catalog.workspace.skill_routes import Bringing, bring_nothing
 from clew.errors import NotFound
 from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Exposed, Exposure, Exposures
 
 
-class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RouteExplanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of a route, or of `skill:NAME` and the like. `reasons` say it in sentences, the decisive one
     first."""
 
@@ -32,12 +32,12 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exposed: Exposed | None = None
 
 
-class Explaining:
+class WhyOperation:
     """Answers `why` from the registry, the trail and an exposure set."""
 
     def __init__(
         self,
-        registry: Registry,
+        registry: DomainRegistry,
         lookup: Lookup,
         exposures: Exposures,
         *,
@@ -50,7 +50,7 @@ class Explaining:
         self._strict = strict
         self._bringing = bringing
 
-    async def explain(self, text: str, handle: str | None, *, by: Principal, reader: Principal) -> Why:
+    async def explain(self, text: str, handle: str | None, *, by: Principal, reader: Principal) -> RouteExplanation:
         """Raises InvalidInput for what is not a route at all, HandleRefused."""
         route = parse_route(text)
         exposure = await self.exposure(handle, by=by)
@@ -59,10 +59,10 @@ class Explaining:
         routed = self._registry.find_tool(route)
         if routed is None:
             if waiting := self._registry.tell_waiting(route.domain):
-                return Why(route=text, is_visible=False, reasons=[f"The domain {waiting}."])
+                return RouteExplanation(route=text, is_visible=False, reasons=[f"The domain {waiting}."])
             close = self._registry.suggest(text, by)
             hint = f" {close[0]} is spelled alike." if close else ""
-            return Why(route=text, is_visible=False, reasons=[f"No domain registers this route.{hint}"])
+            return RouteExplanation(route=text, is_visible=False, reasons=[f"No domain registers this route.{hint}"])
         return self._explain_tool(routed, exposure, by)
 
     async def exposure(self, handle: str | None, *, by: Principal) -> Exposure:
@@ -70,7 +70,7 @@ class Explaining:
         is_known = handle is not None or by.session is not None
         return await self._exposures.open(handle, by=by) if is_known else Exposure(handle="")
 
-    def _explain_tool(self, routed: RoutedTool, exposure: Exposure, by: Principal) -> Why:
+    def _explain_tool(self, routed: RoutedTool, exposure: Exposure, by: Principal) -> RouteExplanation:
         tool, route = routed.tool, routed.text
         lacking, exposed = sorted(routed.scopes - by.scopes), exposure.find(route)
         found = self._bringing(exposure)
@@ -95,7 +95,7 @@ class Explaining:
         if self._strict and exposed is None and not lacking and not brought:
             reasons.append("This catalog is strict: `get` refuses it until `ask` or guidance has shown it.")
         about = f"{route}{tool.description}{routed.params}"
-        return Why(
+        return RouteExplanation(
             route=route,
             is_visible=is_visible,
             reasons=reasons,
@@ -108,20 +108,24 @@ class Explaining:
             exposed=exposed,
         )
 
-    async def _explain_resource(self, route: Route, exposure: Exposure, reader: Principal) -> Why:
+    async def _explain_resource(self, route: CatalogRoute, exposure: Exposure, reader: Principal) -> RouteExplanation:
         exposed = exposure.find(str(route))
         try:
             found = await self._lookup.read_indexed(route, by=reader)
         except NotFound:
             if await self._lookup.can_see(route, by=reader):
                 reasons = ["Its domain defines it, and it is not indexed yet: `get` reads it, `ask` cannot find it."]
-                return Why(route=str(route), is_visible=True, reasons=reasons, kind="resource", exposed=exposed)
+                return RouteExplanation(
+                    route=str(route), is_visible=True, reasons=reasons, kind="resource", exposed=exposed
+                )
             reasons = ["There is no such resource, or it needs a scope that you do not hold."]
-            return Why(route=str(route), is_visible=False, reasons=reasons, kind="resource", exposed=exposed)
+            return RouteExplanation(
+                route=str(route), is_visible=False, reasons=reasons, kind="resource", exposed=exposed
+            )
         reasons = ["It is on the trail: `ask` shows it when a question is close to it."]
         if exposed is not None:
             reasons.insert(0, _told(exposed))
-        return Why(
+        return RouteExplanation(
             route=str(route),
             is_visible=True,
             reasons=reasons,

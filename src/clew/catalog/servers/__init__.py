@@ -3,7 +3,7 @@ trusted with more than data."""
 
 from clew.catalog.servers.config import ServerConfig, read_servers, write_servers
 from clew.catalog.servers.config_import import import_servers, project_files, user_files
-from clew.catalog.servers.connections.hooks import Elicitation, Elicited, Hooks, Token
+from clew.catalog.servers.connections.hooks import Elicitation, Elicited, Hooks, ServerToken
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.registry import ServerRegistry, open_registry
 
@@ -13,7 +13,7 @@ __all__ = [
     "Hooks",
     "ServerConfig",
     "ServerRegistry",
-    "Token",
+    "ServerToken",
     "build_domain",
     "import_servers",
     "open_registry",

@@ -90,7 +90,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return urlsplit(self.url).hostname or "" if self.transport == "http" else Path(self.command[0]).name
 
 
-class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class _WrittenServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One entry of the file."""
 
     type: str = ""
@@ -111,7 +111,7 @@ class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     timeout_seconds: float = 60.0
 
 
-KEYS = _Written.__struct_fields__
+KEYS = _WrittenServer.__struct_fields__
 
 
 def read_servers(folder: Path) -> list[ServerConfig]:
@@ -160,9 +160,9 @@ def parse_servers(given: Any, place: str) -> list[ServerConfig]:
 def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> ServerConfig:
     """One entry of the file. Raises ConfigError."""
     try:
-        one = msgspec.convert(entry, _Written)
+        one = msgspec.convert(entry, _WrittenServer)
     except msgspec.ValidationError as error:
-        raise config_in_plain_words(error, _Written, place, called="key") from None
+        raise config_in_plain_words(error, _WrittenServer, place, called="key") from None
     if bool(one.url) == bool(one.command):
         raise ConfigError(f"{place} needs either a command or a url")
     if one.type == "sse":
@@ -191,7 +191,7 @@ def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> ServerCo
 
 def written(server: ServerConfig) -> dict[str, Any]:
     """A server as an entry of the file, with defaults left out."""
-    one = _Written(
+    one = _WrittenServer(
         type=server.transport if server.transport == "http" else "",
         url=server.url,
         command=server.command[0] if server.command else "",

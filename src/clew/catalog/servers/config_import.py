@@ -35,7 +35,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     to_set: Sequence[str] = ()
 
 
-class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+class ServerLeftOut(msgspec.Struct, frozen=True, kw_only=True):
     """A file or a server of one that was not taken, and why; of a file that `is_unreadable` nothing could be."""
 
     path: str
@@ -44,9 +44,9 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     is_unreadable: bool = False
 
 
-class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
+class ServerImportReport(msgspec.Struct, frozen=True, kw_only=True):
     found: Sequence[Imported]
-    skipped: Sequence[LeftOut]
+    skipped: Sequence[ServerLeftOut]
 
     @property
     def servers(self) -> list[ServerConfig]:
@@ -78,22 +78,22 @@ def user_files(home: Path) -> list[Path]:
 
 def import_servers(
     paths: Sequence[Path], *, keep_secrets: bool = False, present: Collection[ServerConfig] = ()
-) -> ImportReport:
+) -> ServerImportReport:
     """Read the files. Ids are new ones beside those `present`; a server that is present, or found twice,
     is taken once, and Clew itself never.
 
     Never raises for what a file holds: what cannot be used is told in `skipped`.
     """
     found: list[Imported] = []
-    skipped: list[LeftOut] = []
+    skipped: list[ServerLeftOut] = []
     for path in paths:
         try:
             entries = list(_entries(_decode(path)))
         except ConfigError as error:
-            skipped.append(LeftOut(path=str(path), name="", reason=error.message, is_unreadable=True))
+            skipped.append(ServerLeftOut(path=str(path), name="", reason=error.message, is_unreadable=True))
             continue
         if not entries:
-            skipped.append(LeftOut(path=str(path), name="", reason="holds no servers"))
+            skipped.append(ServerLeftOut(path=str(path), name="", reason="holds no servers"))
         for name, entry in entries:
             known = [*present, *(one.server for one in found)]
             try:
@@ -104,8 +104,8 @@ def import_servers(
                     raise ConfigError(f"is the same as {again.id}")
                 found.append(one)
             except ConfigError as error:
-                skipped.append(LeftOut(path=str(path), name=name, reason=error.message))
-    return ImportReport(found=found, skipped=skipped)
+                skipped.append(ServerLeftOut(path=str(path), name=name, reason=error.message))
+    return ServerImportReport(found=found, skipped=skipped)
 
 
 def _decode(path: Path) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from clew.catalog.servers.config import ServerConfig
-from clew.catalog.servers.connections.hooks import Token
+from clew.catalog.servers.connections.hooks import ServerToken
 from clew.catalog.servers.value_references import Reveal, Value, resolve
 
 
@@ -50,8 +50,8 @@ async def resolve_values(config: ServerConfig, environ: Mapping[str, str], revea
     )
 
 
-async def resolve_token(config: ServerConfig, environ: Mapping[str, str], reveal: Reveal) -> Token | None:
+async def resolve_token(config: ServerConfig, environ: Mapping[str, str], reveal: Reveal) -> ServerToken | None:
     """Raises ConfigError for a variable or secret that is not set."""
     if config.auth.type == "none" or config.auth.token is None:
         return None
-    return Token(await resolve(config.auth.token, f"server {config.id}: auth.token", environ, reveal))
+    return ServerToken(await resolve(config.auth.token, f"server {config.id}: auth.token", environ, reveal))

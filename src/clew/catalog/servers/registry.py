@@ -16,10 +16,10 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
-from clew.catalog.servers.connections.hooks import HookChain, Hooks
+from clew.catalog.servers.connections.hooks import Hooks, ServerHookChain
 from clew.catalog.servers.connections.sampling import ModelFor
-from clew.catalog.servers.entries.entries import KINDS, SCHEMAS, About, Kind, ServerEntry
-from clew.catalog.servers.entries.entry_kinds import Match, Prompts, Resources, Tools
+from clew.catalog.servers.entries.entries import KINDS, SCHEMAS, Kind, ServerAbout, ServerEntry
+from clew.catalog.servers.entries.entry_kinds import Match, Prompts, Resources, ToolEntries
 from clew.catalog.servers.entries.entry_store import EntryStore, Synced
 from clew.catalog.servers.entries.listing import ListKind
 from clew.catalog.servers.login.login import log_out
@@ -73,7 +73,7 @@ class ServerRegistry:
         self._trail = trail
         self._by = by
         self._given: dict[str, Any] = {
-            "hooks": HookChain(*hooks),
+            "hooks": ServerHookChain(*hooks),
             "clock": clock or SystemClock(),
             "chance": chance,
             "environ": environ,
@@ -93,7 +93,7 @@ class ServerRegistry:
         self._sound: set[str] = set()
         self.problems: dict[str, str] = {}
         """Why a server could not be looked at when it last said that it changed."""
-        self.tools = Tools(self)
+        self.tools = ToolEntries(self)
         self.resources = Resources(self)
         self.prompts = Prompts(self)
         self.servers = Servers(self)
@@ -113,7 +113,7 @@ class ServerRegistry:
             raise ServerError(server, "is new or has changed, and waits for the user's consent")
         return self._connections[server]
 
-    def about(self, server: str) -> About | None:
+    def about(self, server: str) -> ServerAbout | None:
         """What a server said of itself; None when it was never looked at."""
         return self._store.about(server)
 

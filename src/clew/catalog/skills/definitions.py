@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from clew.catalog.consent.consent import NOT_TRUSTED, Consent
+from clew.catalog.consent.consent import NOT_TRUSTED, FolderConsent
 from clew.catalog.skills.wishes import AGENT, SKILL, Definers, definition_wishes
 from clew.skills.checks.problems import Problem
 from clew.skills.definitions.manifest_builder import Built
@@ -32,7 +32,7 @@ class Definitions:
     """The definitions of one folder. `manifest` has all of them; `usable` has no toolset that only untrusted skills
     bring."""
 
-    def __init__(self, definers: Definers, consent: Consent) -> None:
+    def __init__(self, definers: Definers, consent: FolderConsent) -> None:
         self.definers = definers
         self.manifest = self.usable = Manifest()
         self.problems: tuple[Problem, ...] = ()

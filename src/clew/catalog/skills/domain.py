@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from clew.catalog.domain import Domain, SearchConfig, Segment
-from clew.catalog.registry import Registry
+from clew.catalog.registry import DomainRegistry
 from clew.catalog.resource import Pipeline
 from clew.catalog.skills.loaded_skills import LoadedSkills
 from clew.catalog.skills.routes import NAME
@@ -30,7 +30,7 @@ SkillName = Annotated[str, msgspec.Meta(description="the name of a skill", max_l
 ToolsetName = Annotated[str, msgspec.Meta(description="instead of a skill: the name of one toolset", max_length=200)]
 
 
-def build_skills(loaded: LoadedSkills, registry: Registry, search: SkillSearch) -> Domain:
+def build_skills(loaded: LoadedSkills, registry: DomainRegistry, search: SkillSearch) -> Domain:
     """The domain of what a folder defines. The routes that toolsets name are looked up in `registry`."""
     desk = Desk(loaded, registry, search)
     return Domain(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.operations.why import Why
+from clew.catalog.operations.why import RouteExplanation
 from clew.catalog.skills.definitions import AGENT_NOT_AGREED, Definitions
 from clew.catalog.skills.files import SkillFiles
 from clew.catalog.skills.routes import LOAD, UNLOAD
@@ -114,12 +114,12 @@ class LoadedSkills:
         """About how many tokens a state takes."""
         return cost_of(self.definitions.usable, state)
 
-    def explain(self, kind: str, name: str, exposure: Exposure, *, by: Principal) -> Why:
+    def explain(self, kind: str, name: str, exposure: Exposure, *, by: Principal) -> RouteExplanation:
         """Why a skill, a toolset, or a tool of one is, or is not, there for a caller."""
         terms = self.terms(by)
         routes = [tool for each in terms.manifest.toolsets.values() for tool in each.tools if is_route(tool)]
         found = explain(name if kind == "tool" else f"{kind}:{name}", exposure, terms, self._registry, routes)
-        return Why(
+        return RouteExplanation(
             route=f"{kind}:{name}",
             is_visible=found.is_here,
             reasons=[_in_routes(each) for each in found.reasons],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from clew.access import Principal
-from clew.catalog.operations.answers import Entry
+from clew.catalog.operations.answers import CatalogEntry
 from clew.catalog.operations.markdown import render_entry
 from clew.catalog.operations.text import inline
-from clew.catalog.registry import Registry, RoutedTool
+from clew.catalog.registry import DomainRegistry, RoutedTool
 from clew.catalog.route import parse_route
 from clew.errors import InvalidInput
 from clew.skills.catalogue import build_catalogue
@@ -71,7 +71,7 @@ def show_first(name: str, content: str) -> str:
     return f"The skill {inline(name, 100)} is loaded too, as from the start:\n\n{content}"
 
 
-def show_tools(tools: Iterable[str], registry: Registry, by: Principal) -> list[str]:
+def show_tools(tools: Iterable[str], registry: DomainRegistry, by: Principal) -> list[str]:
     """The tools that are open now, as `ask` shows tools; then the names of those that are not of this catalog."""
     found = {name: _find(name, registry) for name in tools}
     mine = [each for each in found.values() if each is not None and each.scopes <= by.scopes]
@@ -81,15 +81,15 @@ def show_tools(tools: Iterable[str], registry: Registry, by: Principal) -> list[
     return [*parts, *([f"Not available here: {_names(missing)}."] if missing else [])]
 
 
-def _find(name: str, registry: Registry) -> RoutedTool | None:
+def _find(name: str, registry: DomainRegistry) -> RoutedTool | None:
     try:
         return registry.find_tool(parse_route(name))
     except InvalidInput:
         return None
 
 
-def _entry(each: RoutedTool) -> Entry:
-    return Entry(route=each.text, description=each.about, params=each.params)
+def _entry(each: RoutedTool) -> CatalogEntry:
+    return CatalogEntry(route=each.text, description=each.about, params=each.params)
 
 
 def _names(names: Sequence[str]) -> str:

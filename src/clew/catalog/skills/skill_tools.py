@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
 from clew.access import Principal
-from clew.catalog.registry import Registry
+from clew.catalog.registry import DomainRegistry
 from clew.catalog.route import path_part
 from clew.catalog.skills.loaded_skills import LoadedSkills, first_skills
 from clew.catalog.skills.references import OwnReferences, find_reference, path_of
@@ -35,7 +35,7 @@ NOTHING = "No skill here is close to that. Say it in other words, or look at all
 class Desk:
     """Answers callers."""
 
-    def __init__(self, loaded: LoadedSkills, registry: Registry, search: SkillSearch) -> None:
+    def __init__(self, loaded: LoadedSkills, registry: DomainRegistry, search: SkillSearch) -> None:
         self.loaded = loaded
         self._references = OwnReferences(loaded.definitions.definers.root)
         self._registry = registry

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 
 from clew.catalog.indexing.document_nodes import digest
-from clew.catalog.resource import Listing, RawContent, RawDocument, ResourceNode
+from clew.catalog.resource import DocumentListing, RawContent, RawDocument, ResourceNode
 from clew.catalog.route import path_part
 from clew.catalog.skills.definitions import Definitions
 from clew.catalog.skills.references import OwnReferences, path_of
@@ -36,10 +36,10 @@ class SkillSource:
         self._references = OwnReferences(definitions.definers.root)
         self.id = SOURCE
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         await self._definitions.refresh()
         known = self._known()
-        return Listing(documents=[self._document(id, skill) for id, (skill, _) in known.items()])
+        return DocumentListing(documents=[self._document(id, skill) for id, (skill, _) in known.items()])
 
     async def fetch_content(self, id: str) -> RawContent:
         skill, reference = self._known().get(id, (None, None))

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from clew.catalog.formats.types import CLICKUP_DOC, CLICKUP_LIST, CLICKUP_TASK
-from clew.catalog.resource import Listing, RawContent, RawDocument
-from clew.catalog.sources.http import Answer, Api, HttpReader, count_pages
+from clew.catalog.resource import DocumentListing, RawContent, RawDocument
+from clew.catalog.sources.http import Api, HttpAnswer, HttpReader, count_pages
 from clew.catalog.sources.ids import check_document_id, source_id
 from clew.errors import ConfigError, SourceError
 
@@ -41,23 +41,23 @@ class ClickupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
                 raise ConfigError(f"clickup: {field}: {value!r} is not an id, such as 9013045678")
 
 
-class _Entity(msgspec.Struct, frozen=True):
+class _ClickupEntity(msgspec.Struct, frozen=True):
     """A doc, task, list, folder or space."""
 
     id: str
     name: str = ""
     date_updated: int | str | None = None
     url: str = ""
-    lists: list[_Entity] = []
+    lists: list[_ClickupEntity] = []
 
 
 class _Docs(msgspec.Struct, frozen=True):
-    docs: list[_Entity]
+    docs: list[_ClickupEntity]
     next_cursor: str | None = None
 
 
 class _Tasks(msgspec.Struct, frozen=True):
-    tasks: list[_Entity]
+    tasks: list[_ClickupEntity]
     last_page: bool | None = None
 
 
@@ -66,15 +66,15 @@ class _RawTasks(msgspec.Struct, frozen=True):
 
 
 class _Spaces(msgspec.Struct, frozen=True):
-    spaces: list[_Entity]
+    spaces: list[_ClickupEntity]
 
 
 class _Folders(msgspec.Struct, frozen=True):
-    folders: list[_Entity]
+    folders: list[_ClickupEntity]
 
 
 class _Lists(msgspec.Struct, frozen=True):
-    lists: list[_Entity]
+    lists: list[_ClickupEntity]
 
 
 class ClickupSource:
@@ -98,10 +98,10 @@ class ClickupSource:
         }
         return source_id(f"clickup:{chosen.items}:{chosen.workspace}", options)
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         listers = {"docs": self._docs, "tasks": self._tasks, "lists": self._lists}
         found = {entity.id: entity async for entity in listers[self._settings.items]()}
-        return Listing(documents=[self._document(found[id]) for id in sorted(found)])
+        return DocumentListing(documents=[self._document(found[id]) for id in sorted(found)])
 
     async def fetch_content(self, id: str) -> RawContent:
         check_document_id(self.id, id, _ID, "86a1b2c3d")
@@ -115,7 +115,7 @@ class ClickupSource:
     async def close(self) -> None:
         await self._http.close()
 
-    async def _docs(self) -> AsyncIterator[_Entity]:
+    async def _docs(self) -> AsyncIterator[_ClickupEntity]:
         params: dict[str, str | int] = {"limit": PAGE}
         seen: set[str] = set()
         for _ in count_pages(self.id):
@@ -129,14 +129,14 @@ class ClickupSource:
             seen.add(page.next_cursor)
             params["cursor"] = page.next_cursor
 
-    async def _tasks(self) -> AsyncIterator[_Entity]:
+    async def _tasks(self) -> AsyncIterator[_ClickupEntity]:
         chosen = self._settings
         path = f"/v2/list/{chosen.list}/task" if chosen.list else f"/v2/team/{chosen.workspace}/task"
         async for page in self._task_pages(path):
             for task in page.read(_Tasks).tasks:
                 yield task
 
-    async def _task_pages(self, path: str) -> AsyncIterator[Answer]:
+    async def _task_pages(self, path: str) -> AsyncIterator[HttpAnswer]:
         closed = str(self._settings.closed).lower()
         options: dict[str, str | int] = {"include_closed": closed, "subtasks": "true", **_AS_MARKDOWN}
         for number in count_pages(self.id):
@@ -146,7 +146,7 @@ class ClickupSource:
             if not page.tasks or page.last_page or (page.last_page is None and len(page.tasks) < PAGE):
                 return
 
-    async def _lists(self) -> AsyncIterator[_Entity]:
+    async def _lists(self) -> AsyncIterator[_ClickupEntity]:
         """The lists of all spaces, within folders and without."""
         spaces = await self._http.get_json(f"/v2/team/{self._settings.workspace}/space", _Spaces)
         for space in spaces.spaces:
@@ -156,26 +156,26 @@ class ClickupSource:
             for found in (*(inner for folder in folders.folders for inner in folder.lists), *free.lists):
                 yield found
 
-    async def _read_doc(self, id: str) -> tuple[_Entity, bytes]:
+    async def _read_doc(self, id: str) -> tuple[_ClickupEntity, bytes]:
         answer = await self._http.get(f"{self._docs_path}/{id}", document=id)
         pages = await self._http.get(f"{self._docs_path}/{id}/pages", _ALL_PAGES, document=id)
         body = {**answer.read(dict[str, Any]), "pages": pages.read(list[Any])}
-        return answer.read(_Entity), msgspec.json.encode(body)
+        return answer.read(_ClickupEntity), msgspec.json.encode(body)
 
-    async def _read_task(self, id: str) -> tuple[_Entity, bytes]:
+    async def _read_task(self, id: str) -> tuple[_ClickupEntity, bytes]:
         answer = await self._http.get(f"/v2/task/{id}", _AS_MARKDOWN, document=id)
-        return answer.read(_Entity), answer.body
+        return answer.read(_ClickupEntity), answer.body
 
-    async def _read_list(self, id: str) -> tuple[_Entity, bytes]:
+    async def _read_list(self, id: str) -> tuple[_ClickupEntity, bytes]:
         answer = await self._http.get(f"/v2/list/{id}", document=id)
         tasks = [task async for page in self._task_pages(f"/v2/list/{id}/task") for task in page.read(_RawTasks).tasks]
-        return answer.read(_Entity), msgspec.json.encode({**answer.read(dict[str, Any]), "tasks": tasks})
+        return answer.read(_ClickupEntity), msgspec.json.encode({**answer.read(dict[str, Any]), "tasks": tasks})
 
     @property
     def _docs_path(self) -> str:
         return f"/v3/workspaces/{self._settings.workspace}/docs"
 
-    def _document(self, entity: _Entity) -> RawDocument:
+    def _document(self, entity: _ClickupEntity) -> RawDocument:
         is_task = self._settings.items == "tasks"
         return RawDocument(
             id=entity.id,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
-class Column(NamedTuple):
+class ColumnRow(NamedTuple):
     """One column of one table. A table without columns comes as one row whose `name` is None."""
 
     schema: str
@@ -60,10 +60,10 @@ SELECT t.table_schema, t.table_name, t.remarks,
 SERVER_QUERIES = {"postgresql": POSTGRESQL, "postgres": POSTGRESQL, "redshift": REDSHIFT}
 
 
-def as_columns(rows: list[tuple[object, ...]]) -> Iterator[Column]:
+def as_columns(rows: list[tuple[object, ...]]) -> Iterator[ColumnRow]:
     """Rows of a driver as columns, with the driver's own booleans made ours."""
     for schema, table, remark, name, kind, nullable, description in rows:
-        yield Column(
+        yield ColumnRow(
             str(schema),
             str(table),
             None if remark is None else str(remark),

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from clew.catalog.formats.types import MARKDOWN, PLAIN_TEXT
-from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
+from clew.catalog.resource import DocumentListing, RawContent, RawDocument, Skipped
 from clew.catalog.sources.content_types import HEAD_BYTES, content_type_of, is_binary
 from clew.catalog.sources.http import Api, HttpReader, count_pages
 from clew.catalog.sources.ids import check_document_id, source_id
@@ -47,7 +47,7 @@ class DriveSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ConfigError(f"drive: folder: {self.folder!r} is not an id; it is the last part of a folder's URL")
 
 
-class _File(msgspec.Struct, frozen=True, rename="camel"):
+class _DriveFile(msgspec.Struct, frozen=True, rename="camel"):
     id: str
     name: str
     mime_type: str
@@ -57,8 +57,8 @@ class _File(msgspec.Struct, frozen=True, rename="camel"):
     web_view_link: str = ""
 
 
-class _Files(msgspec.Struct, frozen=True, rename="camel"):
-    files: list[_File]
+class _DriveFiles(msgspec.Struct, frozen=True, rename="camel"):
+    files: list[_DriveFile]
     next_page_token: str = ""
     incomplete_search: bool = False
 
@@ -81,7 +81,7 @@ class DriveSource:
             {"max_bytes": limit, "base_url": self._http.other_base_url},
         )
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         found = {file.id: file async for file in self._files()}
         documents, skipped = [], []
         for file in (found[id] for id in sorted(found)):
@@ -89,12 +89,12 @@ class DriveSource:
                 skipped.append(Skipped(document=f"{file.name} ({file.id})", reason=reason))
             else:
                 documents.append(_document(file))
-        return Listing(documents=documents, skipped=skipped)
+        return DocumentListing(documents=documents, skipped=skipped)
 
     async def fetch_content(self, id: str) -> RawContent:
         check_document_id(self.id, id, _ID, "1A2b3C4d5E6f7G8h")
         params = {"fields": _FILE_FIELDS, "supportsAllDrives": "true"}
-        file = (await self._http.get(f"/files/{id}", params, document=id)).read(_File)
+        file = (await self._http.get(f"/files/{id}", params, document=id)).read(_DriveFile)
         if reason := self._refusal(file):
             raise SourceError(self.id, f"{file.name} {reason}")
         body = await self._read(file)
@@ -106,7 +106,7 @@ class DriveSource:
     async def close(self) -> None:
         await self._http.close()
 
-    async def _files(self) -> AsyncIterator[_File]:
+    async def _files(self) -> AsyncIterator[_DriveFile]:
         """All files; of a folder, also those in the folders below, each of which is entered once."""
         pending, entered = [self._settings.folder], {self._settings.folder}
         while pending:
@@ -118,7 +118,7 @@ class DriveSource:
                     entered.add(file.id)
                     pending.append(file.id)
 
-    async def _files_in(self, folder: str) -> AsyncIterator[_File]:
+    async def _files_in(self, folder: str) -> AsyncIterator[_DriveFile]:
         params: dict[str, str | int] = {
             "q": "trashed = false" + (f" and '{folder}' in parents" if folder else ""),
             "pageSize": PAGE,
@@ -127,7 +127,7 @@ class DriveSource:
             "includeItemsFromAllDrives": "true",
         }
         for _ in count_pages(self.id):
-            page = await self._http.get_json("/files", _Files, params)
+            page = await self._http.get_json("/files", _DriveFiles, params)
             if page.incomplete_search:
                 raise SourceError(self.id, "could not search all drives", hint="Choose a `folder`, or try again later")
             for file in page.files:
@@ -136,7 +136,7 @@ class DriveSource:
                 return
             params["pageToken"] = page.next_page_token
 
-    async def _read(self, file: _File) -> bytes:
+    async def _read(self, file: _DriveFile) -> bytes:
         """The text of a file, within the limit."""
         if export := _EXPORTS.get(file.mime_type):
             answer = await self._http.get(f"/files/{file.id}/export", {"mimeType": export[0]}, document=file.id)
@@ -149,7 +149,7 @@ class DriveSource:
             raise SourceError(self.id, f"{file.name} is binary")
         return answer.body
 
-    def _refusal(self, file: _File) -> str | None:
+    def _refusal(self, file: _DriveFile) -> str | None:
         """Why a file is left out, if it is."""
         if file.mime_type in _EXPORTS:
             return None
@@ -163,7 +163,7 @@ def _over(size: int, limit: int) -> str:
     return f"has {size:,} bytes, over the limit of {limit:,}"
 
 
-def _document(file: _File, head: bytes = b"") -> RawDocument:
+def _document(file: _DriveFile, head: bytes = b"") -> RawDocument:
     export = _EXPORTS.get(file.mime_type)
     told = export[1] if export else content_type_of(file.name, head)
     return RawDocument(

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import msgspec
 
 from clew.catalog.formats.types import GITHUB_COMMIT, GITHUB_ISSUE, GITHUB_PR
-from clew.catalog.resource import Listing, RawContent, RawDocument
-from clew.catalog.sources.http import Answer, Api, HttpReader, count_pages
+from clew.catalog.resource import DocumentListing, RawContent, RawDocument
+from clew.catalog.sources.http import Api, HttpAnswer, HttpReader, count_pages
 from clew.catalog.sources.ids import check_document_id, source_id
 from clew.errors import ConfigError, NotFound
 
@@ -90,12 +90,12 @@ class GithubSource:
         }
         return source_id(f"github:{chosen.items}:{chosen.repo}", options)
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         if self._settings.items == "commits":
-            return Listing(documents=await self._list_commits())
+            return DocumentListing(documents=await self._list_commits())
         found = {item.number: item async for item in self._items()}
         documents = [self._document(found[number]) for number in sorted(found)]
-        return Listing(documents=documents)
+        return DocumentListing(documents=documents)
 
     async def fetch_content(self, id: str) -> RawContent:
         path = f"{self._path}/{id}"
@@ -149,7 +149,7 @@ class GithubSource:
                 found.setdefault(commit.sha, self._commit_document(commit))
         return list(found.values())
 
-    async def _pages(self, params: dict[str, str | int]) -> AsyncIterator[Answer]:
+    async def _pages(self, params: dict[str, str | int]) -> AsyncIterator[HttpAnswer]:
         """The answers from the first page to the last, along their links; none for a repository without commits."""
         answer = await self._http.get(self._path, params, accept=(_EMPTY_REPOSITORY,))
         for _ in count_pages(self.id):
@@ -180,7 +180,7 @@ class GithubSource:
         )
 
 
-def _content(document: RawDocument, answer: Answer) -> RawContent:
+def _content(document: RawDocument, answer: HttpAnswer) -> RawContent:
     return RawContent(
         id=document.id,
         name=document.name,

@@ -23,7 +23,7 @@ from clew.trail.work.claims import printable
 from clew.trail.work.webhook_addresses import Network, Resolve, parse_target, resolve_host
 
 if TYPE_CHECKING:
-    from clew.catalog.sources.wire import Reply, Wire
+    from clew.catalog.sources.wire import Wire, WireReply
 
 MAX_PAGES = 2_000
 FIRST_WAIT = 1.0
@@ -58,7 +58,7 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_bytes: int = 20_000_000
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The body of a successful answer. `next_url` is empty on the last page of an API that links its pages."""
 
     source: str
@@ -113,7 +113,7 @@ class HttpReader:
         *,
         document: str = "",
         accept: Sequence[int] = (),
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer to a path below the base URL, or to a whole URL of the same host.
 
         Overloaded and unreachable servers are asked again, for as long as the settings allow. Raises SourceError, and
@@ -123,7 +123,7 @@ class HttpReader:
         shown = shown_path(parse_url(self._api.source, url).path)
         reply = await self._ask(url, shown)
         if 200 <= reply.status < 300 or reply.status in accept:
-            return Answer(
+            return HttpAnswer(
                 source=self._api.source, path=shown, status=reply.status, body=reply.body, next_url=reply.next_url
             )
         raise self._refusal(reply, shown, document)
@@ -146,7 +146,7 @@ class HttpReader:
             raise SourceError(self._api.source, "the next page that it names is on another host")
         return path + query
 
-    async def _ask(self, url: str, shown: str) -> Reply:
+    async def _ask(self, url: str, shown: str) -> WireReply:
         """The first answer that is no call for patience."""
         wire = self._opened()
         loop = asyncio.get_running_loop()
@@ -183,12 +183,12 @@ class HttpReader:
             headers[self._api.header] = f"{self._api.scheme} {self._token}".strip()
         return headers
 
-    def _wait_after(self, reply: Reply | str, attempt: int) -> float:
+    def _wait_after(self, reply: WireReply | str, attempt: int) -> float:
         """How long to wait before asking again: as long as the server says, or twice as long as before."""
         named = None if isinstance(reply, str) else wait_named_by(reply, self._clock.now())
         return min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) if named is None else named
 
-    def _given_up(self, reply: Reply | str, shown: str, wait: float) -> SourceError:
+    def _given_up(self, reply: WireReply | str, shown: str, wait: float) -> SourceError:
         if isinstance(reply, str):
             return self._error(f"{shown} {self._scrub(reply)}", "Check the network, and that the service is up")
         if reply.status == 429 or reply.status < 500:
@@ -196,7 +196,7 @@ class HttpReader:
             return self._error(f"{shown} is limited in rate, and asks to wait {wait:,.0f} seconds more", hint)
         return self._error(f"{shown} keeps answering {reply.status}", "The service has a problem; try again later")
 
-    def _refusal(self, reply: Reply, shown: str, document: str) -> SourceError | NotFound:
+    def _refusal(self, reply: WireReply, shown: str, document: str) -> SourceError | NotFound:
         if document and reply.status in (404, 410, 422):
             return NotFound("document", document)
         if reply.status in (401, 403):
@@ -221,7 +221,7 @@ def count_pages(source: str) -> Iterator[int]:
     raise SourceError(source, f"gives more than {MAX_PAGES:,} pages", hint="Choose fewer documents in its settings")
 
 
-def wait_named_by(reply: Reply, now: datetime) -> float | None:
+def wait_named_by(reply: WireReply, now: datetime) -> float | None:
     """The seconds that a server asks to wait, by Retry-After or the time at which its limit is renewed."""
     if (after := reply.headers.get("retry-after", "").strip()) and (wait := _seconds(after, now)) is not None:
         return wait
@@ -242,7 +242,7 @@ def _seconds(text: str, now: datetime) -> float | None:
     return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds())
 
 
-def _asks_for_patience(reply: Reply) -> bool:
+def _asks_for_patience(reply: WireReply) -> bool:
     """Whether another attempt may do better. GitHub and Google use 403 for that too."""
     if reply.status != 403:
         return reply.status == 429 or reply.status >= 500

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
+from clew.catalog.resource import DocumentListing, RawContent, RawDocument, Skipped
 from clew.catalog.sources.content_types import HEAD_BYTES, content_type_of, is_binary
 from clew.catalog.sources.ids import source_id
 from clew.errors import ConfigError, NotFound, SourceError
@@ -74,7 +74,7 @@ class LocalSource:
         chosen = {"include": ",".join(self._include), "exclude": ",".join(self._exclude), "max_bytes": limit}
         return source_id(f"local:{_shown(self._root.as_posix())}", chosen)
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         return await asyncio.to_thread(self._list)
 
     async def fetch_content(self, id: str) -> RawContent:
@@ -83,7 +83,7 @@ class LocalSource:
     async def close(self) -> None:
         return None
 
-    def _list(self) -> Listing:
+    def _list(self) -> DocumentListing:
         if not self._root.is_dir():
             raise SourceError(self.id, "there is no such folder", hint="Check its `root`")
         documents: list[RawDocument] = []
@@ -92,7 +92,7 @@ class LocalSource:
             (documents if isinstance(found, RawDocument) else skipped).append(found)  # type: ignore[arg-type]  # as found
         documents.sort(key=lambda document: document.id)
         skipped.sort(key=lambda left_out: left_out.document)
-        return Listing(documents=documents, skipped=skipped)
+        return DocumentListing(documents=documents, skipped=skipped)
 
     def _walk(self) -> Iterator[RawDocument | Skipped]:
         """All files that the settings choose, in no order."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew.catalog.formats.types import QASE_CASE, QASE_SUITE
-from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
+from clew.catalog.resource import DocumentListing, RawContent, RawDocument, Skipped
 from clew.catalog.sources.http import Api, HttpReader, count_pages
 from clew.catalog.sources.ids import check_document_id, digest_of, source_id
 from clew.decode_errors import in_plain_words
@@ -38,12 +38,12 @@ class QaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ConfigError(f"qase: project: {self.project!r} is not the code of a project, such as DEMO")
 
 
-class _Entity(msgspec.Struct, frozen=True):
+class _QaseEntity(msgspec.Struct, frozen=True):
     id: int
     title: str = ""
 
 
-class _Page(msgspec.Struct, frozen=True):
+class _QasePage(msgspec.Struct, frozen=True):
     """`filtered` is how many there are on all pages."""
 
     entities: list[dict[str, Any]]
@@ -52,7 +52,7 @@ class _Page(msgspec.Struct, frozen=True):
 
 
 class _PageAnswer(msgspec.Struct, frozen=True):
-    result: _Page
+    result: _QasePage
 
 
 class _OneAnswer(msgspec.Struct, frozen=True):
@@ -74,16 +74,16 @@ class QaseSource:
         head = f"qase:{self._settings.items}:{self._settings.project}"
         return source_id(head, {"base_url": self._http.other_base_url})
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         cases = [case async for case in self._entities("case")]
         if self._settings.items == "cases":
-            return Listing(documents=[self._document(case, digest_of(case)) for case in _in_order(cases)])
+            return DocumentListing(documents=[self._document(case, digest_of(case)) for case in _in_order(cases)])
         suites = _in_order([suite async for suite in self._entities("suite")])
         members = {suite["id"]: [case for case in cases if case.get("suite_id") == suite["id"]] for suite in suites}
         documents = [self._document(suite, digest_of([suite, _in_order(members[suite["id"]])])) for suite in suites]
         lonely = [case for case in _in_order(cases) if case.get("suite_id") not in members]
         reason = "belongs to no suite; a source with items = cases has it"
-        return Listing(
+        return DocumentListing(
             documents=documents,
             skipped=[Skipped(document=f"case {case['id']}", reason=reason) for case in lonely],
         )
@@ -124,9 +124,9 @@ class QaseSource:
     def _checked(self, entity: dict[str, Any]) -> dict[str, Any]:
         """The entity, which has a number."""
         try:
-            msgspec.convert(entity, _Entity)
+            msgspec.convert(entity, _QaseEntity)
         except msgspec.ValidationError as error:
-            wrong = in_plain_words(error, _Entity, "it")
+            wrong = in_plain_words(error, _QaseEntity, "it")
             raise SourceError(self.id, f"gave an entry of another shape: {wrong}") from None
         return entity
 

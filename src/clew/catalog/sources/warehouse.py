@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote, urlsplit
 import msgspec
 
 from clew.catalog.formats.types import TABLE_SCHEMA
-from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
-from clew.catalog.sources.dialects import SERVER_QUERIES, SQLITE_COLUMNS, SQLITE_TABLES, Column, as_columns
+from clew.catalog.resource import DocumentListing, RawContent, RawDocument, Skipped
+from clew.catalog.sources.dialects import SERVER_QUERIES, SQLITE_COLUMNS, SQLITE_TABLES, ColumnRow, as_columns
 from clew.catalog.sources.ids import digest_of, source_id
 from clew.errors import ConfigError, NotFound, SourceError
 from clew.trail.work.claims import printable
@@ -75,11 +75,11 @@ class WarehouseSource:
         head = f"warehouse:{shown_url(self._settings.url)}"
         return source_id(head, {"table_pattern": self._settings.table_pattern})
 
-    async def list_documents(self) -> Listing:
+    async def list_documents(self) -> DocumentListing:
         columns, skipped = await asyncio.to_thread(self._read)
         self._tables = {id: table for id, table in _tables(columns) if self._pattern.search(table["table"])}
         documents = [_document(id, self._tables[id]) for id in sorted(self._tables)]
-        return Listing(documents=documents, skipped=skipped)
+        return DocumentListing(documents=documents, skipped=skipped)
 
     async def fetch_content(self, id: str) -> RawContent:
         if self._tables is None:
@@ -92,16 +92,16 @@ class WarehouseSource:
     async def close(self) -> None:
         self._tables = None
 
-    def _read(self) -> tuple[list[Column], list[Skipped]]:
+    def _read(self) -> tuple[list[ColumnRow], list[Skipped]]:
         place = self.place
         return self._read_sqlite(place) if place is not None else (self._read_server(), [])
 
-    def _read_sqlite(self, path: Path) -> tuple[list[Column], list[Skipped]]:
+    def _read_sqlite(self, path: Path) -> tuple[list[ColumnRow], list[Skipped]]:
         """All columns, and the tables that cannot be opened."""
         if not os.path.isfile(path):
             hint = "sqlite:///a.db counts from the folder that holds .clew, sqlite:////a.db is absolute"
             raise SourceError(self.id, f"there is no such file: {path}", hint=hint)
-        columns: list[Column] = []
+        columns: list[ColumnRow] = []
         skipped: list[Skipped] = []
         try:
             with closing(_open_sqlite(path, self._settings.timeout_seconds)) as database:
@@ -114,7 +114,7 @@ class WarehouseSource:
             raise SourceError(self.id, f"cannot be read ({printable(str(error), 200)})") from None
         return columns, skipped
 
-    def _read_server(self) -> list[Column]:
+    def _read_server(self) -> list[ColumnRow]:
         psycopg = _import_psycopg(self.id)
         try:
             with psycopg.connect(**self._connection()) as connection:
@@ -193,7 +193,7 @@ def _import_psycopg(source: str) -> Any:
         raise SourceError(source, "reading this database needs the driver psycopg", hint=hint) from None
 
 
-def _tables(columns: Iterable[Column]) -> Iterable[tuple[str, dict[str, Any]]]:
+def _tables(columns: Iterable[ColumnRow]) -> Iterable[tuple[str, dict[str, Any]]]:
     """Ids and bodies, from columns that stand together by table."""
     for (schema, name), group in groupby(columns, key=lambda column: (column.schema, column.table)):
         rows = list(group)
@@ -213,7 +213,7 @@ def _table_id(schema: str, name: str) -> str:
     return ".".join(part.replace("%", "%25").replace(".", "%2E").replace("/", "%2F") for part in (schema, name))
 
 
-def _column(row: Column) -> dict[str, Any]:
+def _column(row: ColumnRow) -> dict[str, Any]:
     return {
         "name": row.name,
         "type": row.type or "",

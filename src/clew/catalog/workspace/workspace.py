@@ -15,8 +15,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.catalog import Catalog, DomainInfo, Knows, Providers
-from clew.catalog.consent.consent import Consent, project_of
-from clew.catalog.consent.pending_consent import Waiting
+from clew.catalog.consent.consent import FolderConsent, project_of
+from clew.catalog.consent.pending_consent import PendingConsent
 from clew.catalog.domain import Domain, without_duplicates
 from clew.catalog.indexing.lifecycle import Lifecycle
 from clew.catalog.indexing.pipeline import Progress, Report
@@ -60,7 +60,7 @@ class Workspace:
         owner: Principal,
         *,
         servers: ServerRegistry,
-        waiting: Waiting,
+        waiting: PendingConsent,
         definitions: Definitions,
         tables: SourceTables,
         knows: Knows | None = None,
@@ -293,7 +293,7 @@ async def open_workspace(
     """The workspace of a configuration. No source is read yet, and no foreign server started. What the user has not
     agreed to is left out. Raises ConfigError."""
     project = project_of(config)
-    waiting = Waiting(Consent(project, trust))
+    waiting = PendingConsent(FolderConsent(project, trust))
     known = [_placed(each, project) for each in read_servers(config.folder)]
     servers = await open_registry(
         trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server, model_for=model_for
@@ -328,7 +328,7 @@ async def open_workspace(
 
 def empty_workspace(trail: Trail, clock: Clock, owner: Principal) -> Workspace:
     """A workspace without a folder: no domains, no skills, no sources."""
-    waiting = Waiting()
+    waiting = PendingConsent()
     return Workspace(
         trail,
         clock,
@@ -343,7 +343,7 @@ def empty_workspace(trail: Trail, clock: Clock, owner: Principal) -> Workspace:
 
 def own_names(config: Config) -> set[str]:
     """The names of all domains that are not foreign servers, as far as they may be imported, and can be."""
-    waiting = Waiting(Consent(project_of(config)))
+    waiting = PendingConsent(FolderConsent(project_of(config)))
     names = {domain.name for domain in waiting.load(waiting.admit_domains(config.catalog.domains))}
     names |= {source.domain for source in config.sources.values()}
     return names | ({REPOSITORY} if has_repository(config) else set())

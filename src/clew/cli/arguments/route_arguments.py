@@ -10,19 +10,19 @@ import msgspec
 from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from clew.catalog.registry import Registry
+    from clew.catalog.registry import DomainRegistry
 
 _LIST_ONLY = frozenset(("array", "null"))
 
 
-def read_arguments(route: str, typed: Mapping[str, Sequence[str]], registry: Registry) -> dict[str, Any]:
+def read_arguments(route: str, typed: Mapping[str, Sequence[str]], registry: DomainRegistry) -> dict[str, Any]:
     """The value of each parameter, by the schema of the route's tool. Where a list is wanted, each text is one item of
     it, unless the only one is a list itself. Raises InvalidInput for another parameter that is there twice."""
     properties = _properties(registry, route) if typed else {}
     return {key: _argument(route, key, texts, properties.get(key)) for key, texts in typed.items()}
 
 
-def _properties(registry: Registry, route: str) -> Mapping[str, Any]:
+def _properties(registry: DomainRegistry, route: str) -> Mapping[str, Any]:
     """The schemas of a tool's parameters; none where there is no such tool, which its result will say."""
     from clew.catalog.route import parse_route  # the catalog takes as long to load as the rest of a short command
 

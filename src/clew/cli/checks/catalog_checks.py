@@ -18,7 +18,7 @@ from clew.config import Config, SourceConfig
 from clew.errors import ClewError, ConfigError, InvalidInput
 
 if TYPE_CHECKING:
-    from clew.catalog.consent.consent import Consent
+    from clew.catalog.consent.consent import FolderConsent
     from clew.catalog.servers.config import ServerConfig
 
 CORRECT = "Correct it in config.toml"
@@ -28,9 +28,9 @@ TRUST = "Look at it and agree: clew trust"
 async def check_catalog(config: Config) -> AsyncIterator[CheckFinding]:
     """Domains, sources and servers: what is wrong with each, or how many there are."""
     # the catalog takes as long to load as the rest of a short command
-    from clew.catalog.consent.consent import Consent, project_of
+    from clew.catalog.consent.consent import FolderConsent, project_of
 
-    consent = Consent(project_of(config))
+    consent = FolderConsent(project_of(config))
     names: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
         app = await _open(config, stack)
@@ -59,7 +59,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> App | None:
         return None
 
 
-def check_domains(config: Config, consent: Consent, names: Counter[str]) -> Iterator[CheckFinding]:
+def check_domains(config: Config, consent: FolderConsent, names: Counter[str]) -> Iterator[CheckFinding]:
     """Each domain that the settings name can be loaded. One that is not trusted is not imported."""
     from clew.catalog.workspace.domain_loader import load_domains
     from clew.catalog.workspace.repository import NAME, has_repository
@@ -78,7 +78,7 @@ def check_domains(config: Config, consent: Consent, names: Counter[str]) -> Iter
 
 
 async def check_sources(
-    config: Config, app: App | None, consent: Consent, names: Counter[str]
+    config: Config, app: App | None, consent: FolderConsent, names: Counter[str]
 ) -> AsyncIterator[CheckFinding]:
     """Each source is trusted, can be built, has its secret and its place, and was refreshed without an error."""
     kept = set(await app.trail.secrets.names(by=app.me)) if app is not None else set()
@@ -130,7 +130,7 @@ async def _last_errors(app: App | None) -> dict[tuple[str, str], str]:
 
 
 async def check_servers(
-    config: Config, app: App | None, consent: Consent, names: Counter[str]
+    config: Config, app: App | None, consent: FolderConsent, names: Counter[str]
 ) -> AsyncIterator[CheckFinding]:
     """Each foreign server that is on can be read, is trusted, can be found, and went well when last looked at."""
     from clew.catalog.servers.config import read_servers
@@ -150,7 +150,7 @@ async def check_servers(
     yield ok("servers", f"{usable} of {count(len(servers), 'server')} in order" if servers else "none")
 
 
-async def _check_server(server: ServerConfig, app: App | None, consent: Consent) -> CheckFinding | None:
+async def _check_server(server: ServerConfig, app: App | None, consent: FolderConsent) -> CheckFinding | None:
     from clew.catalog.servers.login.vault import ShortVault, TrailVault
     from clew.catalog.servers.server_status import Looks, is_logged_in
 

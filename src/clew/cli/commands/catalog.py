@@ -23,8 +23,8 @@ from clew.errors import InvalidInput
 if TYPE_CHECKING:
     from clew.catalog.indexing.pipeline import Report
     from clew.catalog.operations.answers import Item
-    from clew.catalog.operations.why import Why
-    from clew.catalog.registry import Registry
+    from clew.catalog.operations.why import RouteExplanation
+    from clew.catalog.registry import DomainRegistry
     from clew.catalog.workspace.workspace import Workspace
     from clew.knowledge.base import GatherReport
     from clew.knowledge.code.index import Until
@@ -210,7 +210,7 @@ async def why(
     return print_json(found) if json else show_why(found)
 
 
-def show_why(found: Why) -> None:
+def show_why(found: RouteExplanation) -> None:
     """An answer for a person."""
     say(f"{'visible' if found.is_visible else 'not visible'}  {found.route}", GREEN if found.is_visible else RED)
     for reason in found.reasons:
@@ -273,7 +273,7 @@ def _resumable() -> Iterator[None]:
         raise
 
 
-def parse_items(words: Sequence[str], params: str | None, registry: Registry) -> list[Item]:
+def parse_items(words: Sequence[str], params: str | None, registry: DomainRegistry) -> list[Item]:
     """Routes with their parameters. Raises InvalidInput."""
     from clew.catalog.operations.answers import Item
 

@@ -192,12 +192,12 @@ def _tell(name: str, done: Changed, outcome: str, *, as_json: bool) -> None:
 async def _read(here: Here) -> Definitions:
     """The definitions of the folder, without a trail."""
     # the catalog takes as long to load as the rest of a short command
-    from clew.catalog.consent.consent import Consent, project_of
+    from clew.catalog.consent.consent import FolderConsent, project_of
     from clew.catalog.skills.definitions import Definitions
     from clew.catalog.skills.wishes import definers_of
 
     config = here.config()
-    definitions = Definitions(definers_of(config), Consent(project_of(config)))
+    definitions = Definitions(definers_of(config), FolderConsent(project_of(config)))
     with progress("Reading the skills of this folder"):
         await definitions.refresh()
     return definitions

@@ -21,7 +21,7 @@ from clew.errors import AlreadyExists, ClewError, InvalidInput, ServerError
 
 if TYPE_CHECKING:
     from clew.catalog.servers.config import ServerConfig
-    from clew.catalog.servers.config_import import Imported, ImportReport
+    from clew.catalog.servers.config_import import Imported, ServerImportReport
     from clew.catalog.workspace.workspace import Workspace
 
 NOT_NAMED = "is brought by a file of this folder. Name the file, or say --yes"
@@ -211,10 +211,12 @@ def _tell_problems(problems: Mapping[str, str]) -> None:
         note(f"  {kept}: mend mcp.json, or forget it with `clew mcp rm {names}`", dim=True)
 
 
-def _agreed(report: ImportReport, brought: Collection[str], project: Path, *, can_be_asked: bool) -> ImportReport:
+def _agreed(
+    report: ServerImportReport, brought: Collection[str], project: Path, *, can_be_asked: bool
+) -> ServerImportReport:
     """What is left of a report without what the files of a folder bring, unless a person agrees to that."""
     from clew.catalog.consent.consent import server_wish
-    from clew.catalog.servers.config_import import ImportReport, LeftOut
+    from clew.catalog.servers.config_import import ServerImportReport, ServerLeftOut
 
     asked = [one for one in report.found if one.path in brought]
     if not asked:
@@ -227,11 +229,13 @@ def _agreed(report: ImportReport, brought: Collection[str], project: Path, *, ca
         if agrees("Do you trust this?"):
             return report
         reason = NOT_AGREED
-    left_out = [LeftOut(path=one.path, name=one.name, reason=reason) for one in asked]
-    return ImportReport(found=[one for one in report.found if one not in asked], skipped=[*report.skipped, *left_out])
+    left_out = [ServerLeftOut(path=one.path, name=one.name, reason=reason) for one in asked]
+    return ServerImportReport(
+        found=[one for one in report.found if one not in asked], skipped=[*report.skipped, *left_out]
+    )
 
 
-def _tell_import(report: ImportReport, problems: Mapping[str, str]) -> None:
+def _tell_import(report: ServerImportReport, problems: Mapping[str, str]) -> None:
     for one in report.found:
         say(f"+ {one.server.id}  {one.server.transport}  {one.server.target}  from {one.path}", GREEN)
         for name in one.to_set:
@@ -253,11 +257,13 @@ def _described(one: Imported) -> dict[str, Any]:
     return {**about, "path": one.path, "name": one.name, "to_set": one.to_set}
 
 
-def _without_names(report: ImportReport, taken: Collection[str]) -> ImportReport:
+def _without_names(report: ServerImportReport, taken: Collection[str]) -> ServerImportReport:
     """What can be taken over: two domains cannot have one name."""
-    from clew.catalog.servers.config_import import ImportReport, LeftOut
+    from clew.catalog.servers.config_import import ServerImportReport, ServerLeftOut
 
     refused = [one for one in report.found if one.server.id in taken]
-    left_out = [LeftOut(path=one.path, name=one.name, reason="has the name of a domain; rename it") for one in refused]
+    left_out = [
+        ServerLeftOut(path=one.path, name=one.name, reason="has the name of a domain; rename it") for one in refused
+    ]
     found = [one for one in report.found if one not in refused]
-    return ImportReport(found=found, skipped=[*report.skipped, *left_out])
+    return ServerImportReport(found=found, skipped=[*report.skipped, *left_out])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clew.catalog.formats.paths import Paths, slug
+from clew.catalog.formats.paths import NodePaths, slug
 from clew.catalog.formats.prose import MAX_NAME, clean_name, cut, split_parts
 from clew.errors import FormatError
 from clew.fences import clean
@@ -62,7 +62,7 @@ class SourceText(msgspec.Struct, frozen=True, kw_only=True):
 def text_pieces(path: str, text: str, title: str) -> list[DocumentPiece]:
     """The sections of a text in the format of its path, with their headings as names."""
     plain = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", "\ufffd")
-    paths, pieces = Paths(), []
+    paths, pieces = NodePaths(), []
     for passage in cut_passages(FileFacts(format_of(path)), plain)[:MAX_PIECES]:
         headings = [each for each in (*passage.owner.split(BETWEEN), passage.name) if each and each != title]
         name = cut(clean_name(BETWEEN.join((title, *headings)), title), MAX_NAME)

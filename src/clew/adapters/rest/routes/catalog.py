@@ -10,9 +10,9 @@ from clew.adapters.rest.operation import Answer, Call, Operation, reply
 from clew.catalog.catalog import NAMED_KINDS, DomainInfo
 from clew.catalog.indexing.lifecycle import SourceState
 from clew.catalog.indexing.pipeline import Report
-from clew.catalog.operations.answers import Answer as Found
 from clew.catalog.operations.answers import AskBody, GivenItem, Results, read_items
-from clew.catalog.operations.why import Why
+from clew.catalog.operations.answers import CatalogAnswer as Found
+from clew.catalog.operations.why import RouteExplanation
 from clew.errors import AccessDenied, HandleRefused, InvalidInput, NotFound, TooLarge
 
 
@@ -138,7 +138,7 @@ OPERATIONS = (
         group="catalog",
         verb="read",
         query=WhyQuery,
-        answer=Why,
+        answer=RouteExplanation,
         raises=(HandleRefused, InvalidInput),
     ),
     Operation(
@@ -149,7 +149,7 @@ OPERATIONS = (
         group="catalog",
         verb="read",
         query=WhyNamedQuery,
-        answer=Why,
+        answer=RouteExplanation,
         raises=(HandleRefused, InvalidInput),
     ),
     Operation(

@@ -21,14 +21,14 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
     date: str | None = None
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class CommitMessage(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     author: Signature | None = None
 
 
 class PushedCommit(msgspec.Struct, frozen=True, kw_only=True):
     sha: str
-    commit: Message
+    commit: CommitMessage
     author: Person | None = None
     html_url: str | None = None
     files: list[ChangedFile] = []
@@ -39,7 +39,7 @@ class PushedCommit(msgspec.Struct, frozen=True, kw_only=True):
         return str(self.author) if self.author else signed or "somebody"
 
 
-class Commit:
+class GithubCommit:
     name = "commit"
 
     def can_handle(self, content_type: str) -> bool:

@@ -18,7 +18,7 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
 
 
-class Comment(msgspec.Struct, frozen=True, kw_only=True):
+class GithubComment(msgspec.Struct, frozen=True, kw_only=True):
     """A comment, a review, or a remark on a line."""
 
     user: Person | None = None
@@ -65,7 +65,7 @@ def grow_changes(files: Sequence[ChangedFile]) -> list[Branch]:
     return [Branch(name="Changes", text=text, description=f"Changes of {names}", type="changes")] if blocks else []
 
 
-def grow_discussion(comments: Sequence[Comment]) -> list[Branch]:
+def grow_discussion(comments: Sequence[GithubComment]) -> list[Branch]:
     """What was said, in order, when anything was."""
     blocks = [_show_comment(comment) for comment in comments if (comment.body or "").strip()]
     people = ", ".join(dict.fromkeys(str(comment.user or Person()) for comment in comments))
@@ -74,7 +74,7 @@ def grow_discussion(comments: Sequence[Comment]) -> list[Branch]:
     return [Branch(name="Discussion", text=text, description=about, type="discussion")] if blocks else []
 
 
-def _show_comment(comment: Comment) -> str:
+def _show_comment(comment: GithubComment) -> str:
     when = on_day("on", comment.submitted_at or comment.created_at)
     state = (comment.state or "").lower().replace("_", " ")
     place = f"about {comment.path}" if comment.path else ""

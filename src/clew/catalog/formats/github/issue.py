@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from clew.catalog.formats.github.github_parts import Comment, Label, grow_discussion, name_labels, on_day
+from clew.catalog.formats.github.github_parts import GithubComment, Label, grow_discussion, name_labels, on_day
 from clew.catalog.formats.json_body import Person, decode_body
 from clew.catalog.formats.prose import describe, join_blocks, tell
 from clew.catalog.formats.tree import Branch, build_tree
@@ -24,7 +24,7 @@ class ReportedIssue(msgspec.Struct, frozen=True, kw_only=True):
     html_url: str | None = None
     created_at: str | None = None
     labels: list[Label | str] = []
-    discussion: list[Comment] = []
+    discussion: list[GithubComment] = []
 
 
 class Issue:

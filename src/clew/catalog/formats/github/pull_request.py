@@ -8,7 +8,7 @@ import msgspec
 
 from clew.catalog.formats.github.github_parts import (
     ChangedFile,
-    Comment,
+    GithubComment,
     Label,
     grow_changes,
     grow_discussion,
@@ -42,7 +42,7 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True):
     head: Ref | None = None
     base: Ref | None = None
     files: list[ChangedFile] = []
-    discussion: list[Comment] = []
+    discussion: list[GithubComment] = []
 
     @property
     def outcome(self) -> str:

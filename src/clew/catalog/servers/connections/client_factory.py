@@ -12,10 +12,10 @@ import anyio
 import clew
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.connections.client_task import tidied
-from clew.catalog.servers.connections.elicitation import Asking
-from clew.catalog.servers.connections.hooks import HookChain, LogLine
+from clew.catalog.servers.connections.elicitation import Elicitations
+from clew.catalog.servers.connections.hooks import LogLine, ServerHookChain
 from clew.catalog.servers.connections.notifications import Watchers
-from clew.catalog.servers.connections.request_timeouts import Patience
+from clew.catalog.servers.connections.request_timeouts import RequestTimeouts
 from clew.catalog.servers.connections.sampling import ModelFor, Sampling
 from clew.catalog.servers.connections.server_errors import Faults, flatten
 from clew.catalog.servers.launch_values import Values
@@ -32,9 +32,9 @@ class Opener:
     def __init__(
         self,
         config: ServerConfig,
-        hooks: HookChain,
+        hooks: ServerHookChain,
         access: Access,
-        patience: Patience,
+        patience: RequestTimeouts,
         watchers: Watchers,
         model_for: ModelFor | None,
     ) -> None:
@@ -53,7 +53,7 @@ class Opener:
         from mcp_types import Implementation
 
         _keep_quiet()
-        asking = Asking(self._config.id, self._hooks, self._patience, faults) if self._hooks.can_ask else None
+        asking = Elicitations(self._config.id, self._hooks, self._patience, faults) if self._hooks.can_ask else None
         unopened = Client(
             tidied(await self._transport(values, faults), faults),
             cache=None,

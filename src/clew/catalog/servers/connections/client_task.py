@@ -20,7 +20,7 @@ _LOST = 3
 """Requests in a row without an answer, after which a connection counts as dead."""
 
 
-class Link:
+class ClientTask:
     """A client that is being opened, is open, or has ended. `ready` gives the client, or raises ServerError."""
 
     def __init__(self, server: str, faults: Faults) -> None:

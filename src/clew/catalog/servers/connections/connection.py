@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.connections.client_factory import Opener, foreign_errors, has_lost_session
-from clew.catalog.servers.connections.client_task import Link, describe
-from clew.catalog.servers.connections.hooks import HookChain, Request, Response, Token
+from clew.catalog.servers.connections.client_task import ClientTask, describe
+from clew.catalog.servers.connections.hooks import Response, ServerHookChain, ServerRequest, ServerToken
 from clew.catalog.servers.connections.notifications import Watchers
-from clew.catalog.servers.connections.request_timeouts import Patience
+from clew.catalog.servers.connections.request_timeouts import RequestTimeouts
 from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.connections.server_errors import Faults, LostSession, Paused, Refusal, flatten
-from clew.catalog.servers.entries.entries import MAX_KEPT, About
-from clew.catalog.servers.entries.listing import Listing, ListKind, offers, read_listing, read_page
+from clew.catalog.servers.entries.entries import MAX_KEPT, ServerAbout
+from clew.catalog.servers.entries.listing import ListKind, ServerListing, offers, read_listing, read_page
 from clew.catalog.servers.launch_values import resolve_token, resolve_values
 from clew.catalog.servers.login.browser import Browser
 from clew.catalog.servers.login.request_auth import Access
@@ -59,7 +59,7 @@ class ServerConnection:
         self,
         config: ServerConfig,
         *,
-        hooks: HookChain | None = None,
+        hooks: ServerHookChain | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
         environ: Mapping[str, str] | None = None,
@@ -72,7 +72,7 @@ class ServerConnection:
     ) -> None:
         self.config = config
         self.starts = 0
-        self._hooks = hooks or HookChain()
+        self._hooks = hooks or ServerHookChain()
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()
         self._environ = os.environ if environ is None else environ
@@ -80,12 +80,12 @@ class ServerConnection:
         self._on_start = on_start
         self._on_end = on_end
         self._watchers = Watchers(config.id, on_change)
-        self._patience = Patience(config.timeout_seconds)
-        asking = self._hooks if config.auth.type != "none" else HookChain()
+        self._patience = RequestTimeouts(config.timeout_seconds)
+        asking = self._hooks if config.auth.type != "none" else ServerHookChain()
         tokens = Tokens(config.id, asking, self._configured_token)
         self._access = Access(config, tokens, self._vault, self._clock, browser)
         self._opener = Opener(config, self._hooks, self._access, self._patience, self._watchers, model_for)
-        self._link: Link | None = None
+        self._link: ClientTask | None = None
         self._starting = asyncio.Lock()
         self._failures = 0
         self._retry_at: datetime | None = None
@@ -95,12 +95,12 @@ class ServerConnection:
     def is_open(self) -> bool:
         return self._link is not None and self._link.is_alive
 
-    async def about(self) -> About:
+    async def about(self) -> ServerAbout:
         """What the server says of itself."""
 
-        async def look(client: Client, params: dict[str, Any]) -> About:
+        async def look(client: Client, params: dict[str, Any]) -> ServerAbout:
             info, has = client.server_info, client.server_capabilities
-            return About(
+            return ServerAbout(
                 name=clean(info.name)[:200] if info else "",
                 version=clean(info.version)[:100] if info else "",
                 instructions=clean(client.instructions or "")[:MAX_KEPT],
@@ -110,7 +110,7 @@ class ServerConnection:
 
         return await self._send("server/discover", {}, look)
 
-    async def list_all(self, kind: ListKind) -> Listing:
+    async def list_all(self, kind: ListKind) -> ServerListing:
         """Everything of one kind, as far as the bounds go; empty where the server has no such list."""
 
         async def read(client: Client, params: dict[str, Any]) -> tuple[list[Any], str | None]:
@@ -129,7 +129,7 @@ class ServerConnection:
         except TimeoutError:
             raise ServerError(self.config.id, f"took too long to list its {kind}") from None
         dropped = self._link.faults.take_dropped() if self._link is not None else []
-        return Listing(entries=listing.entries, left_out=[*dropped, *listing.left_out])
+        return ServerListing(entries=listing.entries, left_out=[*dropped, *listing.left_out])
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], report: ProgressFnT | None = None
@@ -187,7 +187,7 @@ class ServerConnection:
 
     async def _send(self, method: str, params: dict[str, Any], act: Act[R]) -> R:
         """Hooks, the request within the time that it may take, and hooks again."""
-        request = await self._hooks.request(Request(server=self.config.id, method=method, params=params))
+        request = await self._hooks.request(ServerRequest(server=self.config.id, method=method, params=params))
         try:
             result = await self._attempt_twice(method, request.params, act)
         except (ServerError, ConfigError) as error:
@@ -225,7 +225,7 @@ class ServerConnection:
         self._failures, self._retry_at = 0, None
         return result
 
-    def _refusal(self, link: Link, method: str, error: BaseException) -> ServerError:
+    def _refusal(self, link: ClientTask, method: str, error: BaseException) -> ServerError:
         """The sentence for a request that failed. A connection that is dead is marked so."""
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED
@@ -248,7 +248,7 @@ class ServerConnection:
             return ServerError(self.config.id, describe(first, link.faults), hint=self._token_hint(link))
         return Refusal(self.config.id, f'refused {method}: "{link.faults.plain(first.message)}"')
 
-    def _token_hint(self, link: Link) -> str:
+    def _token_hint(self, link: ClientTask) -> str:
         if link.faults.hint:
             return link.faults.hint
         if link.faults.status not in (401, 403):
@@ -256,7 +256,7 @@ class ServerConnection:
         return self._access.hint
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[tuple[Link, Client]]:
+    async def _opened(self) -> AsyncIterator[tuple[ClientTask, Client]]:
         """The link that is alive, or a new one, and its client; it is in use, and so not idle, while the block runs."""
         async with self._starting:
             if self._is_closed:
@@ -268,19 +268,19 @@ class ServerConnection:
         with link.used():
             yield link, await self._client_of(link)
 
-    async def _client_of(self, link: Link) -> Client:
+    async def _client_of(self, link: ClientTask) -> Client:
         try:
             return await asyncio.shield(link.ready)
         except ServerError as error:
             self._note_failure(link)
             raise ServerError(self.config.id, error.reason, hint=self._token_hint(link)) from None
 
-    async def _start(self) -> Link:
+    async def _start(self) -> ClientTask:
         if self._link is not None:
             await self._link.wait_closed()
         values = await resolve_values(self.config, self._environ, self._vault.reveal)
         await self._access.check_login(values)
-        link = Link(self.config.id, Faults(values.secrets))
+        link = ClientTask(self.config.id, Faults(values.secrets))
         self.starts += 1
         limit, idle = self.config.timeout_seconds, self.config.idle_seconds
         link.start(lambda: self._opener.open(values, link.faults), within=limit, idle=idle, listen=self._listen)
@@ -294,7 +294,7 @@ class ServerConnection:
             hint = f"It is started again in {rest:.0f} seconds at the earliest"
             raise Paused(self.config.id, self._link.explain(), hint=hint)
 
-    def _note_failure(self, link: Link) -> None:
+    def _note_failure(self, link: ClientTask) -> None:
         """The first restart may come at once, each later one after twice as long, somewhat spread."""
         if link.is_noted:
             return
@@ -310,5 +310,5 @@ class ServerConnection:
             await self._watchers.ask_for_logs(client)
         await self._watchers.follow_lists(client)
 
-    async def _configured_token(self) -> Token | None:
+    async def _configured_token(self) -> ServerToken | None:
         return await resolve_token(self.config, self._environ, self._vault.reveal)

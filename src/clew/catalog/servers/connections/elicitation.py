@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from clew.catalog.servers.connections.hooks import Elicitation, Elicited, HookChain
-from clew.catalog.servers.connections.request_timeouts import Patience
+from clew.catalog.servers.connections.hooks import Elicitation, Elicited, ServerHookChain
+from clew.catalog.servers.connections.request_timeouts import RequestTimeouts
 from clew.catalog.servers.connections.server_errors import Faults
 from clew.catalog.servers.entries.schemas import check_arguments
 from clew.errors import InvalidInput
@@ -24,10 +24,10 @@ PERSON_SECONDS = 600.0
 """Who has not answered by then is taken to have dismissed the question."""
 
 
-class Asking:
+class Elicitations:
     """Answers the questions of one server through the hooks."""
 
-    def __init__(self, server: str, hooks: HookChain, patience: Patience, faults: Faults) -> None:
+    def __init__(self, server: str, hooks: ServerHookChain, patience: RequestTimeouts, faults: Faults) -> None:
         self._server = server
         self._hooks = hooks
         self._patience = patience

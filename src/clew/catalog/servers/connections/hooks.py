@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 
-class Token(msgspec.Struct, frozen=True):
+class ServerToken(msgspec.Struct, frozen=True):
     """What proves who we are. It does not show itself."""
 
     value: str
@@ -18,7 +18,7 @@ class Token(msgspec.Struct, frozen=True):
         return "Token(…)"
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ServerRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request before it is sent: the method of the protocol and its parameters."""
 
     server: str
@@ -69,16 +69,16 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     next hook; servers are told that they may ask only where there is such a hook.
     """
 
-    on_auth: Callable[[str], Awaitable[Token | None]] | None = None
-    on_auth_refresh: Callable[[str, Token], Awaitable[Token | None]] | None = None
-    on_request: Callable[[Request], Awaitable[Request]] | None = None
+    on_auth: Callable[[str], Awaitable[ServerToken | None]] | None = None
+    on_auth_refresh: Callable[[str, ServerToken], Awaitable[ServerToken | None]] | None = None
+    on_request: Callable[[ServerRequest], Awaitable[ServerRequest]] | None = None
     on_response: Callable[[Response], Awaitable[Response]] | None = None
     on_log: Callable[[LogLine], Awaitable[None]] | None = None
     on_paginate: Callable[[str, str], Awaitable[bool]] | None = None
     on_elicit: Callable[[Elicitation], Awaitable[Elicited | None]] | None = None
 
 
-class HookChain:
+class ServerHookChain:
     """Hooks one after another: the first token counts, requests and responses go through all, every log line reaches
     all, one `False` stops a listing, and the first answer of the user counts."""
 
@@ -90,19 +90,19 @@ class HookChain:
         """Whether the user can be asked anything."""
         return any(one.on_elicit is not None for one in self._hooks)
 
-    async def token(self, server: str) -> Token | None:
+    async def token(self, server: str) -> ServerToken | None:
         for one in self._hooks:
             if one.on_auth is not None and (token := await one.on_auth(server)) is not None:
                 return token
         return None
 
-    async def new_token(self, server: str, expired: Token) -> Token | None:
+    async def new_token(self, server: str, expired: ServerToken) -> ServerToken | None:
         for one in self._hooks:
             if one.on_auth_refresh is not None and (token := await one.on_auth_refresh(server, expired)) is not None:
                 return token
         return None
 
-    async def request(self, request: Request) -> Request:
+    async def request(self, request: ServerRequest) -> ServerRequest:
         for one in self._hooks:
             if one.on_request is not None:
                 request = await one.on_request(request)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 
-class Patience:
+class RequestTimeouts:
     """The limit of all requests of one connection."""
 
     def __init__(self, seconds: float) -> None:

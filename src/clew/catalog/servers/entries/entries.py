@@ -52,7 +52,7 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
         return entry_id(owner, self.server, self.kind, self.name)
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class ServerAbout(msgspec.Struct, frozen=True, kw_only=True):
     """What a server says of itself: foreign text."""
 
     name: str = ""
@@ -114,7 +114,7 @@ def change_of(entry: ServerEntry, scopes: tuple[str, ...]) -> Change:
     return Change(title=_title(entry), context=_context(entry), tags=_tags(entry), scopes=scopes)
 
 
-def about_draft(about: About, server: str, owner: str, scopes: tuple[str, ...]) -> Draft:
+def about_draft(about: ServerAbout, server: str, owner: str, scopes: tuple[str, ...]) -> Draft:
     return Draft(
         id=entry_id(owner, server, "server", server),
         title=server,

@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.catalog.operations.text import one_line
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
-from clew.catalog.servers.entries.entries import About, Kind, ServerEntry
+from clew.catalog.servers.entries.entries import Kind, ServerAbout, ServerEntry
 from clew.catalog.servers.entries.schemas import check_arguments
 from clew.errors import InvalidInput, NotFound, ServerError
 
@@ -36,7 +36,7 @@ class Backing(Protocol):
 
     def connection(self, server: str) -> ServerConnection: ...
 
-    def about(self, server: str) -> About | None: ...
+    def about(self, server: str) -> ServerAbout | None: ...
 
     def find(self, server: str, kind: Kind, name: str) -> ServerEntry | None: ...
 
@@ -74,7 +74,7 @@ class Shelf:
         return entry
 
 
-class Tools(Shelf):
+class ToolEntries(Shelf):
     kind = "tool"
 
     async def execute(

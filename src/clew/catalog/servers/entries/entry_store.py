@@ -14,8 +14,8 @@ from clew.catalog.servers.entries.entries import (
     KINDS,
     SCHEMAS,
     SERVER_SCHEMA,
-    About,
     Kind,
+    ServerAbout,
     ServerEntry,
     about_draft,
     build_entry,
@@ -58,7 +58,7 @@ class EntryStore:
     def __init__(self, trail: Trail, by: Principal) -> None:
         self._trail = trail
         self._by = by
-        self._about: dict[str, About] = {}
+        self._about: dict[str, ServerAbout] = {}
         self._entries: dict[Key, tuple[ServerEntry, int]] = {}
         self._by_id: dict[str, ServerEntry] = {}
 
@@ -66,7 +66,7 @@ class EntryStore:
         """Hold more scopes, so that entries which need them can be read and written."""
         self._by = msgspec.structs.replace(self._by, scopes=self._by.scopes | frozenset(scopes))
 
-    def about(self, server: str) -> About | None:
+    def about(self, server: str) -> ServerAbout | None:
         """What a server said of itself when it was last listed; None when it never was."""
         return self._about.get(server)
 
@@ -131,7 +131,7 @@ class EntryStore:
             left_out=left_out,
         )
 
-    async def save_about(self, server: str, about: About, scopes: tuple[str, ...]) -> bool:
+    async def save_about(self, server: str, about: ServerAbout, scopes: tuple[str, ...]) -> bool:
         """Keep what a server says of itself; True where that is new."""
         if self._about.get(server) == about:
             return False
@@ -225,7 +225,7 @@ class EntryStore:
     def _keep(self, breadcrumbs: Iterable[Breadcrumb]) -> None:
         for breadcrumb in breadcrumbs:
             if breadcrumb.schema_name == SERVER_SCHEMA:
-                self._about[str(breadcrumb.context.get("server"))] = msgspec.convert(breadcrumb.context, About)
+                self._about[str(breadcrumb.context.get("server"))] = msgspec.convert(breadcrumb.context, ServerAbout)
             elif (entry := entry_of(breadcrumb)) is not None and entry.kind in KINDS:
                 self._entries[(entry.server, entry.kind, entry.name)] = (entry, breadcrumb.version)
                 self._by_id[breadcrumb.id] = entry

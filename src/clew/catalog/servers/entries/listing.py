@@ -20,7 +20,7 @@ ListKind = Literal["tools", "resources", "resource_templates", "prompts"]
 LIST_KINDS: tuple[ListKind, ...] = ("tools", "resources", "resource_templates", "prompts")
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
+class ServerListing(msgspec.Struct, frozen=True, kw_only=True):
     """Entries in the server's order as plain JSON, and what was left out."""
 
     entries: list[dict[str, Any]]
@@ -60,7 +60,7 @@ async def read_listing(
     read: Callable[[str | None], Awaitable[tuple[list[Any], str | None]]],
     goes_on: Callable[[str], Awaitable[bool]],
     kind: ListKind,
-) -> Listing:
+) -> ServerListing:
     """All pages until the last one, a bound, or `goes_on` says no."""
     entries: list[dict[str, Any]] = []
     cursor: str | None = None
@@ -76,13 +76,13 @@ async def read_listing(
                 return _cut(entries, kind)
             entries.append(plain)
         if not cursor:
-            return Listing(entries=entries, left_out=[])
+            return ServerListing(entries=entries, left_out=[])
         if cursor in seen:
-            return Listing(entries=entries, left_out=[f"the pages of its {kind} go in a circle"])
+            return ServerListing(entries=entries, left_out=[f"the pages of its {kind} go in a circle"])
         if not await goes_on(cursor):
-            return Listing(entries=entries, left_out=[f"its {kind} past page {len(seen)}, as a hook wished"])
+            return ServerListing(entries=entries, left_out=[f"its {kind} past page {len(seen)}, as a hook wished"])
     return _cut(entries, kind)
 
 
-def _cut(entries: list[dict[str, Any]], kind: ListKind) -> Listing:
-    return Listing(entries=entries, left_out=[f"its {kind} past the first {len(entries):,}: there are too many"])
+def _cut(entries: list[dict[str, Any]], kind: ListKind) -> ServerListing:
+    return ServerListing(entries=entries, left_out=[f"its {kind} past the first {len(entries):,}: there are too many"])

@@ -39,7 +39,7 @@ class Auth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.type == "oauth" and self.grant == "authorization_code"
 
 
-class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _WrittenAuth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The keys that hold no reference."""
 
     type: str = ""
@@ -57,9 +57,9 @@ def parse_auth(given: Mapping[str, Any], place: str) -> Auth:
         if key not in Auth.__struct_fields__:
             raise ConfigError(f"{place}: auth.{key[:40]} is not a setting", choices=Auth.__struct_fields__)
     try:
-        plain = msgspec.convert({key: each for key, each in given.items() if key not in _REFERENCES}, _Written)
+        plain = msgspec.convert({key: each for key, each in given.items() if key not in _REFERENCES}, _WrittenAuth)
     except msgspec.ValidationError as error:
-        raise config_in_plain_words(error, _Written, f"{place}: auth") from None
+        raise config_in_plain_words(error, _WrittenAuth, f"{place}: auth") from None
     found = {
         **msgspec.to_builtins(plain),
         **{key: _parse_reference(given[key], f"{place}: auth.{key}") for key in _REFERENCES if key in given},

@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from clew.catalog.servers.connections.hooks import HookChain, Token
+from clew.catalog.servers.connections.hooks import ServerHookChain, ServerToken
 
 
 class Tokens:
     """Asked for when it is first needed, and renewed once however many requests found it expired."""
 
-    def __init__(self, server: str, hooks: HookChain, configured: Callable[[], Awaitable[Token | None]]) -> None:
+    def __init__(
+        self, server: str, hooks: ServerHookChain, configured: Callable[[], Awaitable[ServerToken | None]]
+    ) -> None:
         self._server = server
         self._hooks = hooks
         self._configured = configured
-        self._token: Token | None = None
+        self._token: ServerToken | None = None
         self._lock = asyncio.Lock()
 
-    async def current(self) -> Token | None:
+    async def current(self) -> ServerToken | None:
         async with self._lock:
             if self._token is None:
                 self._token = await self._hooks.token(self._server) or await self._configured()
             return self._token
 
-    async def renew(self, expired: Token) -> Token | None:
+    async def renew(self, expired: ServerToken) -> ServerToken | None:
         """A token instead of one that was refused; None when there is no other."""
         async with self._lock:
             if self._token == expired:
