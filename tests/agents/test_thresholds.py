@@ -12,7 +12,6 @@ from clew.agents.hooks.thresholds import (
     Table,
     Threshold,
     Usage,
-    compacted_draft,
     crossed,
     observe,
     read_mark,
@@ -23,6 +22,7 @@ from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.flow import Flow, read_flow
 from clew.trail.store import Trail
 
@@ -95,8 +95,16 @@ async def test_a_jump_fires_all_that_lie_between_and_a_repeat_before_the_write_i
 
 async def test_after_a_compaction_the_thresholds_above_it_fire_anew(trail: Trail, flow: Flow, me: Principal) -> None:
     await ramp(trail, flow, SHIPPED, me, "librarian", range(0, 801, 50))
-    mark = await read_mark(trail, flow, "librarian", "s1", by=me)
-    await trail.records.create(compacted_draft(flow, usage(300, "librarian"), mark), by=me)
+    told = {"agent_id": "librarian", "kind": "librarian", "generation": 0, "at": 30.0, "do": "compacted"}
+    await trail.records.create(
+        Draft(
+            title="Compacted",
+            schema_name=flow.checkpoint,
+            tags=("agent:librarian", "session:s1"),
+            context=told | {"local": False, "used": 300, "limit": 1000},
+        ),
+        by=me,
+    )
 
     assert await read_mark(trail, flow, "librarian", "s1", by=me) == Mark(generation=1, percent=30)
     assert await ramp(trail, flow, SHIPPED, me, "librarian", range(300, 801, 50)) == EXPECTED["librarian"][1:]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from clew.errors import InvalidInput
-from clew.trail.graphs.walks import Hops, Links, cheapest, closes_cycle, layers, reach, run, run_async, walk
+from clew.trail.graphs.walks import Hops, cheapest, closes_cycle, layers, reach, run, walk
 
 Graph = dict[str, list[tuple[str, float]]]
 
@@ -174,22 +174,6 @@ def test_cheapest_asks_for_no_more_than_it_may_return():
     asked = Asked({"s": [(f"m{at:05}", 1.0) for at in range(10_000)]})
     assert len(run(cheapest(["s"], max_cost=2.0, limit=10), asked)) == 10
     assert sum(map(len, asked.batches)) <= 10
-
-
-async def test_the_same_search_runs_over_an_async_store():
-    async def load(ids: list[str]) -> Hops:
-        return Asked(DIAMOND)(ids)
-
-    search = walk(["a"], depth=3, limit=10)
-    assert await run_async(search, load) == run(walk(["a"], depth=3, limit=10), Asked(DIAMOND))
-
-
-async def test_a_failing_load_ends_the_search_with_its_error():
-    async def load(ids: list[str]) -> Links:
-        raise OSError("gone")
-
-    with pytest.raises(OSError, match="gone"):
-        await run_async(reach(["a"]), load)
 
 
 @pytest.mark.req("PLA-03")

@@ -292,13 +292,15 @@ def test_a_plan_renders_its_steps_in_order_with_their_status():
             node("s1", "auth", description="Create the model", status="done"),
             node("s2", "auth", description="Add the routes", status="in_progress", file="routes.py"),
             node("s3", "auth", description="Write tests", status="pending"),
+            node("f1", "s3", edge_type="file", description="tests/test_auth.py"),
         ]
     )
     assert format_plan(store, "auth") == (
         "Plan auth [in_progress]: Implement auth (1 of 3 done)\n"
         "- [done] s1 (step): Create the model\n"
         '- [in_progress] s2 (step): Add the routes {"file": "routes.py"}\n'
-        "- [pending] s3 (step): Write tests"
+        "- [pending] s3 (step): Write tests\n"
+        "  - f1 (file): tests/test_auth.py"
     )
 
 

@@ -9,13 +9,13 @@ import msgspec
 
 from clew.access import Principal
 from clew.llm.messages import Usage
+from clew.trail.bulk import each_record
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 MODEL_LAYER = "model"
 """The layer that asks a model; the others answer without one."""
-_PAGE = 500
 
 
 class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -163,10 +163,6 @@ async def read_ledger(
         created_after=since,
     )
     ledger = Ledger()
-    cursor: str | None = None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=_PAGE, cursor=cursor, oldest_first=True)
-        for each in page.items:
-            ledger.add(each.context)
-        if (cursor := page.cursor) is None:
-            return ledger
+    async for each in each_record(trail, selector, by=by):
+        ledger.add(each.context)
+    return ledger

@@ -93,11 +93,6 @@ async def read_mark(trail: Trail, flow: Flow, agent: str, session: str, *, by: P
     return Mark(generation=generation, percent=max(reached, default=0.0))
 
 
-def compacted_draft(flow: Flow, usage: Usage, mark: Mark) -> Draft:
-    """Says that a context was compacted to `usage.used` tokens: from here on its thresholds fire anew."""
-    return _record(flow, usage, mark.generation, at=min(usage.percent, 100.0), do="compacted")
-
-
 def _draft(flow: Flow, usage: Usage, generation: int, fired: Threshold) -> Draft:
     return _record(flow, usage, generation, at=fired.at, do=fired.do, what=fired.what, local=fired.local)
 

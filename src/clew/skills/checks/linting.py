@@ -46,21 +46,6 @@ def render_problem(problem: Problem, root: Path | None = None) -> str:
     return "\n".join(printable(each) for each in said)
 
 
-def render_problems(problems: Iterable[Problem], root: Path | None = None) -> str:
-    """All of them, with a blank line between, and how many there are."""
-    told = list(problems)
-    errors = sum(each.severity == "error" for each in told)
-    fixes = sum(each.fix is not None for each in told)
-    summary = f"{_count(errors, 'error')}, {_count(len(told) - errors, 'warning')}"
-    if fixes:
-        summary += f"; {fixes:,} can be fixed"
-    return "\n\n".join([*(render_problem(each, root) for each in told), summary])
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _quoted(problem: Problem, root: Path) -> list[str]:
     """The line as it is in the file, and marks below what is meant."""
     try:

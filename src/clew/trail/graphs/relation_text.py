@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from clew.trail.graphs.relations import RelationNode, RelationStore
 
 MAX_LINES = 200
+STEP = "step"
 _MAX_TEXT = 300
 _MAX_INDENT = 20
 
@@ -36,8 +37,9 @@ def format_relations(store: RelationStore, ids: Sequence[str], *, max_lines: int
 
 
 def format_plan(store: RelationStore, id: str, *, max_lines: int = MAX_LINES) -> str:
-    """A plan as a headline that says how far it is, and its steps below in order."""
-    plan, steps = store.need(id), store.descendants(id)
+    """Return a plan as text: a headline with its progress, then its steps in order. Only nodes of the type `step`
+    count for the progress; files and agents below them are shown."""
+    plan, steps = store.need(id), [each for each in store.descendants(id) if each.edge_type == STEP]
     done = sum(step.status == "done" for step in steps)
     state = f" [{plan.status}]" if plan.status else ""
     headline = f"Plan {plan.id}{state}: {one_line(plan.description)} ({done} of {len(steps)} done)"

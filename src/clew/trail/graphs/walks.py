@@ -1,8 +1,7 @@
-"""Graph algorithms without I/O: each is a generator that says which ids it wants expanded next, and is sent
-their edges. `run` drives one over a map in memory, `run_async` over a store that loads a batch at a time:
+"""Graph algorithms without I/O: each is a generator that yields the ids to expand next, and is sent their edges.
+`run` drives one:
 
     reached = run(walk(["a"], depth=3, limit=100), lambda ids: {id: edges.get(id, ()) for id in ids})
-    reached = await run_async(cheapest(["a"], max_cost=3.0, limit=100), load_edges)
 
 None recurses; those with costs give the same answer in whatever order the edges arrive.
 """
@@ -10,7 +9,7 @@ None recurses; those with costs give the same answer in whatever order the edges
 from __future__ import annotations
 
 import heapq
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from clew.errors import InvalidInput
@@ -34,17 +33,6 @@ def run(search: Search[Answer, Result], expand: Callable[[list[str]], Answer]) -
         wanted = next(search)
         while True:
             wanted = search.send(expand(wanted))
-    except StopIteration as end:
-        result: Result = end.value
-        return result
-
-
-async def run_async(search: Search[Answer, Result], expand: Callable[[list[str]], Awaitable[Answer]]) -> Result:
-    """Drive a search to its end with a function that awaits the edges of a batch."""
-    try:
-        wanted = next(search)
-        while True:
-            wanted = search.send(await expand(wanted))
     except StopIteration as end:
         result: Result = end.value
         return result
