@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.repairs.failures import FailedTool, Failure
+from clew.agents.repairs.failures import CallFailure, FailedTool
 from clew.agents.repairs.policy import GAVE_UP, WANTED, RepairDesk
 from clew.agents.repairs.reliability_settings import shipped_reliability
 from clew.agents.repairs.repair_tools import Healing, fix_id, healing_tools, is_harmless
@@ -51,7 +51,7 @@ class Workshop:
             self.flow, "adder", {"a": 1}, request_id=id, requested_by="assistant", tags=("session:s1",)
         )
         request = await self.trail.records.create(asked, by=self.by)
-        failure = Failure(error=error, failed_at=self.clock.now())
+        failure = CallFailure(error=error, failed_at=self.clock.now())
         failed = FailedTool(name="adder", id=tool.id, version=tool.version)
         drafts = await self.desk.drafts(request, failure, failed, tool)
         _, record = await self.trail.records.create_many(drafts, by=self.by)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clew.access import Principal
-from clew.agents.folder.registry import Entry, Registry
+from clew.agents.folder.registry import AgentRegistry, RegistryEntry
 from clew.agents.repairs.guard import Guard
 from clew.agents.runs.agent_runner import AgentDeps, agent_executor
-from clew.agents.runs.cancellation import Cancelling
+from clew.agents.runs.cancellation import RunCancellation
 from clew.agents.runs.model_hosts import RENEWAL, ModelHosts
 from clew.agents.runs.run_limits import Beginnings, bounded
 from clew.agents.runs.tools_runner import ToolDeps, model_handlers, tools_handlers
@@ -52,15 +52,15 @@ ContextHandlers = Callable[[AgentDefinition], Sequence[Handler]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class RuntimeParts:
     """The parts of a runtime."""
 
     trail: Trail
     flow: Flow
     clock: Clock
     by: Principal
-    registry: Registry
-    cancelling: Cancelling
+    registry: AgentRegistry
+    cancelling: RunCancellation
     guard: Guard
     hosts: ModelHosts
     agents: AgentDeps
@@ -73,7 +73,7 @@ class Parts:
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningWorker:
     worker: Worker
     task: asyncio.Task[None]
     consumers: tuple[str, ...] = field(default=())
@@ -82,10 +82,10 @@ class _Running:
 class Runtime:
     """Runs the agents, tools and workflows that the trail defines. Made by `clew.app`."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: RuntimeParts) -> None:
         self.parts = parts
         self._worker = worker_name()
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningWorker] = {}
         self._yields = asyncio.Event()
         """Set while another process, which has a model, does the steps of agents."""
 
@@ -178,7 +178,7 @@ class Runtime:
 
     # -- definitions --------------------------------------------------------------------------------------
 
-    async def _changed(self, before: Entry | None, after: Entry | None) -> None:
+    async def _changed(self, before: RegistryEntry | None, after: RegistryEntry | None) -> None:
         """Follow one change of a definition, and unregister the consumers that it no longer needs."""
         stopped = await self._halt(before.name) if before is not None else ()
         if after is None:
@@ -188,7 +188,7 @@ class Runtime:
         if (running := self._running.get(after.name)) is not None:
             await self._forget([name for name in stopped if name not in running.consumers])
 
-    async def _begin(self, entry: Entry, known: set[str]) -> None:
+    async def _begin(self, entry: RegistryEntry, known: set[str]) -> None:
         if entry.name in self._running or (entry.agent is not None and self._yields.is_set()):
             return
         handlers = self._handlers(entry, entry.seq)
@@ -196,7 +196,7 @@ class Runtime:
             handlers = self._handlers(entry, await self._seq_of(entry))
         await self._start(entry.name, handlers)
 
-    def _handlers(self, entry: Entry, after: int | None) -> list[Handler]:
+    def _handlers(self, entry: RegistryEntry, after: int | None) -> list[Handler]:
         if entry.workflow is not None:
             parts = self.parts
             deps = WorkflowDeps(trail=parts.trail, flow=parts.flow, by=parts.by, runs=parts.agents.runs)
@@ -213,7 +213,7 @@ class Runtime:
         name = agent.agent_id
         return bounded(handler, self.parts.flow, lambda trigger: beginnings.judge_agent(trigger, name), lambda _: name)
 
-    async def _seq_of(self, entry: Entry) -> int | None:
+    async def _seq_of(self, entry: RegistryEntry) -> int | None:
         """The event that brought a definition without consumers: events after it are pending."""
         schema = self.parts.flow.workflow if entry.workflow is not None else self.parts.flow.agent
         after, head = 0, await self.parts.trail.log.head()
@@ -250,7 +250,7 @@ class Runtime:
             return
         task = asyncio.create_task(worker.run())
         task.add_done_callback(_log_failure)
-        self._running[name] = _Running(worker, task, tuple(each.name for each in handlers))
+        self._running[name] = _RunningWorker(worker, task, tuple(each.name for each in handlers))
 
     async def _halt(self, name: str) -> tuple[str, ...]:
         running = self._running.pop(name, None)

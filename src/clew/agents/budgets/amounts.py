@@ -31,7 +31,7 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Amount(**{kind: tidy(value + getattr(other, kind)) for kind, value in _parts(self)})
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class BudgetLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The most of each kind; None is no limit. Seconds count from the beginning, whatever is done in them."""
 
     tokens: int | None = None
@@ -47,12 +47,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
                 raise InvalidInput(f"budget.{kind}", "must be a number from 0 up")
 
 
-def read_limits(value: dict[str, Any] | None) -> Limits:
+def read_limits(value: dict[str, Any] | None) -> BudgetLimits:
     """The limits that a definition gives. Raises InvalidInput for a kind that there is not, or what is no number."""
     try:
-        return msgspec.convert(value or {}, Limits)
+        return msgspec.convert(value or {}, BudgetLimits)
     except msgspec.ValidationError as error:
-        wrong = in_plain_words(error, Limits, "")
+        wrong = in_plain_words(error, BudgetLimits, "")
         wrong.put_below("budget")
         raise wrong from None
 

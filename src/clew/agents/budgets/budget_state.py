@@ -8,21 +8,21 @@ from uuid import UUID, uuid5
 import msgspec
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import KINDS, NOTHING, Amount, Limits, left_of
+from clew.agents.budgets.amounts import KINDS, NOTHING, Amount, BudgetLimits, left_of
 from clew.errors import BudgetExceeded
 
 _NAMESPACE = UUID("0b8e3a5c-6f7d-5a0b-8f39-0c6a5f3e9d27")
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AgentBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A budget as stored. `reserved` is what calls in flight may take, `lent` what children have been given."""
 
     name: str
     started_at: datetime
-    limits: Limits = Limits()
+    limits: BudgetLimits = BudgetLimits()
     spent: Amount = NOTHING
     reserved: dict[str, Amount] = {}
-    lent: dict[str, Limits] = {}
+    lent: dict[str, BudgetLimits] = {}
     parent: str | None = None
     is_closed: bool = False
     depth: int = 0
@@ -38,12 +38,12 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         seconds = self.limits.seconds
         return None if seconds is None else self.started_at + timedelta(seconds=seconds)
 
-    def left(self, now: datetime) -> Limits:
+    def left(self, now: datetime) -> BudgetLimits:
         """What is left of each kind, None where there is no limit."""
         used = self.used
         left = {kind: left_of(getattr(self.limits, kind), getattr(used, kind)) for kind in KINDS}
         seconds = None if self.deadline is None else max((self.deadline - now).total_seconds(), 0.0)
-        return msgspec.convert({**left, "seconds": seconds}, Limits)
+        return msgspec.convert({**left, "seconds": seconds}, BudgetLimits)
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,25 +59,25 @@ def budget_id(by: Principal, name: str) -> str:
     return str(uuid5(_NAMESPACE, f"{by.owner_id}\n{name}"))
 
 
-def given_back(lender: Budget, ended: Budget) -> Budget:
+def given_back(lender: AgentBudget, ended: AgentBudget) -> AgentBudget:
     """The parent once a child has ended: what that one spent is spent, the rest is free again."""
     if ended.name not in lender.lent:
         return lender
     return msgspec.structs.replace(without_child(lender, ended.name), spent=lender.spent + ended.spent)
 
 
-def without_child(budget: Budget, child: str) -> Budget:
+def without_child(budget: AgentBudget, child: str) -> AgentBudget:
     """The parent as if it had not lent to that child."""
     lent = {name: limits for name, limits in budget.lent.items() if name != child}
     return msgspec.structs.replace(budget, lent=lent)
 
 
-def _as_amount(limits: Limits) -> Amount:
+def _as_amount(limits: BudgetLimits) -> Amount:
     """What lending takes away. What is without limit takes nothing away."""
     return Amount(**{kind: getattr(limits, kind) or 0 for kind in KINDS})
 
 
-def exceeded(budget: Budget, kind: str, now: datetime) -> BudgetExceeded:
+def exceeded(budget: AgentBudget, kind: str, now: datetime) -> BudgetExceeded:
     """Says how much of what is used, and how to go on."""
     limit = getattr(budget.limits, kind)
     used = (now - budget.started_at).total_seconds() if kind == "seconds" else getattr(budget.used, kind)

@@ -22,7 +22,7 @@ from clew.trail.work.claims import outlast
 _log = logging.getLogger(__name__)
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class RegistryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One definition that works. `name` is unique among all; `seq` the event that brought it, if that is known."""
 
     name: str
@@ -33,22 +33,22 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     seq: int | None = None
 
 
-Changed = Callable[[Entry | None, Entry | None], Awaitable[None]]
+Changed = Callable[[RegistryEntry | None, RegistryEntry | None], Awaitable[None]]
 """Told what was there before, and what is there now."""
 
 
-class Registry:
+class AgentRegistry:
     """The definitions of one owner. Of several with one name the newest holds."""
 
     def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:
         self._trail = trail
         self._flow = flow
         self._by = by
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, RegistryEntry] = {}
         self.broken: dict[str, str] = {}
         """Definitions that cannot be used: record → what is wrong."""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[RegistryEntry]:
         return iter(self._entries.values())
 
     async def find_agent(self, agent_id: str) -> AgentDefinition | None:
@@ -99,12 +99,12 @@ class Registry:
             self._entries[after.name] = after
             await changed(replaced, after)
 
-    def _read(self, record: Breadcrumb, seq: int | None) -> Entry | None:
+    def _read(self, record: Breadcrumb, seq: int | None) -> RegistryEntry | None:
         """What a record defines; None, and remembered as broken, where it cannot be used."""
         try:
             if record.schema_name == self._flow.workflow:
                 workflow = read_workflow(record)
-                found = Entry(
+                found = RegistryEntry(
                     name=f"workflow/{workflow.workflow_id}",
                     record_id=record.id,
                     version=record.version,
@@ -113,7 +113,7 @@ class Registry:
                 )
             else:
                 agent = read_agent(record)
-                found = Entry(
+                found = RegistryEntry(
                     name=f"agent/{agent.agent_id}", record_id=record.id, version=record.version, agent=agent, seq=seq
                 )
         except InvalidInput as error:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.folder.registry import Registry
+from clew.agents.folder.registry import AgentRegistry
 from clew.agents.runs.callers import walk_callers
 from clew.agents.tools.toolbox import SPAWN, Toolbox
 from clew.context.definition import AgentDefinition
@@ -30,7 +30,7 @@ class Judge:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: AgentRegistry,
         toolbox: Toolbox,
         *,
         by: Principal,

@@ -63,7 +63,7 @@ def question_draft(flow: Flow, request: Breadcrumb, tool: str, reason: str, patt
     )
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class AnsweredQuestions(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked about some requests, and what came of it: the questions by their ids, the first answer to each by
     the id of the question, and the ids of the requests that have a response."""
 
@@ -72,7 +72,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     responded: frozenset[str]
 
 
-async def read_standing(trail: Trail, flow: Flow, request_ids: Iterable[str], *, by: Principal) -> Standing:
+async def read_standing(trail: Trail, flow: Flow, request_ids: Iterable[str], *, by: Principal) -> AnsweredQuestions:
     """How the questions about these requests stand. An answer that was there before its question counts for none."""
     questions: dict[str, Breadcrumb] = {}
     answers: dict[str, Breadcrumb] = {}
@@ -84,7 +84,7 @@ async def read_standing(trail: Trail, flow: Flow, request_ids: Iterable[str], *,
             responded.add(find_request_id(each) or "")
         elif (question := find_question(each, questions)) is not None:
             answers.setdefault(question.id, each)
-    return Standing(questions=questions, answers=answers, responded=frozenset(responded))
+    return AnsweredQuestions(questions=questions, answers=answers, responded=frozenset(responded))
 
 
 def find_question(answer: Breadcrumb, questions: Mapping[str, Breadcrumb]) -> Breadcrumb | None:

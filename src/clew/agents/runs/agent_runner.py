@@ -11,18 +11,18 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.hooks.chain import HookChain, PromptData
+from clew.agents.hooks.chain import AgentHookChain, PromptData
 from clew.agents.runs.callers import find_caller
 from clew.agents.runs.cancellation import cancel_called
 from clew.agents.runs.executor import Gather, Gathered, UniversalExecutor
 from clew.agents.runs.loop_detection import find_loop
 from clew.agents.runs.model_messages import gathered_message, turn_fingerprint, turn_messages
-from clew.agents.runs.prompts import Snapshot, keep_snapshot, model_input, source_of
+from clew.agents.runs.prompts import PromptSnapshot, keep_snapshot, model_input, source_of
 from clew.agents.runs.requests import TURN_TAG, ToolResponse, read_response, request_draft, response_draft
 from clew.agents.runs.run_limits import is_early_end
 from clew.agents.runs.run_origin import TRIGGER_TAG, trigger_tags
 from clew.agents.runs.run_records import RunRecords
-from clew.agents.runs.run_state import RunState, Turn, calls_of, read_state
+from clew.agents.runs.run_state import ModelTurn, RunState, calls_of, read_state
 from clew.agents.runs.stop_records import Stop, stop_for_budget, stop_for_loop, stop_for_turns, stopped_draft
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
@@ -55,7 +55,7 @@ class AgentDeps:
     clock: Clock
     by: Principal
     specs: ToolSpecs
-    hooks: HookChain
+    hooks: AgentHookChain
     budget_of: BudgetOf
     runs: RunRecords
     gather: Gather | None = None
@@ -152,7 +152,7 @@ class AgentRunner:
         ]
         return [*data.drafts, *requests]
 
-    async def _on_result(self, turn: Turn, state: RunState) -> Sequence[Draft]:
+    async def _on_result(self, turn: ModelTurn, state: RunState) -> Sequence[Draft]:
         """The last result of a turn brings the next request; those before it bring nothing."""
         if not turn.is_complete or turn is not state.turns[-1] or len(state.model_requests) != len(state.turns):
             return ()
@@ -189,7 +189,7 @@ class AgentRunner:
         if data.cached_result is not None:
             return [*data.drafts, *await self._answer(data.cached_result, status="done", asked=state)]
         snapshot = await keep_snapshot(
-            self._deps.trail, self._flow, Snapshot(system=data.system, tools=data.tools), by=self._deps.by
+            self._deps.trail, self._flow, PromptSnapshot(system=data.system, tools=data.tools), by=self._deps.by
         )
         last = state.last_request
         input = model_input(

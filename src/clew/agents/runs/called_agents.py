@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from clew.agents.budgets.amounts import Limits, read_limits
+from clew.agents.budgets.amounts import BudgetLimits, read_limits
 from clew.agents.budgets.budget_tree import Budgets
-from clew.agents.runs.callers import Caller, FindAgent, caller_metadata, walk_callers
+from clew.agents.runs.callers import CallingAgent, FindAgent, caller_metadata, walk_callers
 from clew.agents.runs.requests import CALLED_TAG
 from clew.agents.tools.toolbox import SPAWN, Toolbox, may_call
 from clew.clock import Clock
@@ -64,7 +64,7 @@ def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budg
         await _check_lent(parent, arguments.get("tools") or (), context)
         name = f"{parent.agent_id}.{hashlib.blake2b(context.key.encode(), digest_size=5).hexdigest()}"
         lent = await _lend(name, read_limits(arguments.get("budget")), context)
-        caller = Caller(agent=parent.agent_id, request=context.route, budget=lent)
+        caller = CallingAgent(agent=parent.agent_id, request=context.route, budget=lent)
         child = _definition(flow, parent, name, arguments, caller)
         drafts = (_definition_draft(flow, clock, child, context), _task_draft(flow, name, task, context))
         return Deferred(content=f"{name} has begun", drafts=drafts)
@@ -80,11 +80,11 @@ def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budg
             if not may_call(parent, name, named_only=not found):
                 raise AccessDenied(f"lend {name}", [f"a tool that {parent.agent_id} has"])
 
-    async def _lend(name: str, limits: Limits, context: ToolContext) -> str | None:
+    async def _lend(name: str, limits: BudgetLimits, context: ToolContext) -> str | None:
         """Raises BudgetExceeded where the caller has less left."""
         lender = await budget_of(context.by.agent_id, context)
         if lender is None:
-            if limits == Limits():
+            if limits == BudgetLimits():
                 return None
             await budgets.open(name, limits, by=context.by, session=context.by.session)
         else:
@@ -112,7 +112,7 @@ async def may_caller_call(agent: AgentDefinition, tool: Tool, find_agent: FindAg
 
 
 def _definition(
-    flow: Flow, parent: AgentDefinition, name: str, arguments: dict[str, Any], caller: Caller
+    flow: Flow, parent: AgentDefinition, name: str, arguments: dict[str, Any], caller: CallingAgent
 ) -> dict[str, Any]:
     """The new agent."""
     wanted: Sequence[str] | None = arguments.get("tools")

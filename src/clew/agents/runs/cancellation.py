@@ -26,7 +26,7 @@ class RunCancelled(Exception):
     """The run that the work was for was cancelled."""
 
 
-class Cancelling:
+class RunCancellation:
     """Cancels what runs here when a cancellation is written, by whatever process."""
 
     def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:

@@ -45,15 +45,15 @@ ENDED_EARLY = ("stopped", "cancelled")
 _HOW = "Change what starts it, so that no answer leads back to it"
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class StartVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a breadcrumb begins a run. One that does not for a `reason` is told of; others are passed over."""
 
     may: bool
     reason: str = ""
 
 
-YES = Verdict(may=True)
-NO = Verdict(may=False)
+YES = StartVerdict(may=True)
+NO = StartVerdict(may=False)
 
 
 class Beginnings:
@@ -64,7 +64,7 @@ class Beginnings:
         self._flow = flow
         self._by = by
 
-    async def judge_agent(self, trigger: Breadcrumb, agent: str) -> Verdict:
+    async def judge_agent(self, trigger: Breadcrumb, agent: str) -> StartVerdict:
         """Whether an agent takes a breadcrumb up that meets its trigger."""
         is_addressed = CONSUMER_TAG + agent in trigger.tags
         if is_addressed and trigger.schema_name in (self._flow.context, self._flow.response, self._flow.cancel):
@@ -75,7 +75,7 @@ class Beginnings:
             return NO
         return await self.judge(trigger, agent)
 
-    async def judge(self, trigger: Breadcrumb, name: str) -> Verdict:
+    async def judge(self, trigger: Breadcrumb, name: str) -> StartVerdict:
         """Whether a breadcrumb begins a run of whoever asks for tools under a name."""
         if not is_of_another_run(trigger):
             return YES
@@ -83,7 +83,7 @@ class Beginnings:
             return NO
         return await self.judge_hops(trigger)
 
-    async def judge_hops(self, trigger: Breadcrumb) -> Verdict:
+    async def judge_hops(self, trigger: Breadcrumb) -> StartVerdict:
         """Whether a breadcrumb begins a run of whomever: not where too many lie before it, or came of the same one."""
         if not is_of_another_run(trigger):
             return YES
@@ -91,9 +91,9 @@ class Beginnings:
         if hop > MAX_HOPS:
             return NO
         if hop == MAX_HOPS:
-            return Verdict(may=False, reason=f"{MAX_HOPS} runs have begun one another, and it would be the next")
+            return StartVerdict(may=False, reason=f"{MAX_HOPS} runs have begun one another, and it would be the next")
         if await self._runs_of(find_root(trigger)) >= MAX_RUNS:
-            return Verdict(may=False, reason=f"{MAX_RUNS} runs have come of one, and it would be the next")
+            return StartVerdict(may=False, reason=f"{MAX_RUNS} runs have come of one, and it would be the next")
         return YES
 
     async def _took_part(self, run: str, name: str) -> bool:
@@ -121,7 +121,7 @@ class Beginnings:
 def bounded(
     handler: Handler,
     flow: Flow,
-    judge: Callable[[Breadcrumb], Awaitable[Verdict]],
+    judge: Callable[[Breadcrumb], Awaitable[StartVerdict]],
     name_of: Callable[[Breadcrumb], str],
 ) -> Handler:
     """A handler that begins runs, for what may begin one. A run that does not begin for a reason is told of, under the

@@ -21,7 +21,7 @@ from clew.trail.model.flow import Flow
 from clew.trail.work.correlation import find_requester
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One answer of a model that asked for tools: what it asked for, and what has come of it so far."""
 
     answer: Breadcrumb
@@ -40,7 +40,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
 
     records: Mapping[str, Breadcrumb]
     model_requests: tuple[Breadcrumb, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[ModelTurn, ...]
     responses: Mapping[str, Breadcrumb]
     """What came first of each request that the agent made."""
     is_ended: bool
@@ -54,7 +54,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         found = self.responses.get(read_response(response).request_id)
         return found is not None and found.id == response.id
 
-    def find_turn(self, breadcrumb: Breadcrumb) -> Turn | None:
+    def find_turn(self, breadcrumb: Breadcrumb) -> ModelTurn | None:
         """The turn that a response belongs to."""
         id = next((tag.removeprefix(TURN_TAG) for tag in breadcrumb.tags if tag.startswith(TURN_TAG)), None)
         return next((turn for turn in self.turns if turn.answer.id == id), None)
@@ -93,10 +93,10 @@ def calls_of(answer: Breadcrumb) -> tuple[ToolCall, ...]:
 
 def _turn(
     answer: Breadcrumb, requests: Sequence[tuple[Breadcrumb, ToolRequest]], responses: Mapping[str, Breadcrumb]
-) -> Turn:
+) -> ModelTurn:
     tag = TURN_TAG + answer.id
     asked = [(record, request) for record, request in requests if tag in record.tags]
-    return Turn(
+    return ModelTurn(
         answer=answer,
         calls=calls_of(answer),
         requests=tuple(record for record, _ in asked),

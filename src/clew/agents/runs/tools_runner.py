@@ -17,15 +17,15 @@ from typing import Any, Literal
 import msgspec
 
 from clew.access import Principal
-from clew.agents.hooks.chain import HookChain, ToolData
+from clew.agents.hooks.chain import AgentHookChain, ToolData
 from clew.agents.permissions.deleted_questions import withdrawn_handler
 from clew.agents.permissions.questions import CHANGED, find_open_question, find_subject, is_id_taken
-from clew.agents.repairs.failures import FailedTool, Failure, is_retryable
+from clew.agents.repairs.failures import CallFailure, FailedTool, is_retryable
 from clew.agents.repairs.guard import Guard
 from clew.agents.repairs.policy import RepairDesk
 from clew.agents.runs.agent_runner import BudgetOf
 from clew.agents.runs.called_agents import Deferred, may_caller_call
-from clew.agents.runs.cancellation import Cancelling, RunCancelled
+from clew.agents.runs.cancellation import RunCancellation, RunCancelled
 from clew.agents.runs.concurrency_limits import Seats, seats_of
 from clew.agents.runs.executor import Gathered, UniversalExecutor, inherit
 from clew.agents.runs.model_calls import ModelCalls
@@ -34,7 +34,7 @@ from clew.agents.runs.run_limits import begun, require_hop
 from clew.agents.tools.call_markers import BegunCalls
 from clew.agents.tools.tool_configs import find_config
 from clew.agents.tools.tool_outputs import output_of
-from clew.agents.tools.toolbox import SPAWN, Found, Toolbox, may_call
+from clew.agents.tools.toolbox import SPAWN, FoundTool, Toolbox, may_call
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
@@ -78,8 +78,8 @@ class ToolDeps:
     by: Principal
     toolbox: Toolbox
     models: ModelCalls
-    hooks: HookChain
-    cancelling: Cancelling
+    hooks: AgentHookChain
+    cancelling: RunCancellation
     guard: Guard
     find_agent: FindAgent
     budget_of: BudgetOf
@@ -226,7 +226,7 @@ class ToolsRunner:
         )
         return asked
 
-    async def _call(self, found: Found, data: ToolData, event: Event, run: str) -> GuidedContent:
+    async def _call(self, found: FoundTool, data: ToolData, event: Event, run: str) -> GuidedContent:
         agreed = data.permitted is not None  # a no has ended the call before
         context = ToolContext(
             by=data.by,
@@ -246,7 +246,7 @@ class ToolsRunner:
         """The guard is within: that a run was called off says nothing ill of what it called."""
         return await self._deps.cancelling.work(run, lambda: self._deps.guard.run(name, call))
 
-    async def _find(self, request: ToolRequest, agent: AgentDefinition | None, config: dict[str, Any]) -> Found:
+    async def _find(self, request: ToolRequest, agent: AgentDefinition | None, config: dict[str, Any]) -> FoundTool:
         """Raises InvalidInput that tells the names there are, ToolFailure where the agent may not."""
         found = await self._deps.toolbox.find(request.tool, by=self._deps.by, config=config)
         if found is None:
@@ -287,7 +287,7 @@ class ToolsRunner:
         request whose id another had before leaves that one's questions alone."""
         if await is_id_taken(self._deps.trail, self._flow, record, by=self._deps.by):
             record = on_its_own(record)
-        failure = Failure(
+        failure = CallFailure(
             error=error,
             failed_at=self._deps.clock.now(),
             attempt=max(1, event.attempt),

@@ -12,7 +12,7 @@ from clew.cli.terminal.output import note, one_line, print_json, print_rows, sho
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clew.agents.budgets.amounts import Limits
+    from clew.agents.budgets.amounts import BudgetLimits
     from clew.agents.conversations.agent_status import AgentStatus
     from clew.agents.folder.blocked_agents import KeptBack
     from clew.agents.permissions.lasting_permissions import Allowance
@@ -98,7 +98,7 @@ def _row(each: AgentStatus) -> tuple[str, ...]:
     )
 
 
-def _left(left: Limits | None) -> str:
+def _left(left: BudgetLimits | None) -> str:
     """What is left of what is limited."""
     if left is None:
         return "-"
