@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import Amount, BudgetLimits, read_limits
-from clew.agents.budgets.budget_state import AgentBudget
+from clew.agents.budgets.budget import AgentBudget, Amount, BudgetLimits, read_limits
 from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.runs.stop_records import stop_for_budget, stopped_draft
 from clew.clock import ManualClock, SystemClock

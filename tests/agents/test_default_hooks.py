@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import Amount, BudgetLimits
+from clew.agents.budgets.budget import Amount, BudgetLimits
 from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.hooks.chain import Abort, AgentHookChain, Hook, PromptData, SkillData, ToolData
 from clew.agents.hooks.default_hooks import HookDeps, default_hooks

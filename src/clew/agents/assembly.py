@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import read_limits
+from clew.agents.budgets.budget import read_limits
 from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.folder.registry import AgentRegistry
 from clew.agents.hooks.chain import AgentHookChain, Hook
@@ -15,9 +15,9 @@ from clew.agents.hooks.default_hooks import HookDeps, default_hooks
 from clew.agents.hooks.prompt_hooks import PromptSkills, Window
 from clew.agents.permissions.decisions import Judge
 from clew.agents.repairs.guard import Guard
-from clew.agents.repairs.policy import RepairDesk
+from clew.agents.repairs.policy import RepairPolicy
 from clew.agents.repairs.reliability_settings import Reliability, read_reliability
-from clew.agents.repairs.repair_tools import Healing, healing_tools
+from clew.agents.repairs.repair_tools import ToolRepairs, repair_tools
 from clew.agents.runs.agent_runner import AgentDeps
 from clew.agents.runs.called_agents import spawn_tool
 from clew.agents.runs.callers import find_caller
@@ -25,7 +25,7 @@ from clew.agents.runs.cancellation import RunCancellation
 from clew.agents.runs.executor import Gathered
 from clew.agents.runs.model_calls import ModelCalls
 from clew.agents.runs.model_hosts import ModelHosts
-from clew.agents.runs.run_limits import Beginnings, bounded
+from clew.agents.runs.run_limits import RunLimits, bounded
 from clew.agents.runs.run_records import RunRecords
 from clew.agents.runs.tools_runner import ToolDeps
 from clew.agents.runtime import ContextHandlers, Runtime, RuntimeParts
@@ -115,7 +115,7 @@ def _own_tools(world: World) -> tuple[Tool, ...]:
     budget_of = world.accounts.of_context
     return (
         *note_tools(trail, world.reliability.notes),
-        *healing_tools(Healing(trail, flow, world.reliability.repairs)),
+        *repair_tools(ToolRepairs(trail, flow, world.reliability.repairs)),
         spawn_tool(flow, world.clock, world.budgets, find_agent, budget_of, world.toolbox),
     )
 
@@ -205,7 +205,7 @@ def _tool_deps(
         find_agent=world.registry.find_agent,
         budget_of=world.accounts.of_agent,
         policy_of=judge.policy_of,
-        desk=RepairDesk(trail, flow, world.reliability.repairs, by=by),
+        desk=RepairPolicy(trail, flow, world.reliability.repairs, by=by),
     )
 
 
@@ -245,9 +245,9 @@ class Accounts:
 
 def _requested_contexts(world: World, builder: ContextBuilder) -> Handler:
     """The handler of contexts that are asked for, which may begin runs as well."""
-    beginnings = Beginnings(world.trail, world.flow, by=world.by)
+    run_limits = RunLimits(world.trail, world.flow, by=world.by)
     handler = request_handler(builder, world.trail, world.flow, by=world.by)
-    return bounded(handler, world.flow, beginnings.judge_hops, lambda request: str(request.context.get("consumer_id")))
+    return bounded(handler, world.flow, run_limits.check_hops, lambda request: str(request.context.get("consumer_id")))
 
 
 def _where_a_model_is(models: Models, agent: AgentDefinition, handler: Handler) -> HandlerFunction:

@@ -19,9 +19,9 @@ from clew.agents.repairs.guard import Guard
 from clew.agents.runs.agent_runner import AgentDeps, agent_executor
 from clew.agents.runs.cancellation import RunCancellation
 from clew.agents.runs.model_hosts import RENEWAL, ModelHosts
-from clew.agents.runs.run_limits import Beginnings, bounded
+from clew.agents.runs.run_limits import RunLimits, bounded
 from clew.agents.runs.tools_runner import ToolDeps, model_handlers, tools_handlers
-from clew.agents.runs.workers import free_the_dead, worker_name
+from clew.agents.runs.workers import release_dead_workers, worker_name
 from clew.agents.runs.workflow_runner import WorkflowDeps, workflow_executor
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition
@@ -41,7 +41,7 @@ CONCURRENCY = 32
 CALLS = 128
 """How many calls of models, and of tools, run or wait for a seat; see `clew.agents.runs.concurrency_limits`."""
 
-UNHURRIED = 0.2
+BACKGROUND_SHARE = 0.2
 """The part of the time that handlers work which can wait."""
 PEER_CHECK = 1.0
 """Seconds between two looks whether the processes that have a model still run."""
@@ -94,7 +94,7 @@ class Runtime:
         """Work while the context is open. Events written after it is entered are handled; at its end unfinished events
         are released."""
         parts = self.parts
-        await free_the_dead(parts.trail, by=parts.by)
+        await release_dead_workers(parts.trail, by=parts.by)
         head = await parts.trail.log.head()
         await parts.registry.load()
         followers: list[asyncio.Task[None]] = []
@@ -102,7 +102,7 @@ class Runtime:
             await parts.hosts.announce()
             await self._start("tools", tools_handlers(parts.tools), concurrency=CALLS)
             await self._start("always", parts.always)
-            await self._start("unhurried", parts.unhurried, share=UNHURRIED)
+            await self._start("unhurried", parts.unhurried, share=BACKGROUND_SHARE)
             if not parts.hosts.has_model and await parts.hosts.has_peer():
                 self._yields.set()
             await self._start_entries()
@@ -209,9 +209,9 @@ class Runtime:
 
     def _bounded(self, handler: Handler, agent: AgentDefinition) -> Handler:
         """The handler that starts runs of an agent, within the limits of runs."""
-        beginnings = Beginnings(self.parts.trail, self.parts.flow, by=self.parts.by)
+        run_limits = RunLimits(self.parts.trail, self.parts.flow, by=self.parts.by)
         name = agent.agent_id
-        return bounded(handler, self.parts.flow, lambda trigger: beginnings.judge_agent(trigger, name), lambda _: name)
+        return bounded(handler, self.parts.flow, lambda trigger: run_limits.check_agent(trigger, name), lambda _: name)
 
     async def _seq_of(self, entry: RegistryEntry) -> int | None:
         """The event that brought a definition without consumers: events after it are pending."""

@@ -15,8 +15,17 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import KINDS, Amount, BudgetLimits
-from clew.agents.budgets.budget_state import AgentBudget, Reservation, budget_id, exceeded, given_back, without_child
+from clew.agents.budgets.budget import (
+    KINDS,
+    AgentBudget,
+    Amount,
+    BudgetLimits,
+    Reservation,
+    budget_id,
+    exceeded,
+    given_back,
+    without_child,
+)
 from clew.clock import Clock
 from clew.errors import AlreadyExists, BudgetExceeded, Conflict, InvalidInput, NotFound
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Update

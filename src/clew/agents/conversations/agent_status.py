@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import BudgetLimits
-from clew.agents.budgets.budget_state import AgentBudget
-from clew.agents.folder.definitions import read_agent
+from clew.agents.budgets.budget import AgentBudget, BudgetLimits
+from clew.agents.folder.registry import read_agent
 from clew.agents.repairs.circuit_breaker import Breaker, State
 from clew.agents.repairs.health import WINDOW, is_healthy, measure
 from clew.clock import Clock, ManualClock
@@ -57,7 +56,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     left: BudgetLimits | None = None
 
 
-class Roll:
+class AgentStatuses:
     """Calls the agents of an owner."""
 
     def __init__(self, trail: Trail, flow: Flow, clock: Clock, models: Models | None = None) -> None:

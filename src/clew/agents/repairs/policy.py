@@ -51,7 +51,7 @@ def repair_tag(tool_id: str) -> str:
     return _REPAIRS_TAG + tool_id
 
 
-class RepairDesk:
+class RepairPolicy:
     """Decides on repairs, and writes the records of errors accordingly."""
 
     def __init__(self, trail: Trail, flow: Flow, repairs: Repairs, *, by: Principal) -> None:

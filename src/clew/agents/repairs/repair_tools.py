@@ -36,7 +36,7 @@ class FixedTool(msgspec.Struct, frozen=True, kw_only=True):
     request: str | None
 
 
-class Healing:
+class ToolRepairs:
     """Writes repairs. The same error is repaired once, however often this is called."""
 
     def __init__(self, trail: Trail, flow: Flow, repairs: Repairs) -> None:
@@ -155,7 +155,7 @@ def is_harmless(tool: Mapping[str, Any]) -> bool:
     return not (reaches.get("net") or reaches.get("write"))
 
 
-def healing_tools(healing: Healing) -> tuple[Tool, ...]:
+def repair_tools(healing: ToolRepairs) -> tuple[Tool, ...]:
     """The tools of the debugger. They are about the error that started its run, and no other."""
 
     @tool(searchable=False, effects=Effects(reads_only=True, repeats_safely=True, reaches_out=False))

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import Amount
+from clew.agents.budgets.budget import Amount
 from clew.agents.budgets.budget_tree import Budgets, Reservation
 from clew.agents.runs.prompts import ModelPrompt, read_input, rebuild_prompt
 from clew.agents.runs.requests import ToolRequest

@@ -1,4 +1,4 @@
-"""Where a run of an agent stands, read from what it has written. There is no other memory of it."""
+"""The state of an agent in a run, derived from the records of the run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from clew.trail.work.correlation import find_requester
 
 
 class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer of a model that asked for tools: what it asked for, and what has come of it so far."""
+    """One answer of a model that called tools, with the requests and the responses so far."""
 
     answer: Breadcrumb
     calls: tuple[ToolCall, ...]
     requests: tuple[Breadcrumb, ...]
     responses: tuple[Breadcrumb, ...]
-    """As far as they are there, in the order of the calls."""
+    """The responses so far, in the order of the calls."""
 
     @property
     def is_complete(self) -> bool:
@@ -42,7 +42,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     model_requests: tuple[Breadcrumb, ...]
     turns: tuple[ModelTurn, ...]
     responses: Mapping[str, Breadcrumb]
-    """What came first of each request that the agent made."""
+    """The first response to each request of the agent."""
     is_ended: bool
 
     @property
@@ -50,7 +50,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         return self.model_requests[-1] if self.model_requests else None
 
     def is_awaited(self, response: Breadcrumb) -> bool:
-        """Whether a response is the first to a request that the agent made."""
+        """Whether a response is the first one to a request of the agent."""
         found = self.responses.get(read_response(response).request_id)
         return found is not None and found.id == response.id
 
@@ -61,7 +61,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_state(flow: Flow, records: Mapping[str, Breadcrumb], agent_id: str) -> RunState:
-    """What the records of a run, in order, say of one agent."""
+    """The state of one agent in a run, from the records of the run in order."""
     mine = [each for each in records.values() if each.schema_name == flow.request and find_requester(each) == agent_id]
     requests = [(each, request) for each in mine if (request := _read(each)) is not None]
     responses: dict[str, Breadcrumb] = {}
@@ -85,7 +85,7 @@ def read_state(flow: Flow, records: Mapping[str, Breadcrumb], agent_id: str) -> 
 
 
 def calls_of(answer: Breadcrumb) -> tuple[ToolCall, ...]:
-    """The tools that an answer of a model asks for."""
+    """The tool calls in an answer of a model."""
     output = answer.context.get("output")
     found: Any = output.get("tool_calls") if isinstance(output, dict) else None
     return msgspec.convert(found or (), tuple[ToolCall, ...])
@@ -105,7 +105,7 @@ def _turn(
 
 
 def _read(record: Breadcrumb) -> ToolRequest | None:
-    """The request, unless it is one that no runner would take."""
+    """The request; None for an invalid one."""
     try:
         return read_request(record)
     except InvalidInput:
