@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from clew.access import Principal
-from clew.agents.runs.workers import free_the_dead, worker_name
+from clew.agents.runs.workers import release_dead_workers, worker_name
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Event
@@ -39,7 +39,7 @@ class ClewStepper:
 
     async def _open(self, folder: Path) -> None:
         self._trail: Trail = await open_trail(f"sqlite://{folder / 'trail.db'}", embedder=None)
-        await free_the_dead(self._trail, by=ME)
+        await release_dead_workers(self._trail, by=ME)
         await self._trail.records.create(DEFINITION, by=ME)
         handler = Handler(name="step", selector=Selector(schema_name=SCHEMA), function=self._handle)
         self._worker = Worker(self._trail, [handler], by=ME, worker_id=worker_name(), concurrency=32)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.runs.prompts import Snapshot, keep_snapshot, rebuild_prompt
+from clew.agents.runs.prompts import PromptSnapshot, keep_snapshot, rebuild_prompt
 from clew.errors import InvalidInput
 from clew.trail.bootstrap import bootstrap, piece_id, read_pieces
 from clew.trail.model.breadcrumb import Draft
@@ -64,7 +64,7 @@ async def test_a_record_in_the_place_of_the_flow_is_replaced_when_the_owner_is_s
 
 async def test_a_record_in_the_place_of_a_snapshot_never_becomes_a_prompt(served: Served) -> None:
     await bootstrap(served.trail, by=ADA)
-    flow, snapshot = await read_flow(served.trail, by=ADA), Snapshot(system="Be kind.")
+    flow, snapshot = await read_flow(served.trail, by=ADA), PromptSnapshot(system="Be kind.")
     honest = await keep_snapshot(served.trail, flow, snapshot, by=ADA)
     assert await keep_snapshot(served.trail, flow, snapshot, by=ADA) == honest
     await served.trail.records.delete(honest, by=ADA)

@@ -175,11 +175,11 @@ async def test_a_question_that_was_asked_anew_can_be_answered_after_an_answer_th
         (response,) = await run.until(Selector(schema_name=run.flow.response))
         assert response.context["status"] == "success"
     assert bank.amounts == [4]
-    assert "to r1 brings nothing" in caplog.text
+    assert "to r1 is ignored" in caplog.text
 
 
 async def test_a_run_whose_question_was_deleted_goes_on_without_the_tool(served: Served, bank: Bank) -> None:
-    script = [PAYING[0], {"expect": "the question whether it may was deleted", "say": "Then not."}]
+    script = [PAYING[0], {"expect": "the question for permission was deleted", "say": "Then not."}]
     async with bank.open(script) as run, client(served, "ann") as http:
         await hire(run)
         waiting = await say(http)

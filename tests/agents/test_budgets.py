@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import Amount, Limits, read_limits
-from clew.agents.budgets.budget_state import Budget
+from clew.agents.budgets.budget import AgentBudget, Amount, BudgetLimits, read_limits
 from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.runs.stop_records import stop_for_budget, stopped_draft
 from clew.clock import ManualClock, SystemClock
@@ -39,7 +38,7 @@ def tokens(count: int) -> Amount:
 
 @pytest.mark.req("BEY-09")
 async def test_what_is_reserved_and_settled_adds_up_and_the_limit_holds(budgets: Budgets) -> None:
-    await budgets.open("run", Limits(tokens=100), by=ME)
+    await budgets.open("run", BudgetLimits(tokens=100), by=ME)
     first = await budgets.reserve("run", "a", tokens(60), by=ME)
     with pytest.raises(BudgetExceeded, match="has no tokens left") as refused:
         await budgets.reserve("run", "b", tokens(60), by=ME)
@@ -48,12 +47,12 @@ async def test_what_is_reserved_and_settled_adds_up_and_the_limit_holds(budgets:
 
     assert (refused.value.budget, refused.value.limit) == ("run", "tokens")
     assert "60 of 100" in refused.value.hint
-    assert await budgets.remaining("run", by=ME) == Limits(tokens=10)
+    assert await budgets.remaining("run", by=ME) == BudgetLimits(tokens=10)
 
 
 @pytest.mark.req("BEY-09")
 async def test_a_call_may_take_what_is_left_where_that_is_enough(budgets: Budgets) -> None:
-    await budgets.open("run", Limits(tokens=100), by=ME)
+    await budgets.open("run", BudgetLimits(tokens=100), by=ME)
 
     most = await budgets.reserve("run", "a", tokens(500), by=ME, least=tokens(50))
 
@@ -64,7 +63,7 @@ async def test_a_call_may_take_what_is_left_where_that_is_enough(budgets: Budget
 
 @pytest.mark.req("BEY-09")
 async def test_the_same_key_reserves_once_and_is_settled_once(budgets: Budgets) -> None:
-    await budgets.open("run", Limits(tokens=100), by=ME)
+    await budgets.open("run", BudgetLimits(tokens=100), by=ME)
     first = await budgets.reserve("run", "a", tokens(60), by=ME)
     again = await budgets.reserve("run", "a", tokens(90), by=ME)
     await budgets.settle(first, tokens(50), by=ME)
@@ -76,31 +75,31 @@ async def test_the_same_key_reserves_once_and_is_settled_once(budgets: Budgets) 
 
 @pytest.mark.req("BEY-09")
 async def test_a_child_gets_no_more_than_its_parent_has_and_gives_back_what_it_did_not_use(budgets: Budgets) -> None:
-    await budgets.open("parent", Limits(tokens=100, money=1.0, calls=10, children=3), by=ME)
+    await budgets.open("parent", BudgetLimits(tokens=100, money=1.0, calls=10, children=3), by=ME)
     with pytest.raises(BudgetExceeded, match="no tokens left"):
-        await budgets.lend("parent", "greedy", Limits(tokens=101), by=ME)
-    child = await budgets.lend("parent", "child", Limits(tokens=70, money=0.5, calls=5, children=0), by=ME)
-    assert child.limits == Limits(tokens=70, money=0.5, calls=5, children=0)
-    assert await budgets.remaining("parent", by=ME) == Limits(tokens=30, money=0.5, calls=5, children=2)
+        await budgets.lend("parent", "greedy", BudgetLimits(tokens=101), by=ME)
+    child = await budgets.lend("parent", "child", BudgetLimits(tokens=70, money=0.5, calls=5, children=0), by=ME)
+    assert child.limits == BudgetLimits(tokens=70, money=0.5, calls=5, children=0)
+    assert await budgets.remaining("parent", by=ME) == BudgetLimits(tokens=30, money=0.5, calls=5, children=2)
 
     spent = await budgets.reserve("child", "a", tokens(40), by=ME)
     await budgets.settle(spent, Amount(tokens=25, money=0.1, calls=1), by=ME)
     with pytest.raises(BudgetExceeded):
-        await budgets.lend("child", "grandchild", Limits(tokens=1), by=ME)
+        await budgets.lend("child", "grandchild", BudgetLimits(tokens=1), by=ME)
     await budgets.close("child", by=ME)
     await budgets.close("child", by=ME)
 
-    assert await budgets.remaining("parent", by=ME) == Limits(tokens=75, money=0.9, calls=9, children=2)
+    assert await budgets.remaining("parent", by=ME) == BudgetLimits(tokens=75, money=0.9, calls=9, children=2)
 
 
 async def test_a_child_that_asks_for_nothing_special_gets_what_is_left_and_shares_the_deadline(
     budgets: Budgets, clock: ManualClock
 ) -> None:
-    await budgets.open("parent", Limits(tokens=100, seconds=60, children=2), by=ME)
+    await budgets.open("parent", BudgetLimits(tokens=100, seconds=60, children=2), by=ME)
     clock.advance(seconds=20)
-    child = await budgets.lend("parent", "child", Limits(seconds=500), by=ME)
+    child = await budgets.lend("parent", "child", BudgetLimits(seconds=500), by=ME)
 
-    assert child.limits == Limits(tokens=100, seconds=40, children=1)
+    assert child.limits == BudgetLimits(tokens=100, seconds=40, children=1)
     clock.advance(seconds=40)
     with pytest.raises(BudgetExceeded, match="no seconds left"):
         await budgets.reserve("child", "a", Amount(calls=1), by=ME)
@@ -109,22 +108,22 @@ async def test_a_child_that_asks_for_nothing_special_gets_what_is_left_and_share
 
 
 async def test_the_same_child_is_lent_to_once_also_when_it_was_closed(budgets: Budgets) -> None:
-    await budgets.open("parent", Limits(tokens=100, children=5), by=ME)
+    await budgets.open("parent", BudgetLimits(tokens=100, children=5), by=ME)
     for _ in range(3):
-        await budgets.lend("parent", "child", Limits(tokens=40), by=ME)
+        await budgets.lend("parent", "child", BudgetLimits(tokens=40), by=ME)
     await budgets.close("child", by=ME)
-    ended = await budgets.lend("parent", "child", Limits(tokens=40), by=ME)
+    ended = await budgets.lend("parent", "child", BudgetLimits(tokens=40), by=ME)
 
     assert ended.is_closed
-    assert await budgets.remaining("parent", by=ME) == Limits(tokens=100, children=4)
+    assert await budgets.remaining("parent", by=ME) == BudgetLimits(tokens=100, children=4)
     with pytest.raises(BudgetExceeded, match="It was closed"):
         await budgets.reserve("child", "a", Amount(calls=1), by=ME)
 
 
 async def test_closing_a_parent_closes_its_children_and_counts_what_was_never_settled(budgets: Budgets) -> None:
-    await budgets.open("root", Limits(tokens=100), by=ME)
-    await budgets.lend("root", "child", Limits(tokens=60), by=ME)
-    await budgets.lend("child", "grandchild", Limits(tokens=30), by=ME)
+    await budgets.open("root", BudgetLimits(tokens=100), by=ME)
+    await budgets.lend("root", "child", BudgetLimits(tokens=60), by=ME)
+    await budgets.lend("child", "grandchild", BudgetLimits(tokens=30), by=ME)
     await budgets.reserve("grandchild", "lost", tokens(20), by=ME)
     done = await budgets.reserve("child", "done", tokens(10), by=ME)
     await budgets.settle(done, tokens(5), by=ME)
@@ -138,14 +137,14 @@ async def test_closing_a_parent_closes_its_children_and_counts_what_was_never_se
 async def test_after_a_crash_between_lending_and_making_the_child_nothing_is_lost(
     trail: Trail, budgets: Budgets
 ) -> None:
-    await budgets.open("root", Limits(tokens=100, children=2), by=ME)
-    await budgets.lend("root", "child", Limits(tokens=60), by=ME)
+    await budgets.open("root", BudgetLimits(tokens=100, children=2), by=ME)
+    await budgets.lend("root", "child", BudgetLimits(tokens=60), by=ME)
     [page] = [await trail.records.list(Selector(schema_name=FLOW.budget, all_tags=("budget:child",)), by=ME)]
     await trail.records.delete(page.items[0].id, by=ME)
 
-    again = await budgets.lend("root", "child", Limits(tokens=60), by=ME)
+    again = await budgets.lend("root", "child", BudgetLimits(tokens=60), by=ME)
     assert again.limits.tokens == 60
-    assert await budgets.remaining("root", by=ME) == Limits(tokens=40, children=0)
+    assert await budgets.remaining("root", by=ME) == BudgetLimits(tokens=40, children=0)
 
     await trail.records.delete(page.items[0].id, by=ME)
     ended = await budgets.close("root", by=ME)
@@ -153,37 +152,37 @@ async def test_after_a_crash_between_lending_and_making_the_child_nothing_is_los
 
 
 async def test_a_root_can_be_extended_and_a_child_cannot(budgets: Budgets) -> None:
-    await budgets.open("root", Limits(tokens=10), by=ME)
+    await budgets.open("root", BudgetLimits(tokens=10), by=ME)
     with pytest.raises(BudgetExceeded):
         await budgets.reserve("root", "a", tokens(20), by=ME)
-    await budgets.extend("root", Limits(tokens=30), by=ME)
+    await budgets.extend("root", BudgetLimits(tokens=30), by=ME)
     await budgets.reserve("root", "a", tokens(20), by=ME)
-    await budgets.lend("root", "child", Limits(tokens=5), by=ME)
+    await budgets.lend("root", "child", BudgetLimits(tokens=5), by=ME)
 
     with pytest.raises(InvalidInput, match="lent by root"):
-        await budgets.extend("child", Limits(tokens=500), by=ME)
+        await budgets.extend("child", BudgetLimits(tokens=500), by=ME)
 
 
 async def test_opening_again_counts_the_newest_limits_and_owners_have_budgets_of_their_own(
     budgets: Budgets, stranger: Principal
 ) -> None:
-    await budgets.open("run", Limits(tokens=10), by=ME, session="s1")
+    await budgets.open("run", BudgetLimits(tokens=10), by=ME, session="s1")
     await budgets.settle(await budgets.reserve("run", "a", tokens(10), by=ME), tokens(10), by=ME)
-    again = await budgets.open("run", Limits(tokens=999), by=ME)
+    again = await budgets.open("run", BudgetLimits(tokens=999), by=ME)
 
-    assert again.limits == Limits(tokens=999)
+    assert again.limits == BudgetLimits(tokens=999)
     assert (await budgets.remaining("run", by=ME)).tokens == 989
     with pytest.raises(NotFound):
         await budgets.get("run", by=stranger)
     with pytest.raises(NotFound):
         await budgets.reserve("none", "a", tokens(1), by=ME)
     with pytest.raises(NotFound):
-        await budgets.lend("none", "child", Limits(), by=ME)
+        await budgets.lend("none", "child", BudgetLimits(), by=ME)
 
 
 @pytest.mark.req("BEY-09")
 async def test_many_reservers_at_once_never_spend_more_than_the_limit(budgets: Budgets) -> None:
-    await budgets.open("run", Limits(tokens=1_000, calls=100), by=ME)
+    await budgets.open("run", BudgetLimits(tokens=1_000, calls=100), by=ME)
 
     async def call(number: int) -> int:
         size = 5 + number % 40
@@ -220,10 +219,10 @@ def test_whatever_a_tree_does_its_root_is_not_overspent_by_more_than_one_call(
     async def live() -> None:
         trail = await open_trail("sqlite://:memory:", ManualClock())
         budgets = Budgets(trail, FLOW, ManualClock())
-        await budgets.open("root", Limits(tokens=200), by=ME)
+        await budgets.open("root", BudgetLimits(tokens=200), by=ME)
         for child, parent, limit in zip(("a", "b", "a1"), ("root", "root", "a"), lent, strict=True):
             try:
-                await budgets.lend(parent, child, Limits(tokens=limit), by=ME)
+                await budgets.lend(parent, child, BudgetLimits(tokens=limit), by=ME)
             except (BudgetExceeded, NotFound):
                 continue
         excess = 0
@@ -269,7 +268,7 @@ async def test_processes_that_share_a_budget_stay_within_it_together(tmp_path: P
     trail = await open_trail(address, SystemClock())
     await bootstrap(trail, ME)
     budgets = Budgets(trail, FLOW, SystemClock())
-    await budgets.open("shared", Limits(tokens=300), by=ME)
+    await budgets.open("shared", BudgetLimits(tokens=300), by=ME)
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_spend, args=(address, each)) for each in range(3)]
     for each in workers:
@@ -300,7 +299,7 @@ async def test_a_process_that_was_killed_in_the_middle_of_a_call_leaves_a_reserv
     trail = await open_trail(address, SystemClock())
     await bootstrap(trail, ME)
     budgets = Budgets(trail, FLOW, SystemClock())
-    await budgets.open("run", Limits(tokens=100), by=ME)
+    await budgets.open("run", BudgetLimits(tokens=100), by=ME)
     victim = multiprocessing.get_context("spawn").Process(target=_die_in_a_call, args=(address,))
     victim.start()
     await asyncio.to_thread(victim.join, 60)
@@ -313,14 +312,14 @@ async def test_a_process_that_was_killed_in_the_middle_of_a_call_leaves_a_reserv
     await trail.close()
 
     assert victim.exitcode == -signal.SIGKILL
-    assert (again.amount, left) == (tokens(80), Limits(tokens=80))
+    assert (again.amount, left) == (tokens(80), BudgetLimits(tokens=80))
 
 
 @pytest.mark.req("BEY-09")
 async def test_stopping_leaves_a_breadcrumb_that_says_why_and_how_to_go_on(
     trail: Trail, budgets: Budgets, flow: Flow
 ) -> None:
-    await budgets.open("run", Limits(money=0.5), by=ME)
+    await budgets.open("run", BudgetLimits(money=0.5), by=ME)
     with pytest.raises(BudgetExceeded) as refused:
         await budgets.reserve("run", "a", Amount(money=0.75), by=ME)
 
@@ -334,7 +333,7 @@ async def test_stopping_leaves_a_breadcrumb_that_says_why_and_how_to_go_on(
 
 
 async def test_sums_of_money_leave_no_dust(budgets: Budgets) -> None:
-    await budgets.open("run", Limits(money=0.3), by=ME)
+    await budgets.open("run", BudgetLimits(money=0.3), by=ME)
     for key in ("a", "b", "c"):
         held = await budgets.reserve("run", key, Amount(money=0.1), by=ME)
         await budgets.settle(held, Amount(money=0.1), by=ME)
@@ -349,8 +348,8 @@ def test_limits_that_are_none_are_refused(wrong: dict[str, object]) -> None:
 
 
 def test_a_budget_without_limits_has_no_end(clock: ManualClock) -> None:
-    budget = Budget(name="free", started_at=clock.now() - timedelta(days=400))
+    budget = AgentBudget(name="free", started_at=clock.now() - timedelta(days=400))
 
-    assert budget.left(clock.now()) == Limits() == read_limits(None)
+    assert budget.left(clock.now()) == BudgetLimits() == read_limits(None)
     with pytest.raises(InvalidInput):
         Amount(tokens=-1)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from clew.access import Principal
-from clew.agents.runs.cancellation import Cancelling, RunCancelled
+from clew.agents.runs.cancellation import RunCancellation, RunCancelled
 from clew.errors import StorageError
 from clew.trail.bootstrap import bootstrap, read_pieces
 from clew.trail.model.breadcrumb import Draft
@@ -22,9 +22,9 @@ FLOW: Flow = shipped_flow(read_pieces())
 
 
 @asynccontextmanager
-async def following(trail: Trail, me: Principal) -> AsyncIterator[Cancelling]:
+async def following(trail: Trail, me: Principal) -> AsyncIterator[RunCancellation]:
     await bootstrap(trail, me)
-    cancelling = Cancelling(trail, FLOW, by=me)
+    cancelling = RunCancellation(trail, FLOW, by=me)
     task = asyncio.create_task(cancelling.follow(await trail.log.head()))
     try:
         yield cancelling

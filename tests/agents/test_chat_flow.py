@@ -141,7 +141,7 @@ async def test_every_prompt_of_a_run_can_be_had_again_byte_for_byte(
 async def test_a_tool_that_there_is_not_is_told_to_the_model(trail: Trail, clock: ManualClock, me: Principal) -> None:
     script = [
         {"user": "count", "call": {"cuont": {"to": 3}}},
-        {"expect": "there is no 'cuont'", "say": "I misspelled it."},
+        {"expect": "'cuont' does not exist", "say": "I misspelled it."},
     ]
     async with running(trail, clock, me, script, tools=[count]) as run:
         await define(run)

@@ -78,7 +78,7 @@ async def test_the_steps_of_a_run_come_in_order_and_end_with_its_answer(
     async with playing(trail, me, play):
         sent = await talks.send("look", by=me, agent=AGENT)
         steps = await steps_of(talks, sent, me)
-    kinds = ["Gathered", "Said", "Said", "Modelled", "ToolCalled", "ToolAnswered", "Answered"]
+    kinds = ["ContextBuilt", "Said", "Said", "Modelled", "ToolCalled", "ToolAnswered", "Answered"]
     assert [type(step).__name__ for step in steps] == kinds
     assert {(step.session, step.run) for step in steps} == {(sent.session, sent.run)}
     assert [step.seq for step in steps] == sorted(step.seq for step in steps)

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import Amount, Limits
+from clew.agents.budgets.budget import Amount, BudgetLimits
 from clew.agents.budgets.budget_tree import Budgets
-from clew.agents.hooks.chain import Abort, Hook, HookChain, PromptData, SkillData, ToolData
+from clew.agents.hooks.chain import Abort, AgentHookChain, Hook, PromptData, SkillData, ToolData
 from clew.agents.hooks.default_hooks import HookDeps, default_hooks
 from clew.agents.hooks.prompt_hooks import Called
 from clew.agents.repairs.reliability_settings import shipped_reliability
@@ -58,10 +58,10 @@ class World:
         self.window = 1_000
         self.skills: dict[str, str] = {}
         self.refused: list[str] = []
-        self.judges = HookChain()
+        self.judges = AgentHookChain()
 
     @property
-    def chain(self) -> HookChain:
+    def chain(self) -> AgentHookChain:
         return default_hooks(
             HookDeps(
                 trail=self.trail,
@@ -210,7 +210,9 @@ async def test_a_hook_sees_each_skill_before_it_is_loaded_and_can_change_or_refu
     async def fall_over(data: SkillData) -> SkillData:
         raise ZeroDivisionError
 
-    world.judges = HookChain([Hook(name=each.__name__, point="pre_skill", function=each) for each in (look, fall_over)])
+    world.judges = AgentHookChain(
+        [Hook(name=each.__name__, point="pre_skill", function=each) for each in (look, fall_over)]
+    )
     world.skills = {"deploy": "How to deploy.", "paint": "How to paint."}
 
     done = await world.chain.run("pre_prompt", await world.prompt(await world.say("paint and deploy")))
@@ -224,7 +226,7 @@ async def test_a_guard_that_falls_over_lets_no_skill_through(world: World) -> No
     async def fall_over(data: SkillData) -> SkillData:
         raise ZeroDivisionError
 
-    world.judges = HookChain([Hook(name="guard", point="pre_skill", function=fall_over, required=True)])
+    world.judges = AgentHookChain([Hook(name="guard", point="pre_skill", function=fall_over, required=True)])
     world.skills = {"deploy": "How to deploy."}
 
     done = await world.chain.run("pre_prompt", await world.prompt(await world.say("please deploy")))
@@ -285,7 +287,7 @@ async def test_a_prompt_that_is_too_long_or_cannot_be_paid_for_is_not_sent(world
     with pytest.raises(Abort, match="at most 1,000"):
         await world.chain.run("pre_prompt", await world.prompt(message, system="word " * 5_000))
 
-    await world.budgets.open("guide/s1", Limits(tokens=10), by=world.by)
+    await world.budgets.open("guide/s1", BudgetLimits(tokens=10), by=world.by)
     await world.chain.run("pre_prompt", await world.prompt(message, budget="guide/s1"))
     held = await world.budgets.reserve("guide/s1", "a", Amount(tokens=10), by=world.by)
     await world.budgets.settle(held, Amount(tokens=10), by=world.by)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.conversations.agent_status import Roll
+from clew.agents.conversations.agent_status import AgentStatuses
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.tools.tool import Effects, tool
@@ -36,7 +36,7 @@ async def test_an_agent_with_a_budget_or_permissions_of_no_sense_cannot_be_used_
         with pytest.raises(InvalidInput) as refused:
             await run.say("hello", agent=CLERK)
         assert field in str(refused.value)
-        (told,) = [each for each in await Roll(trail, run.flow, clock).call(by=me) if each.agent_id == CLERK]
+        (told,) = [each for each in await AgentStatuses(trail, run.flow, clock).call(by=me) if each.agent_id == CLERK]
         assert told.problem == str(refused.value)
         assert await trail.dead_letters.list(by=me) == []
 
@@ -72,7 +72,7 @@ async def test_an_agent_that_asks_for_no_tool_is_told_of_those_that_it_may_call(
         await hire(run)
         await run.say("go", agent=CLERK)
         (told,) = [each for each in await run.written(None, run.flow.response) if each.context["tool"] == "spawn"]
-        assert "there is no 'spawn'" in told.context["error"]
+        assert "'spawn' does not exist" in told.context["error"]
         assert "look" in told.context["error"]
         assert "repair-it" not in told.context["error"]
         assert "spawn-agent" not in told.context["error"]

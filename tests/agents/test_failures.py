@@ -10,8 +10,8 @@ from clew.agents.repairs.failures import (
     CLASSES,
     MAX_INPUT,
     MAX_STACK,
+    CallFailure,
     FailedTool,
-    Failure,
     bounded_input,
     classify,
     error_drafts,
@@ -66,7 +66,7 @@ async def raised(error: BaseException) -> BaseException:
 
 
 def drafts_for(flow: Flow, request: Breadcrumb, error: BaseException, clock: ManualClock) -> tuple[Draft, Draft]:
-    failure = Failure(error=error, failed_at=clock.now(), attempt=2, seconds=1.5)
+    failure = CallFailure(error=error, failed_at=clock.now(), attempt=2, seconds=1.5)
     tool = FailedTool(name="adder", id=request.id, version=4, limits={"timeout_ms": 1000})
     return error_drafts(flow, request, failure, tool)
 

@@ -8,8 +8,8 @@ import pytest
 
 from clew.agents.conversations.conversation import open_conversations
 from clew.agents.conversations.steps import Answered
-from clew.agents.folder.definitions import read_agent
 from clew.agents.folder.folder_agents import prompt_of
+from clew.agents.folder.registry import read_agent
 from clew.app import open_app
 from clew.config import Config
 from clew.llm.model import open_models

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from clew.agents.hooks.chain import Abort, Hook, HookChain, Point, Priority, PromptData
+from clew.agents.hooks.chain import Abort, AgentHookChain, Hook, HookPriority, Point, PromptData
 from clew.errors import InvalidInput
 from clew.llm.messages import Message
 
@@ -16,7 +16,7 @@ Function = Callable[[PromptData], Awaitable[PromptData]]
 
 
 def hook(
-    name: str, priority: int = Priority.NORMAL, function: Function | None = None, *, required: bool = False
+    name: str, priority: int = HookPriority.NORMAL, function: Function | None = None, *, required: bool = False
 ) -> Hook:
     async def nothing(data: PromptData) -> PromptData:
         return data
@@ -27,13 +27,13 @@ def hook(
 @pytest.mark.req("SYL-30")
 @pytest.mark.req("O14")
 async def test_hooks_run_by_priority_and_equals_as_they_were_added() -> None:
-    chain = HookChain([hook("last", Priority.LAST), hook("normal 1"), hook("first", Priority.FIRST)])
-    chain = chain.add(hook("late", Priority.LATE), hook("normal 2"), hook("early", Priority.EARLY))
+    chain = AgentHookChain([hook("last", HookPriority.LAST), hook("normal 1"), hook("first", HookPriority.FIRST)])
+    chain = chain.add(hook("late", HookPriority.LATE), hook("normal 2"), hook("early", HookPriority.EARLY))
 
     done = await chain.run("pre_prompt", DATA)
 
     assert done.trace == ("first", "early", "normal 1", "normal 2", "late", "last")
-    assert [int(each) for each in Priority] == [0, 25, 50, 75, 100]
+    assert [int(each) for each in HookPriority] == [0, 25, 50, 75, 100]
     assert (await chain.run("post_prompt", DATA)).trace == ()
 
 
@@ -47,7 +47,7 @@ async def test_a_hook_may_change_what_the_next_one_gets() -> None:
         said = tuple(msgspec.structs.replace(each, content=each.content + "!") for each in data.messages)
         return msgspec.structs.replace(data, messages=said)
 
-    done = await HookChain([hook("cheer", function=cheer), hook("shout", 0, shout)]).run("pre_prompt", DATA)
+    done = await AgentHookChain([hook("cheer", function=cheer), hook("shout", 0, shout)]).run("pre_prompt", DATA)
 
     assert [each.content for each in done.messages] == ["HELLO!"]
     assert [each.content for each in DATA.messages] == ["hello"]
@@ -58,7 +58,7 @@ async def test_a_cached_result_ends_the_preparation_at_once() -> None:
     async def remember(data: PromptData) -> PromptData:
         return msgspec.structs.replace(data, cached_result="42")
 
-    done = await HookChain([hook("cache", 25, remember), hook("later")]).run("pre_prompt", DATA)
+    done = await AgentHookChain([hook("cache", 25, remember), hook("later")]).run("pre_prompt", DATA)
 
     assert (done.cached_result, done.trace) == ("42", ("cache",))
 
@@ -69,7 +69,7 @@ async def test_a_hook_may_abort_with_a_reason() -> None:
         raise Abort("not on a Sunday")
 
     with pytest.raises(Abort, match="not on a Sunday"):
-        await HookChain([hook("sabbath", function=refuse)]).run("pre_prompt", DATA)
+        await AgentHookChain([hook("sabbath", function=refuse)]).run("pre_prompt", DATA)
 
 
 async def test_a_hook_that_fails_is_told_of_and_passed_over(caplog: pytest.LogCaptureFixture) -> None:
@@ -79,7 +79,7 @@ async def test_a_hook_that_fails_is_told_of_and_passed_over(caplog: pytest.LogCa
     async def forget(data: PromptData) -> PromptData:
         return None  # type: ignore[return-value]  # what a careless hook does
 
-    chain = HookChain([hook("broken", function=break_down), hook("careless", function=forget), hook("well")])
+    chain = AgentHookChain([hook("broken", function=break_down), hook("careless", function=forget), hook("well")])
     with caplog.at_level(logging.WARNING):
         done = await chain.run("pre_prompt", DATA)
 
@@ -97,19 +97,19 @@ async def test_where_a_required_hook_fails_nothing_is_done() -> None:
         raise InvalidInput("prompt", "is empty")
 
     with pytest.raises(Abort, match="half a thought"):
-        await HookChain([hook("guard", function=break_down, required=True)]).run("pre_prompt", DATA)
+        await AgentHookChain([hook("guard", function=break_down, required=True)]).run("pre_prompt", DATA)
     with pytest.raises(InvalidInput):
-        await HookChain([hook("guard", function=refuse, required=True)]).run("pre_prompt", DATA)
+        await AgentHookChain([hook("guard", function=refuse, required=True)]).run("pre_prompt", DATA)
 
 
 async def test_chains_do_not_change_and_names_are_taken_once() -> None:
-    chain = HookChain([hook("a")])
+    chain = AgentHookChain([hook("a")])
     longer = chain.add(hook("b"))
 
     assert [each.name for each in chain.hooks] == ["a"]
     assert [each.name for each in longer.without("a").hooks] == ["b"]
     with pytest.raises(InvalidInput, match="two are named 'b'"):
-        longer.add(hook("b", Priority.LAST))
+        longer.add(hook("b", HookPriority.LAST))
 
 
 @pytest.mark.parametrize(("point", "priority"), [("before", 50), ("pre_tool", -1), ("pre_tool", 101)])

@@ -10,7 +10,7 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.conversations.steps import Answered
-from clew.agents.hooks.chain import Abort, Hook, Priority, PromptData, ToolData
+from clew.agents.hooks.chain import Abort, Hook, HookPriority, PromptData, ToolData
 from clew.clock import ManualClock
 from clew.errors import ConfigError, ToolFailure
 from clew.tools.tool import Effects, ToolLimits, tool
@@ -49,7 +49,7 @@ async def test_a_cached_result_is_the_answer_and_no_model_is_called(
     async def remember(data: PromptData) -> PromptData:
         return msgspec.structs.replace(data, cached_result="I know that one.")
 
-    hook = Hook(name="cache", point="pre_prompt", priority=Priority.EARLY, function=remember)
+    hook = Hook(name="cache", point="pre_prompt", priority=HookPriority.EARLY, function=remember)
     async with running(trail, clock, me, GREETING, tools=[greet], hooks=[hook]) as run:
         answer = await ask(run, "greet Ann")
 
@@ -83,7 +83,7 @@ async def test_a_turn_of_a_running_agent_goes_through_all_thirteen_in_order(
         return data
 
     points: tuple[Any, ...] = ("pre_prompt", "post_prompt", "pre_tool", "post_tool")
-    hooks = [Hook(name="note", point=point, priority=Priority.LAST, function=note) for point in points]
+    hooks = [Hook(name="note", point=point, priority=HookPriority.LAST, function=note) for point in points]
     async with running(trail, clock, me, GREETING, tools=[greet], hooks=hooks) as run:
         assert (await ask(run, "greet Ann")).text == "I greeted her."
 

@@ -66,7 +66,7 @@ async def test_contexts_that_are_asked_for_again_and_again_come_to_an_end(
         await is_done_with(run, "context/requests", last)
         assert await run.written(None, run.flow.context) == []
     assert stopped.context["agent_id"] == CLERK
-    assert "runs have begun one another" in stopped.context["detail"]
+    assert "runs that start one another" in stopped.context["detail"]
 
 
 @pytest.mark.parametrize("writer", ["some-tool", ""])

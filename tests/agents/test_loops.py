@@ -87,7 +87,7 @@ async def test_two_workflows_that_start_each_other_end_with_one_result_that_says
         assert [find_hop(each) for each in results] == [0, 0, *range(1, MAX_HOPS + 1)]
         assert len({find_root(each) for each in results[1:]}) == 1
         assert results[-1].context["status"] == "error"
-        assert f"{MAX_HOPS} runs have begun one another" in results[-1].context["reason"]
+        assert f"limit of {MAX_HOPS} runs that start one another" in results[-1].context["reason"]
 
 
 async def test_workflows_on_each_others_responses_start_a_bounded_number_of_runs(
@@ -103,8 +103,8 @@ async def test_workflows_on_each_others_responses_start_a_bounded_number_of_runs
         told = await run.until(Selector(schema_name=run.flow.workflow_result, all_tags=(f"hop:{MAX_HOPS}",)))
         await settle(run, clock)
         results = await run.written(None, run.flow.workflow_result)
-        ended = [each for each in results if "did not begin" in each.context.get("reason", "")]
-        assert "10 runs have come of one" in told[0].context["reason"]
+        ended = [each for each in results if "did not start" in each.context.get("reason", "")]
+        assert "limit of 10 runs from one message" in told[0].context["reason"]
         assert 1 <= len(ended) <= 2, "once for each workflow"
         assert len(results) - len(ended) <= 10 + 2 * CONCURRENCY
 
@@ -120,7 +120,7 @@ async def test_agents_that_answer_each_other_end_with_one_word_on_why(
         await settle(run, clock)
         assert len(await run.written(None, run.flow.stopped)) == 1
         assert len(await run.written(None, run.flow.answer)) == 1 + MAX_HOPS
-        assert "runs have begun one another" in stopped.context["detail"]
+        assert "runs that start one another" in stopped.context["detail"]
         assert stopped.context["how_to_go_on"]
 
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.runs.loop_detection import LOOK_BACK, REPEATS, Call, Loop, find_loop, fingerprint
+from clew.agents.runs.loop_detection import LOOK_BACK, REPEATS, CompletedCall, Loop, find_loop, fingerprint
 
 names = st.sampled_from("abcdefgh")
 
 
 @pytest.mark.req("BEY-09")
 def test_identical_turns_stop_at_the_third() -> None:
-    turn = fingerprint([Call(name="read", arguments={"path": "a"}, result="x")])
+    turn = fingerprint([CompletedCall(name="read", arguments={"path": "a"}, result="x")])
 
     assert find_loop([turn]) is None
     assert find_loop([turn] * 2) is None
@@ -51,10 +51,10 @@ def test_turns_that_differ_are_no_loop() -> None:
 
 
 def test_the_fingerprint_tells_results_apart_and_not_the_order_of_keys_or_of_parallel_calls() -> None:
-    first = Call(name="poll", arguments={"a": 1, "b": [2]}, result="running")
-    same = Call(name="poll", arguments={"b": [2], "a": 1}, result="running")
-    later = Call(name="poll", arguments={"a": 1, "b": [2]}, result="done")
-    other = Call(name="read", arguments={}, result=None)
+    first = CompletedCall(name="poll", arguments={"a": 1, "b": [2]}, result="running")
+    same = CompletedCall(name="poll", arguments={"b": [2], "a": 1}, result="running")
+    later = CompletedCall(name="poll", arguments={"a": 1, "b": [2]}, result="done")
+    other = CompletedCall(name="read", arguments={}, result=None)
 
     assert fingerprint([first, other]) == fingerprint([other, same])
     assert fingerprint([first]) != fingerprint([later])
@@ -64,7 +64,7 @@ def test_the_fingerprint_tells_results_apart_and_not_the_order_of_keys_or_of_par
 
 
 def test_polling_whose_answer_changes_is_progress() -> None:
-    turns = [fingerprint([Call(name="status", result=f"{percent} %")]) for percent in range(100)]
+    turns = [fingerprint([CompletedCall(name="status", result=f"{percent} %")]) for percent in range(100)]
 
     assert all(one != two for one, two in pairwise(turns))
     assert find_loop(turns) is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.runs.prompts import Snapshot, keep_snapshot, model_input, rebuild_prompt, source_of, text_at
+from clew.agents.runs.prompts import PromptSnapshot, keep_snapshot, model_input, rebuild_prompt, source_of, text_at
 from clew.agents.runs.requests import request_draft
 from clew.errors import InvalidInput, NotFound
 from clew.llm.messages import Message, ToolCall, ToolSpec
@@ -24,7 +24,7 @@ async def ask(
     trail: Trail, me: Principal, messages: list[Message], after: Breadcrumb | None = None, system: str = "Be brief."
 ) -> Breadcrumb:
     """A request to a model as the agent runner writes it."""
-    snapshot = await keep_snapshot(trail, FLOW, Snapshot(system=system, tools=(SPEC,)), by=me)
+    snapshot = await keep_snapshot(trail, FLOW, PromptSnapshot(system=system, tools=(SPEC,)), by=me)
     input = model_input(messages, after=after.id if after else None, snapshot=snapshot)
     draft = request_draft(FLOW, "llm", input, request_id="r", requested_by="a", tags=("run:x", "session:s"))
     return await trail.records.create(draft, by=me)
@@ -62,7 +62,7 @@ async def test_a_prompt_of_the_past_stays_as_it_was_when_its_sources_change(trai
     request = await ask(trail, me, [Message(role="user", source=source_of(context, "text"))])
     before = await rebuild_prompt(trail, FLOW, request, by=me)
     await trail.records.update(context.id, Change(context={"text": "after"}), expect=1, by=me)
-    await keep_snapshot(trail, FLOW, Snapshot(system="Be long."), by=me)
+    await keep_snapshot(trail, FLOW, PromptSnapshot(system="Be long."), by=me)
     after = await rebuild_prompt(trail, FLOW, request, by=me)
     assert after == before
     assert after.digest == before.digest
@@ -70,10 +70,10 @@ async def test_a_prompt_of_the_past_stays_as_it_was_when_its_sources_change(trai
 
 async def test_the_same_instructions_are_kept_once(trail: Trail, me: Principal, stranger: Principal) -> None:
     await bootstrap(trail, me)
-    snapshot = Snapshot(system="a", tools=(SPEC,))
+    snapshot = PromptSnapshot(system="a", tools=(SPEC,))
     first = await keep_snapshot(trail, FLOW, snapshot, by=me)
     assert await keep_snapshot(trail, FLOW, snapshot, by=me) == first
-    assert await keep_snapshot(trail, FLOW, Snapshot(system="b"), by=me) != first
+    assert await keep_snapshot(trail, FLOW, PromptSnapshot(system="b"), by=me) != first
     assert await keep_snapshot(trail, FLOW, snapshot, by=stranger) != first
 
 

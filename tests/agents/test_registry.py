@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.folder.registry import Entry, Registry
+from clew.agents.folder.registry import AgentRegistry, RegistryEntry
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.flow import shipped_flow
@@ -28,7 +28,7 @@ class Watching:
         self.told: list[tuple[str | None, str | None]] = []
         self._more = asyncio.Event()
 
-    async def changed(self, before: Entry | None, after: Entry | None) -> None:
+    async def changed(self, before: RegistryEntry | None, after: RegistryEntry | None) -> None:
         self.told.append((before.name if before else None, after.name if after else None))
         self._more.set()
 
@@ -40,7 +40,7 @@ class Watching:
 
 @pytest.mark.req("RCR-39")
 async def test_definitions_come_change_and_go_with_their_breadcrumbs(trail: Trail, me: Principal) -> None:
-    registry, watching = Registry(trail, FLOW, by=me), Watching()
+    registry, watching = AgentRegistry(trail, FLOW, by=me), Watching()
     following = asyncio.create_task(registry.follow(0, watching.changed))
     async with asyncio.timeout(60):
         made = await trail.records.create(agent("a", system_prompt="one"), by=me)
@@ -60,7 +60,7 @@ async def test_definitions_come_change_and_go_with_their_breadcrumbs(trail: Trai
 async def test_a_definition_that_cannot_be_used_is_told_and_harms_no_other(trail: Trail, me: Principal) -> None:
     await trail.records.create(agent("good"), by=me)
     bad = await trail.records.create(agent("bad", capabilites={}), by=me)
-    registry = Registry(trail, FLOW, by=me)
+    registry = AgentRegistry(trail, FLOW, by=me)
     await registry.load()
     assert [each.name for each in registry.entries()] == ["agent/good"]
     assert "capabilites" in registry.broken[bad.id]
@@ -69,14 +69,14 @@ async def test_a_definition_that_cannot_be_used_is_told_and_harms_no_other(trail
 async def test_of_two_definitions_of_one_name_the_newest_holds(trail: Trail, me: Principal) -> None:
     await trail.records.create(agent("a", system_prompt="old"), by=me)
     newest = await trail.records.create(agent("a", system_prompt="new"), by=me)
-    registry = Registry(trail, FLOW, by=me)
+    registry = AgentRegistry(trail, FLOW, by=me)
     await registry.load()
     assert [each.record_id for each in registry.entries()] == [newest.id]
 
 
 async def test_agents_of_other_owners_do_not_exist(trail: Trail, me: Principal, stranger: Principal) -> None:
     await trail.records.create(agent("a"), by=stranger)
-    registry = Registry(trail, FLOW, by=me)
+    registry = AgentRegistry(trail, FLOW, by=me)
     await registry.load()
     assert list(registry.entries()) == []
     assert await registry.find_agent("a") is None

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.repairs.failures import FailedTool, Failure
-from clew.agents.repairs.policy import GAVE_UP, WANTED, RepairDesk
+from clew.agents.repairs.failures import CallFailure, FailedTool
+from clew.agents.repairs.policy import GAVE_UP, WANTED, RepairPolicy
 from clew.agents.repairs.reliability_settings import shipped_reliability
-from clew.agents.repairs.repair_tools import Healing, fix_id, healing_tools, is_harmless
+from clew.agents.repairs.repair_tools import ToolRepairs, fix_id, is_harmless, repair_tools
 from clew.agents.runs.requests import read_request, request_draft
 from clew.clock import ManualClock
 from clew.context.definition import read_definition
@@ -32,8 +32,8 @@ class Workshop:
 
     def __init__(self, trail: Trail, flow: Flow, by: Principal, clock: ManualClock) -> None:
         self.trail, self.flow, self.by, self.clock = trail, flow, by, clock
-        self.desk = RepairDesk(trail, flow, REPAIRS, by=by)
-        self.healing = Healing(trail, flow, REPAIRS)
+        self.desk = RepairPolicy(trail, flow, REPAIRS, by=by)
+        self.healing = ToolRepairs(trail, flow, REPAIRS)
 
     async def write_tool(self, **fields: Any) -> Breadcrumb:
         context = {"name": "adder", "code": "return x", "permissions": {"read": ["/data"]}, **fields}
@@ -51,7 +51,7 @@ class Workshop:
             self.flow, "adder", {"a": 1}, request_id=id, requested_by="assistant", tags=("session:s1",)
         )
         request = await self.trail.records.create(asked, by=self.by)
-        failure = Failure(error=error, failed_at=self.clock.now())
+        failure = CallFailure(error=error, failed_at=self.clock.now())
         failed = FailedTool(name="adder", id=tool.id, version=tool.version)
         drafts = await self.desk.drafts(request, failure, failed, tool)
         _, record = await self.trail.records.create_many(drafts, by=self.by)
@@ -173,7 +173,7 @@ async def test_only_tools_of_the_owners_own_are_repaired_and_only_where_their_co
     shipped = msgspec.structs.replace(shipped, schema_name=shop.flow.tool)
     assert not (await shop.desk.judge(shipped, BUG)).wanted
     assert not (await shop.desk.judge(None, BUG)).wanted
-    off = RepairDesk(shop.trail, shop.flow, msgspec.structs.replace(REPAIRS, attempts=0), by=me)
+    off = RepairPolicy(shop.trail, shop.flow, msgspec.structs.replace(REPAIRS, attempts=0), by=me)
     assert not (await off.judge(tool, BUG)).wanted
 
 
@@ -246,7 +246,7 @@ async def test_a_tool_that_writes_is_mended_and_not_run_again(shop: Workshop) ->
 async def test_the_tools_of_the_debugger_show_the_code_and_write_the_repair(shop: Workshop) -> None:
     tool = await shop.write_tool()
     error = await shop.fail(tool)
-    read, fix = healing_tools(shop.healing)
+    read, fix = repair_tools(shop.healing)
     context = ToolContext(by=shop.by, run=error.id)
 
     shown = (await read.call(read.check({}), context)).content

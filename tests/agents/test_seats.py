@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.agents.runs.concurrency_limits import PRESENT, RUNNING, Seats
+from clew.agents.runs.concurrency_limits import PRESENT, RUNNING, ConcurrencyLimits
 from clew.agents.runs.requests import request_draft
 from clew.clock import ManualClock
 from clew.tools.tool import Effects, Tool, tool
@@ -87,7 +87,7 @@ async def test_a_writer_with_many_sessions_has_no_more_seats_for_that(
 
 
 async def test_whoever_finds_no_seat_is_sent_back_and_a_seat_that_was_left_is_free() -> None:
-    seats, inside, leave = Seats(running=1, present=2), asyncio.Event(), asyncio.Event()
+    seats, inside, leave = ConcurrencyLimits(running=1, present=2), asyncio.Event(), asyncio.Event()
 
     async def sit() -> None:
         async with seats.taken(("a", "b")):

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from clew.access import Principal
 from clew.agents.hooks.thresholds import (
+    ContextUsage,
     Mark,
     Table,
     Threshold,
-    Usage,
     crossed,
     observe,
     read_mark,
@@ -42,8 +42,8 @@ def words(thresholds: tuple[Threshold, ...]) -> list[str]:
     return [f"{each.at:g} {each.do}{' local' if each.local else ''}" for each in thresholds]
 
 
-def usage(used: int, kind: str = "guide") -> Usage:
-    return Usage(agent=kind, session="s1", used=used, limit=1000, kind=kind)
+def usage(used: int, kind: str = "guide") -> ContextUsage:
+    return ContextUsage(agent=kind, session="s1", used=used, limit=1000, kind=kind)
 
 
 async def ramp(trail: Trail, flow: Flow, table: Table, me: Principal, kind: str, points: range) -> list[str]:
@@ -113,7 +113,7 @@ async def test_after_a_compaction_the_thresholds_above_it_fire_anew(trail: Trail
 async def test_sessions_and_agents_have_thresholds_of_their_own(trail: Trail, flow: Flow, me: Principal) -> None:
     await ramp(trail, flow, SHIPPED, me, "guide", range(0, 1001, 100))
 
-    other = Usage(agent="guide", session="s2", used=990, limit=1000, kind="guide")
+    other = ContextUsage(agent="guide", session="s2", used=990, limit=1000, kind="guide")
     fired, _ = await observe(trail, flow, SHIPPED, other, by=me)
     assert words(fired) == EXPECTED["guide"]
     fired, _ = await observe(trail, flow, SHIPPED, usage(990, "tester"), by=me)
@@ -135,4 +135,4 @@ def test_an_unknown_kind_has_the_default_and_a_context_without_a_size_is_refused
     assert words(thresholds_of(SHIPPED, "Engineer")) == ["95 hand_off"]
     assert thresholds_of({}, "guide") == ()
     with pytest.raises(InvalidInput):
-        _ = Usage(agent="a", session="s", used=1, limit=0).percent
+        _ = ContextUsage(agent="a", session="s", used=1, limit=0).percent

@@ -75,7 +75,7 @@ async def test_a_result_that_cannot_be_written_is_told_and_the_call_is_not_repea
         answered = await response(run)
         await is_done_with(run, "tools-runner", asked)
         assert (answered.context["status"], answered.context["request_id"], len(calls)) == ("error", "r1", 1)
-        assert "cannot be kept" in answered.context["error"]
+        assert "cannot be stored" in answered.context["error"]
         assert not await trail.dead_letters.list(by=me)
 
 
@@ -90,7 +90,7 @@ async def test_a_configuration_is_one_and_for_this_tool_or_is_refused(
 
     secrets = {"secrets": {"KEY": {"$secret": "bank"}}}
     cases: list[tuple[str, dict[str, Any], tuple[str, ...], str]] = [
-        ("note.v1", {"content": "x", **secrets}, ("tool:mine",), "is no configuration"),
+        ("note.v1", {"content": "x", **secrets}, ("tool:mine",), "is not a configuration"),
         ("tool.config.v1", {"tool": "bank", **secrets}, ("tool:mine",), "is not for mine"),
         ("tool.config.v1", {"name": "mine", **secrets}, (), "is not for mine"),
         ("tool.config.v1", dict(secrets), ("tool:bank",), "is not for mine"),
@@ -114,9 +114,9 @@ async def test_a_configuration_is_one_and_for_this_tool_or_is_refused(
     ("tools", "lent", "said"),
     [
         (None, "hidden", "lend hidden"),
-        (["[!c]*"], "?ount", "there is no '?ount'"),
-        (None, "*", "there is no '*'"),
-        (None, "no-such", "there is no 'no-such'"),
+        (["[!c]*"], "?ount", "'?ount' does not exist"),
+        (None, "*", "'*' does not exist"),
+        (None, "no-such", "'no-such' does not exist"),
     ],
 )
 async def test_an_agent_lends_single_tools_that_it_has_and_no_patterns(

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from clew.access import Principal
-from clew.agents.runs.workers import free_the_dead, is_dead, worker_name
+from clew.agents.runs.workers import is_dead, release_dead_workers, worker_name
 from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
 from tests.conformance.making import make
@@ -42,5 +42,5 @@ async def test_only_the_claims_of_the_dead_are_freed(trail: Trail, me: Principal
     await make(trail, me, "b")
     await trail.deliveries.claim("c", by=me, worker=ended_worker())
     await trail.deliveries.claim("c", by=me, worker=worker_name())
-    assert await free_the_dead(trail, by=me) == 1
+    assert await release_dead_workers(trail, by=me) == 1
     assert await trail.deliveries.workers(by=me) == [worker_name()]

@@ -7,28 +7,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import read_limits
+from clew.agents.budgets.budget import read_limits
 from clew.agents.budgets.budget_tree import Budgets
-from clew.agents.folder.registry import Registry
-from clew.agents.hooks.chain import Hook, HookChain
+from clew.agents.folder.registry import AgentRegistry
+from clew.agents.hooks.chain import AgentHookChain, Hook
 from clew.agents.hooks.default_hooks import HookDeps, default_hooks
-from clew.agents.hooks.prompt_hooks import Skills, Window
+from clew.agents.hooks.prompt_hooks import PromptSkills, Window
 from clew.agents.permissions.decisions import Judge
 from clew.agents.repairs.guard import Guard
-from clew.agents.repairs.policy import RepairDesk
+from clew.agents.repairs.policy import RepairPolicy
 from clew.agents.repairs.reliability_settings import Reliability, read_reliability
-from clew.agents.repairs.repair_tools import Healing, healing_tools
+from clew.agents.repairs.repair_tools import ToolRepairs, repair_tools
 from clew.agents.runs.agent_runner import AgentDeps
 from clew.agents.runs.called_agents import spawn_tool
 from clew.agents.runs.callers import find_caller
-from clew.agents.runs.cancellation import Cancelling
+from clew.agents.runs.cancellation import RunCancellation
 from clew.agents.runs.executor import Gathered
 from clew.agents.runs.model_calls import ModelCalls
 from clew.agents.runs.model_hosts import ModelHosts
-from clew.agents.runs.run_limits import Beginnings, bounded
+from clew.agents.runs.run_limits import RunLimits, bounded
 from clew.agents.runs.run_records import RunRecords
 from clew.agents.runs.tools_runner import ToolDeps
-from clew.agents.runtime import ContextHandlers, Parts, Runtime
+from clew.agents.runtime import ContextHandlers, Runtime, RuntimeParts
 from clew.agents.tools.note_tools import note_tools
 from clew.agents.tools.toolbox import FromRecord, Toolbox
 from clew.clock import Clock
@@ -62,7 +62,7 @@ async def build_runtime(
     policy: Policy | None = None,
     place: Place | None = None,
     hooks: Sequence[Hook] = (),
-    skills: Skills | None = None,
+    skills: PromptSkills | None = None,
     is_isolated: bool = True,
 ) -> Runtime:
     """A runtime on a trail that was bootstrapped, for the owner of `by`.
@@ -79,7 +79,7 @@ async def build_runtime(
         models=models,
         by=by,
         reliability=await read_reliability(trail, by=by),
-        registry=Registry(trail, flow, by=by),
+        registry=AgentRegistry(trail, flow, by=by),
         budgets=Budgets(trail, flow, clock),
         toolbox=Toolbox(trail, flow, from_record, tools),
         runs=RunRecords(trail, flow, clock, by=by),
@@ -99,7 +99,7 @@ class World:
     models: Models
     by: Principal
     reliability: Reliability
-    registry: Registry
+    registry: AgentRegistry
     budgets: Budgets
     toolbox: Toolbox
     runs: RunRecords
@@ -115,12 +115,12 @@ def _own_tools(world: World) -> tuple[Tool, ...]:
     budget_of = world.accounts.of_context
     return (
         *note_tools(trail, world.reliability.notes),
-        *healing_tools(Healing(trail, flow, world.reliability.repairs)),
+        *repair_tools(ToolRepairs(trail, flow, world.reliability.repairs)),
         spawn_tool(flow, world.clock, world.budgets, find_agent, budget_of, world.toolbox),
     )
 
 
-def _hooks(world: World, judge: Judge, skills: Skills | None, hooks: Sequence[Hook]) -> HookChain:
+def _hooks(world: World, judge: Judge, skills: PromptSkills | None, hooks: Sequence[Hook]) -> AgentHookChain:
     chain = default_hooks(
         HookDeps(
             trail=world.trail,
@@ -130,18 +130,18 @@ def _hooks(world: World, judge: Judge, skills: Skills | None, hooks: Sequence[Ho
             decide=judge,
             budgets=world.budgets,
             skills=skills,
-            judges=HookChain([each for each in hooks if each.point == "pre_skill"]),
+            judges=AgentHookChain([each for each in hooks if each.point == "pre_skill"]),
             window=_window(world.models, world.registry),
         )
     )
     return chain.add(*hooks)
 
 
-def _parts(world: World, judge: Judge, chain: HookChain) -> Parts:
+def _parts(world: World, judge: Judge, chain: AgentHookChain) -> RuntimeParts:
     trail, flow, by = world.trail, world.flow, world.by
-    cancelling, guard = Cancelling(trail, flow, by=by), Guard(world.clock)
+    cancelling, guard = RunCancellation(trail, flow, by=by), Guard(world.clock)
     builder = ContextBuilder(trail, world.models, flow, world.clock)
-    return Parts(
+    return RuntimeParts(
         trail=trail,
         flow=flow,
         clock=world.clock,
@@ -158,7 +158,7 @@ def _parts(world: World, judge: Judge, chain: HookChain) -> Parts:
     )
 
 
-def _agent_deps(world: World, chain: HookChain) -> AgentDeps:
+def _agent_deps(world: World, chain: AgentHookChain) -> AgentDeps:
     trail, by = world.trail, world.by
 
     async def specs(agent: AgentDefinition) -> tuple[ToolSpec, ...]:
@@ -180,7 +180,9 @@ def _agent_deps(world: World, chain: HookChain) -> AgentDeps:
     )
 
 
-def _tool_deps(world: World, judge: Judge, chain: HookChain, cancelling: Cancelling, guard: Guard) -> ToolDeps:
+def _tool_deps(
+    world: World, judge: Judge, chain: AgentHookChain, cancelling: RunCancellation, guard: Guard
+) -> ToolDeps:
     trail, flow, clock, by = world.trail, world.flow, world.clock, world.by
     return ToolDeps(
         trail=trail,
@@ -203,7 +205,7 @@ def _tool_deps(world: World, judge: Judge, chain: HookChain, cancelling: Cancell
         find_agent=world.registry.find_agent,
         budget_of=world.accounts.of_agent,
         policy_of=judge.policy_of,
-        desk=RepairDesk(trail, flow, world.reliability.repairs, by=by),
+        desk=RepairPolicy(trail, flow, world.reliability.repairs, by=by),
     )
 
 
@@ -218,7 +220,7 @@ def _contexts(world: World, builder: ContextBuilder) -> ContextHandlers:
 class Accounts:
     """Which budget a call is taken from: what another agent lent, or the agent's own in this session."""
 
-    def __init__(self, budgets: Budgets, registry: Registry, by: Principal) -> None:
+    def __init__(self, budgets: Budgets, registry: AgentRegistry, by: Principal) -> None:
         self._budgets = budgets
         self._registry = registry
         self._by = by
@@ -243,9 +245,9 @@ class Accounts:
 
 def _requested_contexts(world: World, builder: ContextBuilder) -> Handler:
     """The handler of contexts that are asked for, which may begin runs as well."""
-    beginnings = Beginnings(world.trail, world.flow, by=world.by)
+    run_limits = RunLimits(world.trail, world.flow, by=world.by)
     handler = request_handler(builder, world.trail, world.flow, by=world.by)
-    return bounded(handler, world.flow, beginnings.judge_hops, lambda request: str(request.context.get("consumer_id")))
+    return bounded(handler, world.flow, run_limits.check_hops, lambda request: str(request.context.get("consumer_id")))
 
 
 def _where_a_model_is(models: Models, agent: AgentDefinition, handler: Handler) -> HandlerFunction:
@@ -263,7 +265,7 @@ def _where_a_model_is(models: Models, agent: AgentDefinition, handler: Handler) 
     return handle
 
 
-def _window(models: Models, registry: Registry) -> Window:
+def _window(models: Models, registry: AgentRegistry) -> Window:
     """How many tokens the model of an agent takes."""
 
     async def window(agent: str) -> int:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clew.access import Principal
-from clew.agents.folder.registry import Entry, Registry
+from clew.agents.folder.registry import AgentRegistry, RegistryEntry
 from clew.agents.repairs.guard import Guard
 from clew.agents.runs.agent_runner import AgentDeps, agent_executor
-from clew.agents.runs.cancellation import Cancelling
+from clew.agents.runs.cancellation import RunCancellation
 from clew.agents.runs.model_hosts import RENEWAL, ModelHosts
-from clew.agents.runs.run_limits import Beginnings, bounded
+from clew.agents.runs.run_limits import RunLimits, bounded
 from clew.agents.runs.tools_runner import ToolDeps, model_handlers, tools_handlers
-from clew.agents.runs.workers import free_the_dead, worker_name
+from clew.agents.runs.workers import release_dead_workers, worker_name
 from clew.agents.runs.workflow_runner import WorkflowDeps, workflow_executor
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition
@@ -41,7 +41,7 @@ CONCURRENCY = 32
 CALLS = 128
 """How many calls of models, and of tools, run or wait for a seat; see `clew.agents.runs.concurrency_limits`."""
 
-UNHURRIED = 0.2
+BACKGROUND_SHARE = 0.2
 """The part of the time that handlers work which can wait."""
 PEER_CHECK = 1.0
 """Seconds between two looks whether the processes that have a model still run."""
@@ -52,15 +52,15 @@ ContextHandlers = Callable[[AgentDefinition], Sequence[Handler]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class RuntimeParts:
     """The parts of a runtime."""
 
     trail: Trail
     flow: Flow
     clock: Clock
     by: Principal
-    registry: Registry
-    cancelling: Cancelling
+    registry: AgentRegistry
+    cancelling: RunCancellation
     guard: Guard
     hosts: ModelHosts
     agents: AgentDeps
@@ -73,7 +73,7 @@ class Parts:
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningWorker:
     worker: Worker
     task: asyncio.Task[None]
     consumers: tuple[str, ...] = field(default=())
@@ -82,10 +82,10 @@ class _Running:
 class Runtime:
     """Runs the agents, tools and workflows that the trail defines. Made by `clew.app`."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: RuntimeParts) -> None:
         self.parts = parts
         self._worker = worker_name()
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningWorker] = {}
         self._yields = asyncio.Event()
         """Set while another process, which has a model, does the steps of agents."""
 
@@ -94,7 +94,7 @@ class Runtime:
         """Work while the context is open. Events written after it is entered are handled; at its end unfinished events
         are released."""
         parts = self.parts
-        await free_the_dead(parts.trail, by=parts.by)
+        await release_dead_workers(parts.trail, by=parts.by)
         head = await parts.trail.log.head()
         await parts.registry.load()
         followers: list[asyncio.Task[None]] = []
@@ -102,7 +102,7 @@ class Runtime:
             await parts.hosts.announce()
             await self._start("tools", tools_handlers(parts.tools), concurrency=CALLS)
             await self._start("always", parts.always)
-            await self._start("unhurried", parts.unhurried, share=UNHURRIED)
+            await self._start("unhurried", parts.unhurried, share=BACKGROUND_SHARE)
             if not parts.hosts.has_model and await parts.hosts.has_peer():
                 self._yields.set()
             await self._start_entries()
@@ -178,7 +178,7 @@ class Runtime:
 
     # -- definitions --------------------------------------------------------------------------------------
 
-    async def _changed(self, before: Entry | None, after: Entry | None) -> None:
+    async def _changed(self, before: RegistryEntry | None, after: RegistryEntry | None) -> None:
         """Follow one change of a definition, and unregister the consumers that it no longer needs."""
         stopped = await self._halt(before.name) if before is not None else ()
         if after is None:
@@ -188,7 +188,7 @@ class Runtime:
         if (running := self._running.get(after.name)) is not None:
             await self._forget([name for name in stopped if name not in running.consumers])
 
-    async def _begin(self, entry: Entry, known: set[str]) -> None:
+    async def _begin(self, entry: RegistryEntry, known: set[str]) -> None:
         if entry.name in self._running or (entry.agent is not None and self._yields.is_set()):
             return
         handlers = self._handlers(entry, entry.seq)
@@ -196,7 +196,7 @@ class Runtime:
             handlers = self._handlers(entry, await self._seq_of(entry))
         await self._start(entry.name, handlers)
 
-    def _handlers(self, entry: Entry, after: int | None) -> list[Handler]:
+    def _handlers(self, entry: RegistryEntry, after: int | None) -> list[Handler]:
         if entry.workflow is not None:
             parts = self.parts
             deps = WorkflowDeps(trail=parts.trail, flow=parts.flow, by=parts.by, runs=parts.agents.runs)
@@ -209,11 +209,11 @@ class Runtime:
 
     def _bounded(self, handler: Handler, agent: AgentDefinition) -> Handler:
         """The handler that starts runs of an agent, within the limits of runs."""
-        beginnings = Beginnings(self.parts.trail, self.parts.flow, by=self.parts.by)
+        run_limits = RunLimits(self.parts.trail, self.parts.flow, by=self.parts.by)
         name = agent.agent_id
-        return bounded(handler, self.parts.flow, lambda trigger: beginnings.judge_agent(trigger, name), lambda _: name)
+        return bounded(handler, self.parts.flow, lambda trigger: run_limits.check_agent(trigger, name), lambda _: name)
 
-    async def _seq_of(self, entry: Entry) -> int | None:
+    async def _seq_of(self, entry: RegistryEntry) -> int | None:
         """The event that brought a definition without consumers: events after it are pending."""
         schema = self.parts.flow.workflow if entry.workflow is not None else self.parts.flow.agent
         after, head = 0, await self.parts.trail.log.head()
@@ -250,7 +250,7 @@ class Runtime:
             return
         task = asyncio.create_task(worker.run())
         task.add_done_callback(_log_failure)
-        self._running[name] = _Running(worker, task, tuple(each.name for each in handlers))
+        self._running[name] = _RunningWorker(worker, task, tuple(each.name for each in handlers))
 
     async def _halt(self, name: str) -> tuple[str, ...]:
         running = self._running.pop(name, None)

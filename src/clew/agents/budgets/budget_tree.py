@@ -15,8 +15,17 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import KINDS, Amount, Limits
-from clew.agents.budgets.budget_state import Budget, Reservation, budget_id, exceeded, given_back, without_child
+from clew.agents.budgets.budget import (
+    KINDS,
+    AgentBudget,
+    Amount,
+    BudgetLimits,
+    Reservation,
+    budget_id,
+    exceeded,
+    given_back,
+    without_child,
+)
 from clew.clock import Clock
 from clew.errors import AlreadyExists, BudgetExceeded, Conflict, InvalidInput, NotFound
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Update
@@ -40,8 +49,8 @@ class Budgets:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def open(
-        self, name: str, limits: Limits, *, by: Principal, parent: str | None = None, session: str | None = None
-    ) -> Budget:
+        self, name: str, limits: BudgetLimits, *, by: Principal, parent: str | None = None, session: str | None = None
+    ) -> AgentBudget:
         """The budget of that name, which is made where there is none: a root, or with a parent one that it lends to. A
         root that is there gets these limits; what was spent of it stays spent.
 
@@ -49,13 +58,13 @@ class Budgets:
         """
         if parent is not None:
             return await self.lend(parent, name, limits, by=by, session=session)
-        found = await self._create(Budget(name=name, limits=limits, started_at=self._clock.now()), by, session)
+        found = await self._create(AgentBudget(name=name, limits=limits, started_at=self._clock.now()), by, session)
         is_other = found.limits != limits and found.parent is None
         return await self.extend(name, limits, by=by) if is_other else found
 
     async def lend(
-        self, parent: str, child: str, limits: Limits, *, by: Principal, session: str | None = None
-    ) -> Budget:
+        self, parent: str, child: str, limits: BudgetLimits, *, by: Principal, session: str | None = None
+    ) -> AgentBudget:
         """Set `limits` aside for a child of a budget, and count the child. A kind that is not limited gets all that is
         left of it, which is without limit only where the parent's is. The same child again changes nothing.
 
@@ -65,7 +74,9 @@ class Budgets:
             return await self.get(child, by=by)
         lender = await self._change(parent, lambda budget: self._with_child(budget, child, limits), by)
         started = self._clock.now()
-        new = Budget(name=child, limits=lender.lent[child], started_at=started, parent=parent, depth=lender.depth + 1)
+        new = AgentBudget(
+            name=child, limits=lender.lent[child], started_at=started, parent=parent, depth=lender.depth + 1
+        )
         return await self._create(new, by, session)
 
     async def reserve(
@@ -79,11 +90,11 @@ class Budgets:
         changed = await self._change(name, lambda budget: self._with_reservation(budget, key, amount, least), by)
         return Reservation(budget=name, key=key, amount=changed.reserved[key])
 
-    async def settle(self, reservation: Reservation, actual: Amount, *, by: Principal) -> Budget:
+    async def settle(self, reservation: Reservation, actual: Amount, *, by: Principal) -> AgentBudget:
         """Put what a call took in place of what was set aside for it. Once more changes nothing."""
         key = reservation.key
 
-        def settled(budget: Budget) -> Budget:
+        def settled(budget: AgentBudget) -> AgentBudget:
             if key not in budget.reserved:
                 return budget
             reserved = {name: amount for name, amount in budget.reserved.items() if name != key}
@@ -91,7 +102,7 @@ class Budgets:
 
         return await self._change(reservation.budget, settled, by)
 
-    async def close(self, name: str, *, by: Principal) -> Budget:
+    async def close(self, name: str, *, by: Principal) -> AgentBudget:
         """End a budget and those it lent to. What they did not spend goes back to the parent; a call that was never
         settled counts as having taken all that it had reserved. Once more changes nothing. Raises NotFound."""
         for _ in range(_RETRIES):
@@ -114,31 +125,31 @@ class Budgets:
             return ended
         raise Conflict(name, expected=0, actual=0)
 
-    async def extend(self, name: str, limits: Limits, *, by: Principal) -> Budget:
+    async def extend(self, name: str, limits: BudgetLimits, *, by: Principal) -> AgentBudget:
         """Give a root other limits: how to go on where it is used up. Raises NotFound, InvalidInput for a child."""
 
-        def widened(budget: Budget) -> Budget:
+        def widened(budget: AgentBudget) -> AgentBudget:
             if budget.parent is not None:
                 raise InvalidInput("budget", f"{name} was lent by {budget.parent}", hint="Extend that one")
             return msgspec.structs.replace(budget, limits=limits)
 
         return await self._change(name, widened, by)
 
-    async def remaining(self, name: str, *, by: Principal) -> Limits:
+    async def remaining(self, name: str, *, by: Principal) -> BudgetLimits:
         """What is left of each kind, None where there is no limit. Raises NotFound."""
         return (await self.get(name, by=by)).left(self._clock.now())
 
-    async def get(self, name: str, *, by: Principal) -> Budget:
+    async def get(self, name: str, *, by: Principal) -> AgentBudget:
         """Raises NotFound."""
         return (await self._find(name, by))[1]
 
-    def _with_reservation(self, budget: Budget, key: str, amount: Amount, least: Amount | None) -> Budget:
+    def _with_reservation(self, budget: AgentBudget, key: str, amount: Amount, least: Amount | None) -> AgentBudget:
         if key in budget.reserved:
             return budget
         granted = self._grant(budget, amount, least if least is not None else amount)
         return msgspec.structs.replace(budget, reserved={**budget.reserved, key: granted})
 
-    def _with_child(self, budget: Budget, child: str, wanted: Limits) -> Budget:
+    def _with_child(self, budget: AgentBudget, child: str, wanted: BudgetLimits) -> AgentBudget:
         """The parent once it has lent. A child that it lent to before a crash is not counted again."""
         if child in budget.lent:
             return budget
@@ -148,17 +159,17 @@ class Budgets:
         counted = self._grant(budget, Amount(children=1), Amount(children=1))
         given = {
             kind: self._portion(budget, kind, getattr(wanted, kind), getattr(left, kind))
-            for kind in Limits.__struct_fields__
+            for kind in BudgetLimits.__struct_fields__
         }
         if given["children"] is not None and wanted.children is None:
             given["children"] = max(given["children"] - 1, 0)
-        lent = msgspec.convert(given, Limits)
+        lent = msgspec.convert(given, BudgetLimits)
         new = msgspec.structs.replace(budget, spent=budget.spent + counted, lent={**budget.lent, child: lent})
         if (most := budget.limits.children) is not None and new.used.children > most:
             raise exceeded(budget, "children", self._clock.now())
         return new
 
-    def _grant(self, budget: Budget, amount: Amount, least: Amount) -> Amount:
+    def _grant(self, budget: AgentBudget, amount: Amount, least: Amount) -> Amount:
         """As much of `amount` as there is, and no less than `least`. Raises BudgetExceeded."""
         now = self._clock.now()
         left = budget.left(now)
@@ -174,7 +185,7 @@ class Budgets:
             granted[kind] = wanted if rest is None else min(wanted, rest)
         return Amount(**granted)
 
-    def _portion(self, budget: Budget, kind: str, wanted: float | None, rest: float | None) -> float | None:
+    def _portion(self, budget: AgentBudget, kind: str, wanted: float | None, rest: float | None) -> float | None:
         """What a child is lent of a kind. Time passes for all at once: a child cannot outlast its parent."""
         if rest is None or wanted is None:
             return wanted if rest is None else rest
@@ -182,7 +193,7 @@ class Budgets:
             raise exceeded(budget, kind, self._clock.now())
         return min(wanted, rest)
 
-    async def _change(self, name: str, edit: Callable[[Budget], Budget], by: Principal) -> Budget:
+    async def _change(self, name: str, edit: Callable[[AgentBudget], AgentBudget], by: Principal) -> AgentBudget:
         """Apply an edit to the newest version of a budget, until nobody was quicker. Raises what the edit raises."""
         async with self._lock(budget_id(by, name)):
             for _ in range(_RETRIES):
@@ -198,7 +209,7 @@ class Budgets:
                 return changed
         raise Conflict(name, expected=0, actual=0)
 
-    async def _create(self, budget: Budget, by: Principal, session: str | None) -> Budget:
+    async def _create(self, budget: AgentBudget, by: Principal, session: str | None) -> AgentBudget:
         draft = Draft(
             id=budget_id(by, budget.name),
             title=f"Budget {budget.name}"[:200],
@@ -220,12 +231,12 @@ class Budgets:
         except NotFound:
             await self._change(parent, lambda budget: without_child(budget, child), by)
 
-    async def _find(self, name: str, by: Principal) -> tuple[Breadcrumb, Budget]:
+    async def _find(self, name: str, by: Principal) -> tuple[Breadcrumb, AgentBudget]:
         try:
             record = await self._trail.records.get(budget_id(by, name), by=by)
         except NotFound:
             raise NotFound("budget", name) from None
-        return record, msgspec.convert(record.context, Budget)
+        return record, msgspec.convert(record.context, AgentBudget)
 
     def _lock(self, id: str) -> asyncio.Lock:
         """Tasks of one process wait for each other instead of meeting in conflicts."""
@@ -235,6 +246,6 @@ class Budgets:
         return lock
 
 
-def _update(record: Breadcrumb, budget: Budget) -> Update:
+def _update(record: Breadcrumb, budget: AgentBudget) -> Update:
     change = Change(context=msgspec.to_builtins(budget), embed="never")
     return Update(id=record.id, change=change, expect=record.version)

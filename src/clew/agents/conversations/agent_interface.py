@@ -11,7 +11,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations
-from clew.agents.conversations.sessions import Sent, SessionInfo, Turn
+from clew.agents.conversations.sessions import Sent, SessionInfo, SessionTurn
 from clew.agents.conversations.steps import Begun, Choice, Step
 from clew.catalog.registry import DomainRegistry
 
@@ -81,7 +81,7 @@ class Agent(Protocol):
         """The newest sessions first."""
         ...
 
-    async def turns(self, session: str, *, limit: int) -> Sequence[Turn]:
+    async def turns(self, session: str, *, limit: int) -> Sequence[SessionTurn]:
         """The last messages and answers of a session, oldest first. Raises NotFound."""
         ...
 
@@ -156,7 +156,7 @@ class AgentCore:
     async def sessions(self, *, limit: int) -> Sequence[SessionInfo]:
         return await self._conversations.sessions.recent(by=self._by, limit=limit)
 
-    async def turns(self, session: str, *, limit: int) -> Sequence[Turn]:
+    async def turns(self, session: str, *, limit: int) -> Sequence[SessionTurn]:
         return await self._conversations.sessions.turns(session, by=self._by, limit=limit)
 
     async def open_runs(self, session: str) -> Sequence[Sent]:

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import Limits
-from clew.agents.budgets.budget_state import Budget
-from clew.agents.folder.definitions import read_agent
+from clew.agents.budgets.budget import AgentBudget, BudgetLimits
+from clew.agents.folder.registry import read_agent
 from clew.agents.repairs.circuit_breaker import Breaker, State
 from clew.agents.repairs.health import WINDOW, is_healthy, measure
 from clew.clock import Clock, ManualClock
@@ -54,10 +53,10 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     dead: int = 0
     budget: str = ""
-    left: Limits | None = None
+    left: BudgetLimits | None = None
 
 
-class Roll:
+class AgentStatuses:
     """Calls the agents of an owner."""
 
     def __init__(self, trail: Trail, flow: Flow, clock: Clock, models: Models | None = None) -> None:
@@ -135,12 +134,12 @@ class Roll:
             "last_call": page.items[0].created_at,
         }
 
-    async def _budget(self, name: str, by: Principal) -> Budget | None:
+    async def _budget(self, name: str, by: Principal) -> AgentBudget | None:
         """The newest budget of an agent: of the session that it worked in last."""
         page = await self._trail.records.list(Selector(schema_name=self._flow.budget), by=by, limit=MOST)
         for each in page.items:
             if str(each.context.get("name", "")).startswith(f"{name}/"):
-                return msgspec.convert(each.context, Budget)
+                return msgspec.convert(each.context, AgentBudget)
         return None
 
 

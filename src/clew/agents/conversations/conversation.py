@@ -27,8 +27,8 @@ from clew.agents.conversations.steps import (
     step_of,
     without_old_pieces,
 )
-from clew.agents.folder.definitions import read_agent
-from clew.agents.permissions.questions import read_standing, show_whole
+from clew.agents.folder.registry import read_agent
+from clew.agents.permissions.questions import read_answered_questions, show_whole
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition
 from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
@@ -184,7 +184,7 @@ class Conversations:
         if answer not in asked.choices:
             raise InvalidInput("answer", f"{answer[:40]!r} is not offered", hint=f"Say {', '.join(asked.choices)}")
         tags = (*((SESSION_TAG + asked.session,) if asked.session else ()), REQUEST_TAG + asked.request_id)
-        standing = await read_standing(self._trail, self.flow, [asked.request_id], by=_inside(by))
+        standing = await read_answered_questions(self._trail, self.flow, [asked.request_id], by=_inside(by))
         given = standing.answers.get(asked.id)
         if given is None and asked.request_id in standing.responded:
             raise AlreadyExists("a response to request", request_id[:_NAME])

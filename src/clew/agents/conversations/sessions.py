@@ -45,7 +45,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     last_at: datetime
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class SessionTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was said. `status` is that of an answer."""
 
     id: str
@@ -81,7 +81,7 @@ class Sessions:
         newest = list(latest.items())[:limit]
         return [_info(await self.first(session, by=by), last) for session, last in newest]
 
-    async def turns(self, session: str, *, by: Principal, limit: int = 20) -> list[Turn]:
+    async def turns(self, session: str, *, by: Principal, limit: int = 20) -> list[SessionTurn]:
         """What was said last, oldest first. Raises NotFound, InvalidInput."""
         if not 1 <= limit <= MAX_TURNS:
             raise InvalidInput("limit", f"must be between 1 and {MAX_TURNS}")
@@ -108,9 +108,9 @@ class Sessions:
         selector = Selector(schema_names=(self._flow.message, self._flow.answer), session=session)
         return (await self._records.list(selector, by=by, limit=limit)).items
 
-    def _turn(self, found: Breadcrumb) -> Turn:
+    def _turn(self, found: Breadcrumb) -> SessionTurn:
         is_user = found.schema_name == self._flow.message
-        return Turn(
+        return SessionTurn(
             id=found.id,
             run=find_run(found) or found.id,
             role="user" if is_user else "agent",

@@ -35,7 +35,7 @@ class Begun(Step, frozen=True, kw_only=True, tag="message"):
     agent: str
 
 
-class Gathered(Step, frozen=True, kw_only=True, tag="context"):
+class ContextBuilt(Step, frozen=True, kw_only=True, tag="context"):
     """The context was put together; `clew why context ID` explains it."""
 
     agent: str
@@ -171,7 +171,7 @@ class _Found:
 
 def _gathered(found: _Found) -> Step:
     items, tokens = int(found.number("breadcrumb_count")), int(found.number("token_estimate"))
-    return Gathered(**found.head, agent=found.text("consumer_id"), items=items, tokens=tokens)
+    return ContextBuilt(**found.head, agent=found.text("consumer_id"), items=items, tokens=tokens)
 
 
 def _said(found: _Found) -> Step:

@@ -14,7 +14,7 @@ FOLDER = "agents"
 """Agents are in folders of this name."""
 
 
-class KeptBack(msgspec.Struct, frozen=True, kw_only=True):
+class BlockedAgent(msgspec.Struct, frozen=True, kw_only=True):
     """An agent that does not run, why, and what to do."""
 
     name: str
@@ -22,7 +22,7 @@ class KeptBack(msgspec.Struct, frozen=True, kw_only=True):
     hint: str
 
 
-def find_kept_back(definitions: Definitions | None, trust: Trust | None = None) -> list[KeptBack]:
+def find_blocked_agents(definitions: Definitions | None, trust: Trust | None = None) -> list[BlockedAgent]:
     """All of them by name, as of the last look at the files."""
     if definitions is None:
         return []
@@ -31,13 +31,13 @@ def find_kept_back(definitions: Definitions | None, trust: Trust | None = None) 
     for name in definitions.manifest.agents:
         if definitions.is_waiting(name):
             reason = "it has changed since you agreed to it" if name in agreed else "you have not agreed to it yet"
-            found[name] = KeptBack(name=name, reason=reason, hint="Look at it and agree: `clew trust`")
+            found[name] = BlockedAgent(name=name, reason=reason, hint="Look at it and agree: `clew trust`")
     return [found[name] for name in sorted(found)]
 
 
-def _broken(definitions: Definitions) -> list[KeptBack]:
+def _broken(definitions: Definitions) -> list[BlockedAgent]:
     return [
-        KeptBack(
+        BlockedAgent(
             name=PurePosixPath(each.path).stem,
             reason=f"{each.path}{f':{each.line}' if each.line else ''}: {each.message}",
             hint="`clew skills lint` tells more",

@@ -1,4 +1,4 @@
-"""Which agents and workflows there are: read from the trail, and followed while it changes."""
+"""The agents and workflows of an owner, read from the trail and kept up to date."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 
 from clew.access import Principal
-from clew.agents.folder.definitions import read_agent
+from clew.agents.budgets.budget import read_limits
 from clew.agents.runs.workflow_runner import Workflow, read_workflow
-from clew.context.definition import AgentDefinition
+from clew.context.definition import AgentDefinition, read_definition
 from clew.errors import InvalidInput
+from clew.tools.permissions.policy import read_policy
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
@@ -22,8 +23,8 @@ from clew.trail.work.claims import outlast
 _log = logging.getLogger(__name__)
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One definition that works. `name` is unique among all; `seq` the event that brought it, if that is known."""
+class RegistryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One valid definition. `name` is unique; `seq` is the event that brought it, if known."""
 
     name: str
     record_id: str
@@ -33,26 +34,26 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     seq: int | None = None
 
 
-Changed = Callable[[Entry | None, Entry | None], Awaitable[None]]
-"""Told what was there before, and what is there now."""
+Changed = Callable[[RegistryEntry | None, RegistryEntry | None], Awaitable[None]]
+"""Called with the entry before and after a change."""
 
 
-class Registry:
-    """The definitions of one owner. Of several with one name the newest holds."""
+class AgentRegistry:
+    """The definitions of one owner. Of several with the same name the newest counts."""
 
     def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:
         self._trail = trail
         self._flow = flow
         self._by = by
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, RegistryEntry] = {}
         self.broken: dict[str, str] = {}
-        """Definitions that cannot be used: record → what is wrong."""
+        """Invalid definitions: id of the record → the error."""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[RegistryEntry]:
         return iter(self._entries.values())
 
     async def find_agent(self, agent_id: str) -> AgentDefinition | None:
-        """The agent of that name; of one that was written a moment ago too."""
+        """The agent of that name, also one that was written a moment ago."""
         entry = self._entries.get(f"agent/{agent_id}")
         if entry is not None:
             return entry.agent
@@ -75,7 +76,7 @@ class Registry:
                 return
 
     async def follow(self, after: int, changed: Changed) -> None:
-        """Take in every later change, until cancelled. Failures of the storage are waited out."""
+        """Apply every later change until cancelled. Retries when the storage fails."""
 
         async def take_in() -> None:
             nonlocal after
@@ -99,12 +100,12 @@ class Registry:
             self._entries[after.name] = after
             await changed(replaced, after)
 
-    def _read(self, record: Breadcrumb, seq: int | None) -> Entry | None:
-        """What a record defines; None, and remembered as broken, where it cannot be used."""
+    def _read(self, record: Breadcrumb, seq: int | None) -> RegistryEntry | None:
+        """The entry of a record; None for an invalid one, which `broken` then lists."""
         try:
             if record.schema_name == self._flow.workflow:
                 workflow = read_workflow(record)
-                found = Entry(
+                found = RegistryEntry(
                     name=f"workflow/{workflow.workflow_id}",
                     record_id=record.id,
                     version=record.version,
@@ -113,12 +114,20 @@ class Registry:
                 )
             else:
                 agent = read_agent(record)
-                found = Entry(
+                found = RegistryEntry(
                     name=f"agent/{agent.agent_id}", record_id=record.id, version=record.version, agent=agent, seq=seq
                 )
         except InvalidInput as error:
             self.broken[record.id] = str(error)
-            _log.warning("the definition %s cannot be used: %s", record.id, error)
+            _log.warning("the definition %s is invalid: %s", record.id, error)
             return None
         self.broken.pop(record.id, None)
         return found
+
+
+def read_agent(breadcrumb: Breadcrumb) -> AgentDefinition:
+    """The agent that a breadcrumb defines, with a valid budget and policy. Raises InvalidInput that names the field."""
+    found = read_definition(breadcrumb)
+    read_limits(found.budget)
+    read_policy(found.permissions or {})
+    return found

@@ -32,7 +32,7 @@ POINTS: tuple[Point, ...] = ("pre_prompt", "post_prompt", "pre_tool", "post_tool
 _log = logging.getLogger(__name__)
 
 
-class Priority(IntEnum):
+class HookPriority(IntEnum):
     """When a hook's turn is. Any number between the first and the last will do."""
 
     FIRST = 0
@@ -133,17 +133,17 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     point: Point
     function: HookFunction
-    priority: int = Priority.NORMAL
+    priority: int = HookPriority.NORMAL
     required: bool = False
 
     def __post_init__(self) -> None:
         if self.point not in POINTS:
             raise InvalidInput("point", f"{self.point!r} is not one", hint=f"Points are {', '.join(POINTS)}")
-        if not Priority.FIRST <= self.priority <= Priority.LAST:
+        if not HookPriority.FIRST <= self.priority <= HookPriority.LAST:
             raise InvalidInput("priority", f"of {self.name} must be between 0 and 100")
 
 
-class HookChain:
+class AgentHookChain:
     """Hooks in their order: by priority, and among equals as they were added. A chain never changes."""
 
     def __init__(self, hooks: Sequence[Hook] = ()) -> None:
@@ -158,13 +158,13 @@ class HookChain:
     def hooks(self) -> tuple[Hook, ...]:
         return self._hooks
 
-    def add(self, *hooks: Hook) -> HookChain:
+    def add(self, *hooks: Hook) -> AgentHookChain:
         """A chain with these as well. Raises InvalidInput for a name that is taken."""
-        return HookChain((*self._hooks, *hooks))
+        return AgentHookChain((*self._hooks, *hooks))
 
-    def without(self, name: str) -> HookChain:
+    def without(self, name: str) -> AgentHookChain:
         """A chain in which no hook has this name."""
-        return HookChain([each for each in self._hooks if each.name != name])
+        return AgentHookChain([each for each in self._hooks if each.name != name])
 
     async def run(self, point: Point, data: Data) -> Data:
         """The data once all hooks of a point had it, or until one settled it.

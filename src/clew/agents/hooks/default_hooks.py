@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from clew.access import Principal
 from clew.agents.budgets.budget_tree import Budgets
-from clew.agents.hooks.chain import Hook, HookChain, HookFunction, Point, Priority
+from clew.agents.hooks.chain import AgentHookChain, Hook, HookFunction, HookPriority, Point
 from clew.agents.hooks.prompt_hooks import (
-    Skills,
+    PromptSkills,
     Window,
     history_injection,
     pattern_extraction,
@@ -47,14 +47,14 @@ class HookDeps:
     reliability: Reliability
     decide: Decide
     budgets: Budgets | None = None
-    skills: Skills | None = None
-    judges: HookChain = field(default_factory=HookChain)
+    skills: PromptSkills | None = None
+    judges: AgentHookChain = field(default_factory=AgentHookChain)
     window: Window | None = None
 
 
-def default_hooks(deps: HookDeps) -> HookChain:
+def default_hooks(deps: HookDeps) -> AgentHookChain:
     """The chain, in the order in which a turn goes through it."""
-    return HookChain((*_around_prompts(deps), *_around_tools(deps)))
+    return AgentHookChain((*_around_prompts(deps), *_around_tools(deps)))
 
 
 def _around_prompts(deps: HookDeps) -> tuple[Hook, ...]:
@@ -62,31 +62,31 @@ def _around_prompts(deps: HookDeps) -> tuple[Hook, ...]:
     accounting = token_accounting(trail, flow, by, deps.reliability.thresholds, deps.window)
     budget = token_budget_check(by, deps.budgets, deps.window)
     return (
-        _hook("session_context", "pre_prompt", Priority.FIRST, session_context(trail, flow, by)),
-        _hook("skill_loading", "pre_prompt", Priority.EARLY, skill_loading(trail, by, deps.skills, deps.judges)),
-        _hook("history_injection", "pre_prompt", Priority.NORMAL, history_injection(trail, flow, by)),
-        _guard("token_budget_check", "pre_prompt", Priority.LAST, budget),
-        _hook("response_logging", "post_prompt", Priority.FIRST, response_logging()),
-        _hook("pattern_extraction", "post_prompt", Priority.NORMAL, pattern_extraction(deps.reliability.pattern)),
-        _hook("token_accounting", "post_prompt", Priority.LAST, accounting),
+        _hook("session_context", "pre_prompt", HookPriority.FIRST, session_context(trail, flow, by)),
+        _hook("skill_loading", "pre_prompt", HookPriority.EARLY, skill_loading(trail, by, deps.skills, deps.judges)),
+        _hook("history_injection", "pre_prompt", HookPriority.NORMAL, history_injection(trail, flow, by)),
+        _guard("token_budget_check", "pre_prompt", HookPriority.LAST, budget),
+        _hook("response_logging", "post_prompt", HookPriority.FIRST, response_logging()),
+        _hook("pattern_extraction", "post_prompt", HookPriority.NORMAL, pattern_extraction(deps.reliability.pattern)),
+        _hook("token_accounting", "post_prompt", HookPriority.LAST, accounting),
     )
 
 
 def _around_tools(deps: HookDeps) -> tuple[Hook, ...]:
     permission = permission_check(deps.trail, deps.flow, deps.by, deps.decide)
     return (
-        _guard("permission_check", "pre_tool", Priority.LATE, permission),
-        _guard("parameter_validation", "pre_tool", Priority.LATE, parameter_validation()),
-        _guard("session_scoping", "pre_tool", Priority.LAST, session_scoping()),
-        _hook("result_logging", "post_tool", Priority.FIRST, result_logging()),
-        _hook("file_tracking", "post_tool", Priority.NORMAL, file_tracking()),
-        _hook("state_update", "post_tool", Priority.LAST, state_update()),
+        _guard("permission_check", "pre_tool", HookPriority.LATE, permission),
+        _guard("parameter_validation", "pre_tool", HookPriority.LATE, parameter_validation()),
+        _guard("session_scoping", "pre_tool", HookPriority.LAST, session_scoping()),
+        _hook("result_logging", "post_tool", HookPriority.FIRST, result_logging()),
+        _hook("file_tracking", "post_tool", HookPriority.NORMAL, file_tracking()),
+        _hook("state_update", "post_tool", HookPriority.LAST, state_update()),
     )
 
 
-def _hook(name: str, point: Point, priority: Priority, function: HookFunction) -> Hook:
+def _hook(name: str, point: Point, priority: HookPriority, function: HookFunction) -> Hook:
     return Hook(name=name, point=point, priority=priority, function=function)
 
 
-def _guard(name: str, point: Point, priority: Priority, function: HookFunction) -> Hook:
+def _guard(name: str, point: Point, priority: HookPriority, function: HookFunction) -> Hook:
     return Hook(name=name, point=point, priority=priority, function=function, required=True)

@@ -11,8 +11,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.budgets.budget_tree import Budgets
-from clew.agents.hooks.chain import HookChain, HookFunction, PromptData, SkillData
-from clew.agents.hooks.thresholds import Table, Usage, observe, thresholds_of
+from clew.agents.hooks.chain import AgentHookChain, HookFunction, PromptData, SkillData
+from clew.agents.hooks.thresholds import ContextUsage, Table, observe, thresholds_of
 from clew.agents.hooks.tool_hooks import CHANGED, FILE_TAG
 from clew.errors import Abort, BudgetExceeded, ClewError, NotFound
 from clew.fences import clean, fenced
@@ -45,7 +45,7 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Skills(Protocol):
+class PromptSkills(Protocol):
     """What knows which skills a run needs."""
 
     async def called(self, message: str, *, agent: str, session: str) -> Sequence[Called]:
@@ -85,7 +85,7 @@ def session_context(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
     return add
 
 
-def skill_loading(trail: Trail, by: Principal, skills: Skills | None, judges: HookChain) -> HookFunction:
+def skill_loading(trail: Trail, by: Principal, skills: PromptSkills | None, judges: AgentHookChain) -> HookFunction:
     """Brings the texts of the skills that a run needs, each once the hooks at `pre_skill` have seen it, and to an agent
     that can look for others the names of those that may help."""
 
@@ -109,7 +109,7 @@ def skill_loading(trail: Trail, by: Principal, skills: Skills | None, judges: Ho
     return load
 
 
-async def _judge(judges: HookChain, called: Called, data: PromptData) -> str | None:
+async def _judge(judges: AgentHookChain, called: Called, data: PromptData) -> str | None:
     """The text of a skill after all hooks had it; None where one refused it."""
     offered = SkillData(
         agent_id=data.agent_id,
@@ -207,7 +207,7 @@ def token_accounting(trail: Trail, flow: Flow, by: Principal, table: Table, wind
         limit = await window(data.agent_id) if window is not None else 0
         if not limit or not data.session:
             return data
-        filled = Usage(agent=data.agent_id, session=data.session, used=used, limit=limit, kind=data.agent_id)
+        filled = ContextUsage(agent=data.agent_id, session=data.session, used=used, limit=limit, kind=data.agent_id)
         lowest = min((each.at for each in thresholds_of(table, filled.kind)), default=101.0)
         if filled.percent < lowest:  # the usual case costs no look at the trail
             return data

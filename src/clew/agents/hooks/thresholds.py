@@ -40,7 +40,7 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 Table = Mapping[str, tuple[Threshold, ...]]
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class ContextUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Of how many tokens how many are used, by which agent of which kind in which session."""
 
     agent: str
@@ -75,7 +75,7 @@ def crossed(before: float, after: float, thresholds: Sequence[Threshold]) -> tup
 
 
 async def observe(
-    trail: Trail, flow: Flow, table: Table, usage: Usage, *, by: Principal
+    trail: Trail, flow: Flow, table: Table, usage: ContextUsage, *, by: Principal
 ) -> tuple[tuple[Threshold, ...], tuple[Draft, ...]]:
     """What fires now, and the drafts that say so: write them together with what is done. Written twice they are the
     same breadcrumbs."""
@@ -93,12 +93,12 @@ async def read_mark(trail: Trail, flow: Flow, agent: str, session: str, *, by: P
     return Mark(generation=generation, percent=max(reached, default=0.0))
 
 
-def _draft(flow: Flow, usage: Usage, generation: int, fired: Threshold) -> Draft:
+def _draft(flow: Flow, usage: ContextUsage, generation: int, fired: Threshold) -> Draft:
     return _record(flow, usage, generation, at=fired.at, do=fired.do, what=fired.what, local=fired.local)
 
 
 def _record(
-    flow: Flow, usage: Usage, generation: int, *, at: float, do: str, what: str = "", local: bool = False
+    flow: Flow, usage: ContextUsage, generation: int, *, at: float, do: str, what: str = "", local: bool = False
 ) -> Draft:
     told = {"what": what} if what else {}
     return Draft(

@@ -34,7 +34,7 @@ _LOOK_BACK = 200
 _log = logging.getLogger(__name__)
 
 
-class Decision(Protocol):
+class PolicyDecision(Protocol):
     """What a policy says of one call: `allow`, `ask` or `deny`. Calls that fit the `pattern` may be allowed at once."""
 
     @property
@@ -47,7 +47,7 @@ class Decision(Protocol):
     def pattern(self) -> str: ...
 
 
-Decide = Callable[[AgentDefinition | None, str, Mapping[str, Any], Breadcrumb | None], Awaitable[Decision]]
+Decide = Callable[[AgentDefinition | None, str, Mapping[str, Any], Breadcrumb | None], Awaitable[PolicyDecision]]
 """What the policy of an agent says of a tool with these arguments, which was made of this record if it was of one."""
 
 

@@ -1,5 +1,5 @@
-"""What becomes of a call: the policy of the program, narrowed by the agent's own and by those of the agents that called
-it. Where no rule speaks of a tool, what it does decides: what only looks, or is shut in, is not asked about.
+"""Decisions about tool calls: the policy of the program, narrowed by the policies of the agent and of its callers.
+Where no rule matches a tool, its effects decide: a tool that only reads, or runs confined, needs no permission.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.folder.registry import Registry
+from clew.agents.folder.registry import AgentRegistry
 from clew.agents.runs.callers import walk_callers
 from clew.agents.tools.toolbox import SPAWN, Toolbox
 from clew.context.definition import AgentDefinition
@@ -19,18 +19,18 @@ from clew.tools.permissions.permission_patterns import Place, quoted
 from clew.tools.permissions.policy import DEFAULT, PermissionDecision, Policy, decide, narrow, read_policy
 from clew.trail.model.breadcrumb import Breadcrumb, encode_canonical
 
-QUIET = "it only looks, or is shut in"
+QUIET = "it only reads, or runs confined"
 RESOURCES = "://resources/"
 GET = "get"
 
 
 class Judge:
-    """Decides for the agents of one owner. `is_isolated` says whether the sandbox confines every language; without it
-    only JavaScript, whose runtime confines it, runs unasked."""
+    """Decides for the agents of one owner. `is_isolated` says whether the sandbox confines every language; otherwise
+    only JavaScript, whose runtime confines it, runs without permission."""
 
     def __init__(
         self,
-        registry: Registry,
+        registry: AgentRegistry,
         toolbox: Toolbox,
         *,
         by: Principal,
@@ -52,8 +52,7 @@ class Judge:
         arguments: Mapping[str, Any],
         record: Breadcrumb | None = None,
     ) -> PermissionDecision:
-        """Judges a call of a tool. One that was made of a `record` is judged by that very record, whatever has become
-        of it since; where none is given, by the newest that there is of its name.
+        """Decide on a call of a tool: by the `record` that it was made of, else by the newest record of its name.
 
         Raises InvalidInput where a definition's permissions cannot be read.
         """
@@ -64,8 +63,8 @@ class Judge:
         return msgspec.structs.replace(found, pattern=_of_this_tool(record, found.pattern))
 
     async def policy_of(self, agent: AgentDefinition | None) -> Policy:
-        """What an agent is held to, with all that those who called it are. Raises InvalidInput where a definition's
-        permissions cannot be read."""
+        """The policy of an agent, narrowed by those of its callers. Raises InvalidInput where the permissions of a
+        definition cannot be read."""
         if agent is None:
             return self._policy
         callers = [each async for each in walk_callers(agent, self._registry.find_agent)]
@@ -76,7 +75,7 @@ class Judge:
         return policy
 
     def _is_quiet(self, name: str, arguments: Mapping[str, Any], record: Breadcrumb | None) -> bool:
-        """Whether nobody need be asked about a tool of which no rule speaks."""
+        """Whether a tool that no rule matches needs no permission."""
         built_in = self._toolbox.find_built_in(name)
         if built_in is None:
             return record is not None and self._is_confined(record)
@@ -85,14 +84,14 @@ class Judge:
         return name == SPAWN or built_in.effects.reads_only or not built_in.searchable
 
     def _is_confined(self, record: Breadcrumb) -> bool:
-        """Whether the code of a record runs in a sandbox that it is not let out of."""
+        """Whether the code of a record runs in a sandbox without any exception."""
         is_held = self._is_isolated or record.context.get("language") != "python"
         return is_held and not _reaches(record.context.get("permissions"))
 
 
 def _of_this_tool(record: Breadcrumb | None, pattern: str) -> str:
-    """What would be remembered, for a tool that is a record together with what it is: its code, and how far out of its
-    sandbox it is let. Another record of the name, or other code, is asked about anew."""
+    """The pattern of a lasting permission. For a tool that is a record it includes the code and the permissions, so
+    that another record of the name, or other code, needs a new permission."""
     if record is None or not pattern:
         return pattern
     code = sha256(encode_canonical(record.context, "context")).hexdigest()[:32]
@@ -101,12 +100,12 @@ def _of_this_tool(record: Breadcrumb | None, pattern: str) -> str:
 
 
 def _reaches(permissions: Any) -> bool:
-    """Whether code is let out of its sandbox: to the net, to files, to variables."""
+    """Whether code has exceptions from its sandbox: network, files, variables."""
     return not isinstance(permissions, dict) or any(permissions.values()) if permissions is not None else False
 
 
 def _only_reads(routes: Any) -> bool:
-    """Whether all routes are of documents."""
+    """Whether all routes lead to documents."""
     if not isinstance(routes, list):
         return False
     named = [each.get("route") if isinstance(each, dict) else getattr(each, "route", None) for each in routes]

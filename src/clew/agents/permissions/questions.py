@@ -1,7 +1,7 @@
-"""Questions for permission: which request one is about, and which answer is its own.
+"""Questions for permission: the request of each question, and the answer that counts.
 
-A question names the record of its request with version and digest. Doors show what that record holds, and only that
-record, unchanged, is run: what is shown and what is done are the same.
+A question names the record of its request with version and digest. Doors show that record, and only that record,
+unchanged, is run. So the user sees exactly what will be done.
 """
 
 from __future__ import annotations
@@ -15,21 +15,25 @@ import msgspec
 from clew.access import Principal
 from clew.agents.conversations.steps import CHOICES, PermissionAsked
 from clew.agents.repairs.failures import bounded_input
+from clew.agents.runs.executor import inherit
+from clew.agents.runs.requests import response_draft
 from clew.errors import ClewError, NotFound
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, encode_canonical
+from clew.trail.model.event import Event, RetryPolicy
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import MAX_TERMS, ContextMatch, Selector
 from clew.trail.store import Trail
-from clew.trail.work.correlation import REQUEST_TAG, find_request_id
+from clew.trail.work.correlation import REQUEST_TAG, find_request, find_request_id
+from clew.trail.work.handlers import Handler
 
 MAX_SHOWN = 20_000
 """Characters of an input that a person can be asked about."""
 _PAGE = 200
-CHANGED = "what was asked about has changed since, or is gone"
+CHANGED = "the request was changed or deleted after the question"
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """The request that a question is about, as it was."""
+    """The request of a question, as it was when the question was asked."""
 
     id: str
     version: int
@@ -37,14 +41,13 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subject_of(request: Breadcrumb) -> Subject:
-    """What a question about a request is bound to."""
+    """The version and digest that bind a question to a request."""
     digest = hashlib.sha256(encode_canonical(request.context, "context")).hexdigest()
     return Subject(id=request.id, version=request.version, digest=digest)
 
 
 def question_draft(flow: Flow, request: Breadcrumb, tool: str, reason: str, pattern: str) -> Draft:
-    """Asks whether a request may be run. Its `input` is an overview without what looks secret; the whole is in the
-    request."""
+    """The question whether a request may run. Its `input` is a shortened copy with secrets masked."""
     request_id = find_request_id(request) or request.id
     return Draft(
         title=f"May {tool} run?"[:200],
@@ -63,16 +66,17 @@ def question_draft(flow: Flow, request: Breadcrumb, tool: str, reason: str, patt
     )
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked about some requests, and what came of it: the questions by their ids, the first answer to each by
-    the id of the question, and the ids of the requests that have a response."""
+class AnsweredQuestions(msgspec.Struct, frozen=True, kw_only=True):
+    """Questions by id, the first answer to each by the id of the question, and the ids of requests with a response."""
 
     questions: Mapping[str, Breadcrumb]
     answers: Mapping[str, Breadcrumb]
     responded: frozenset[str]
 
 
-async def read_standing(trail: Trail, flow: Flow, request_ids: Iterable[str], *, by: Principal) -> Standing:
+async def read_answered_questions(
+    trail: Trail, flow: Flow, request_ids: Iterable[str], *, by: Principal
+) -> AnsweredQuestions:
     """How the questions about these requests stand. An answer that was there before its question counts for none."""
     questions: dict[str, Breadcrumb] = {}
     answers: dict[str, Breadcrumb] = {}
@@ -84,12 +88,12 @@ async def read_standing(trail: Trail, flow: Flow, request_ids: Iterable[str], *,
             responded.add(find_request_id(each) or "")
         elif (question := find_question(each, questions)) is not None:
             answers.setdefault(question.id, each)
-    return Standing(questions=questions, answers=answers, responded=frozenset(responded))
+    return AnsweredQuestions(questions=questions, answers=answers, responded=frozenset(responded))
 
 
 def find_question(answer: Breadcrumb, questions: Mapping[str, Breadcrumb]) -> Breadcrumb | None:
-    """The question that an answer is to: by the question's id, or by that of its request where it names none. None
-    where that cannot be told."""
+    """The question of an answer: by the question's id, or by the id of its request if the answer names no question.
+    None where several questions are possible."""
     if named := answer.context.get("question"):
         return questions.get(named) if isinstance(named, str) else None
     found = [each for each in questions.values() if find_request_id(each) == find_request_id(answer)]
@@ -97,9 +101,9 @@ def find_question(answer: Breadcrumb, questions: Mapping[str, Breadcrumb]) -> Br
 
 
 async def find_open_question(trail: Trail, flow: Flow, answer: Breadcrumb, *, by: Principal) -> Breadcrumb | None:
-    """The question that an answer is to, if nothing else was said to it before, and its request has no response yet."""
+    """The question of an answer, if this is its first answer and its request has no response yet."""
     request_id = find_request_id(answer) or ""
-    standing = await read_standing(trail, flow, [request_id], by=by)
+    standing = await read_answered_questions(trail, flow, [request_id], by=by)
     if request_id in standing.responded:
         return None
     return next((standing.questions[id] for id, first in standing.answers.items() if first.id == answer.id), None)
@@ -118,7 +122,7 @@ async def _about(trail: Trail, flow: Flow, request_ids: Sequence[str], by: Princ
 async def list_all(
     trail: Trail, selector: Selector, *, by: Principal, oldest_first: bool = False
 ) -> AsyncIterator[Breadcrumb]:
-    """All that a selector means, page by page."""
+    """All records that match a selector, page by page."""
     cursor: str | None = None
     while True:
         page = await trail.records.list(selector, by=by, limit=_PAGE, cursor=cursor, oldest_first=oldest_first)
@@ -129,7 +133,7 @@ async def list_all(
 
 
 async def find_subject(trail: Trail, question: Breadcrumb, *, by: Principal) -> Breadcrumb | None:
-    """The request that a question is about, if it is still what it was."""
+    """The request of a question, unless it was changed or deleted."""
     try:
         subject = msgspec.convert(question.context.get("request"), Subject)
         request = await trail.records.get(subject.id, by=by)
@@ -139,12 +143,12 @@ async def find_subject(trail: Trail, question: Breadcrumb, *, by: Principal) -> 
 
 
 async def show_whole(trail: Trail, asked: PermissionAsked, *, by: Principal) -> PermissionAsked:
-    """The question with all that would be run. One whose request has changed can only be denied."""
+    """The question with the whole input. A question whose request was changed can only be denied."""
     try:
         question = await trail.records.get(asked.id, by=by)
     except NotFound:
         return asked
-    if "request" not in question.context:  # of no tool that waits: nothing would be run
+    if "request" not in question.context:  # no tool waits for it
         return asked
     request = await find_subject(trail, question, by=by)
     if request is None:
@@ -153,7 +157,7 @@ async def show_whole(trail: Trail, asked: PermissionAsked, *, by: Principal) -> 
 
 
 async def is_id_taken(trail: Trail, flow: Flow, request: Breadcrumb, *, by: Principal) -> bool:
-    """Whether another request had the same id before."""
+    """Whether an older request has the same id."""
     id = find_request_id(request) or request.id
     named: tuple[dict[str, Any], ...] = (
         {"all_tags": (f"{REQUEST_TAG}{id}",)},
@@ -169,5 +173,39 @@ async def is_id_taken(trail: Trail, flow: Flow, request: Breadcrumb, *, by: Prin
 
 
 def is_too_long(value: Any) -> bool:
-    """Whether nobody could be shown this whole."""
+    """Whether a value is too long to be shown to a person."""
     return len(msgspec.json.encode(value).decode()) > MAX_SHOWN
+
+
+WHY = "the question for permission was deleted"
+
+
+def deleted_question_handler(name: str, trail: Trail, flow: Flow, *, by: Principal, retry: RetryPolicy) -> Handler:
+    """Responds to a request whose question was deleted before it had an answer, unless another question is pending."""
+
+    async def respond(event: Event, deps: Any) -> Sequence[Draft]:
+        request_id = next((tag.removeprefix(REQUEST_TAG) for tag in event.tags if tag.startswith(REQUEST_TAG)), "")
+        standing = await read_answered_questions(trail, flow, [request_id], by=by)
+        is_waiting = not standing.questions.keys() <= standing.answers.keys()
+        if is_waiting or request_id in standing.responded or await is_answered(event.breadcrumb_id):
+            return ()
+        request = await find_request(trail, request_id, by=by, schema_name=flow.request)
+        if request is None:
+            return ()
+        tool = str(request.context.get("tool") or "unknown")
+        return [inherit(response_draft(flow, request, tool, "error", error=f"{tool} was not run: {WHY}"), request)]
+
+    async def is_answered(question: str) -> bool:
+        """An answered request runs, even when its question is deleted later."""
+        to_it = (ContextMatch(path="question", value=question),)
+        selector = Selector(schema_name=flow.permission_answer, context_match=to_it)
+        return bool((await trail.records.list(selector, by=by, limit=1)).items)
+
+    return Handler(
+        name=name,
+        selector=Selector(schema_name=flow.permission_request),
+        function=respond,
+        retry=retry,
+        types=("breadcrumb.deleted",),
+        ordered=False,
+    )

@@ -89,7 +89,7 @@ class FailedTool(msgspec.Struct, frozen=True, kw_only=True):
     limits: Mapping[str, Any] = {}
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class CallFailure(msgspec.Struct, frozen=True, kw_only=True):
     """How it failed: at which attempt, when, and after how many seconds."""
 
     error: BaseException
@@ -113,7 +113,7 @@ def is_retryable(error: BaseException) -> bool:
 
 
 def error_drafts(
-    flow: Flow, request: Breadcrumb, failure: Failure, tool: FailedTool, *, tags: tuple[str, ...] = ()
+    flow: Flow, request: Breadcrumb, failure: CallFailure, tool: FailedTool, *, tags: tuple[str, ...] = ()
 ) -> tuple[Draft, Draft]:
     """The response that says so to whoever asked, and the record of the error, with `tags` on the latter.
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.repairs.failures import FailedTool, Failure, error_drafts
+from clew.agents.repairs.failures import CallFailure, FailedTool, error_drafts
 from clew.agents.repairs.reliability_settings import Repairs
 from clew.errors import ClewError, Conflict, ToolFailure
 from clew.trail.bootstrap import own_ids
@@ -38,7 +38,7 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
     is_given_up: bool = False
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class RepairVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an error is to be repaired, at which attempt, and if not why."""
 
     wanted: bool
@@ -51,7 +51,7 @@ def repair_tag(tool_id: str) -> str:
     return _REPAIRS_TAG + tool_id
 
 
-class RepairDesk:
+class RepairPolicy:
     """Decides on repairs, and writes the records of errors accordingly."""
 
     def __init__(self, trail: Trail, flow: Flow, repairs: Repairs, *, by: Principal) -> None:
@@ -61,7 +61,7 @@ class RepairDesk:
         self._by = by
 
     async def drafts(
-        self, request: Breadcrumb, failure: Failure, tool: FailedTool, record: Breadcrumb | None
+        self, request: Breadcrumb, failure: CallFailure, tool: FailedTool, record: Breadcrumb | None
     ) -> tuple[Draft, ...]:
         """The two records of a failed call; `record` is the tool's own where it has one. Where the error is to be
         repaired its record says so. At the limit the owner's version of the tool is put back, and a third record says
@@ -73,24 +73,26 @@ class RepairDesk:
             await self._give_up(record)
         return drafts
 
-    async def judge(self, tool: Breadcrumb | None, error: BaseException) -> Verdict:
+    async def judge(self, tool: Breadcrumb | None, error: BaseException) -> RepairVerdict:
         """Only a tool that its owner wrote is repaired, not one of Clew's; and only where its code failed."""
         if self._repairs.attempts == 0:
-            return Verdict(wanted=False, reason="repairs are switched off")
+            return RepairVerdict(wanted=False, reason="repairs are switched off")
         if not is_of_code(error):
-            return Verdict(wanted=False, reason="its code did not fail")
+            return RepairVerdict(wanted=False, reason="its code did not fail")
         if tool is None or tool.schema_name != self._flow.tool or tool.id in own_ids(self._by):
-            return Verdict(wanted=False, reason="it comes with the program")
+            return RepairVerdict(wanted=False, reason="it comes with the program")
         chain = await self._chain(tool)
         if chain.is_given_up:
-            return Verdict(wanted=False, reason="it was given up")
+            return RepairVerdict(wanted=False, reason="it was given up")
         errors = await self._wanted(tool, chain)
         if len(errors) >= self._repairs.attempts:
             is_under_way = await self._is_under_way(errors, tool.version)
-            return Verdict(wanted=False, attempt=len(errors), reason="the limit is reached", is_last=not is_under_way)
+            return RepairVerdict(
+                wanted=False, attempt=len(errors), reason="the limit is reached", is_last=not is_under_way
+            )
         if await self._is_under_way(errors, tool.version):
-            return Verdict(wanted=False, attempt=len(errors), reason="it is being repaired")
-        return Verdict(wanted=True, attempt=len(errors) + 1)
+            return RepairVerdict(wanted=False, attempt=len(errors), reason="it is being repaired")
+        return RepairVerdict(wanted=True, attempt=len(errors) + 1)
 
     async def _chain(self, tool: Breadcrumb) -> Chain:
         """Back from the present version, as far as repairs made it."""

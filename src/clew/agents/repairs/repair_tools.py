@@ -28,7 +28,7 @@ MAX_EXPLANATION = 2_000
 _SHOWN = ("name", "description", "language", "code", "input_schema", "output_schema", "permissions", "limits")
 
 
-class Fixed(msgspec.Struct, frozen=True, kw_only=True):
+class FixedTool(msgspec.Struct, frozen=True, kw_only=True):
     """A repair that was written. `request` is the one that tries it, None where that could do harm."""
 
     tool: str
@@ -36,7 +36,7 @@ class Fixed(msgspec.Struct, frozen=True, kw_only=True):
     request: str | None
 
 
-class Healing:
+class ToolRepairs:
     """Writes repairs. The same error is repaired once, however often this is called."""
 
     def __init__(self, trail: Trail, flow: Flow, repairs: Repairs) -> None:
@@ -51,7 +51,7 @@ class Healing:
         shown = {name: failed.context[name] for name in _SHOWN if name in failed.context}
         return {"error": mask_values(error.context), "tool": shown, "version": failed.version}
 
-    async def apply_fix(self, error_id: str, code: str, explanation: str, *, by: Principal) -> Fixed:
+    async def apply_fix(self, error_id: str, code: str, explanation: str, *, by: Principal) -> FixedTool:
         """Write the next version of the tool that failed, a record of why, and a request that tries it.
 
         Raises InvalidInput where the error is not to be repaired, the code is no other, or the tool has changed since.
@@ -67,7 +67,7 @@ class Healing:
         if failed.version == before:
             failed = await self._replace(failed, str(fix.context["code"]), by)
         request = await self._try_again(error, failed, by)
-        return Fixed(tool=str(failed.context["name"]), version=int(fix.context["to_version"]), request=request)
+        return FixedTool(tool=str(failed.context["name"]), version=int(fix.context["to_version"]), request=request)
 
     async def _replace(self, failed: Breadcrumb, code: str, by: Principal) -> Breadcrumb:
         try:
@@ -155,7 +155,7 @@ def is_harmless(tool: Mapping[str, Any]) -> bool:
     return not (reaches.get("net") or reaches.get("write"))
 
 
-def healing_tools(healing: Healing) -> tuple[Tool, ...]:
+def repair_tools(healing: ToolRepairs) -> tuple[Tool, ...]:
     """The tools of the debugger. They are about the error that started its run, and no other."""
 
     @tool(searchable=False, effects=Effects(reads_only=True, repeats_safely=True, reaches_out=False))

@@ -1,5 +1,5 @@
-"""The agent runner: from a context to a request to a model, from its answer to requests for tools, from their responses
-to the next request, and in the end to an answer. Each is a run of its own; what an agent knows is on the trail.
+"""The agent runner: a context leads to a model request, the model's answer to tool requests, their responses to the
+next model request, and in the end to an answer. Each step handles one event; the state of an agent is on the trail.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.hooks.chain import HookChain, PromptData
+from clew.agents.hooks.chain import AgentHookChain, PromptData
+from clew.agents.permissions.lasting_permissions import TRIGGER_TAG, trigger_tags
 from clew.agents.runs.callers import find_caller
 from clew.agents.runs.cancellation import cancel_called
 from clew.agents.runs.executor import Gather, Gathered, UniversalExecutor
 from clew.agents.runs.loop_detection import find_loop
 from clew.agents.runs.model_messages import gathered_message, turn_fingerprint, turn_messages
-from clew.agents.runs.prompts import Snapshot, keep_snapshot, model_input, source_of
+from clew.agents.runs.prompts import PromptSnapshot, keep_snapshot, model_input, source_of
 from clew.agents.runs.requests import TURN_TAG, ToolResponse, read_response, request_draft, response_draft
 from clew.agents.runs.run_limits import is_early_end
-from clew.agents.runs.run_origin import TRIGGER_TAG, trigger_tags
 from clew.agents.runs.run_records import RunRecords
-from clew.agents.runs.run_state import RunState, Turn, calls_of, read_state
+from clew.agents.runs.run_state import ModelTurn, RunState, calls_of, read_state
 from clew.agents.runs.stop_records import Stop, stop_for_budget, stop_for_loop, stop_for_turns, stopped_draft
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
@@ -35,34 +35,34 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG, RUN_TAG, find_run, run_tag
 
 MAX_TURNS = 50
-"""How often an agent may ask a model in one run where its definition does not say."""
+"""How many model requests one run may make by default."""
 MAX_CALLS = 32
-"""How many tools one answer of a model may ask for."""
+"""How many tools one answer of a model may call."""
 
-_AGAIN = "Your next message goes on from here"
+_AGAIN = "Your next message continues from here"
 
 ToolSpecs = Callable[[AgentDefinition], Awaitable[tuple[ToolSpec, ...]]]
 BudgetOf = Callable[[AgentDefinition, Breadcrumb], Awaitable[str | None]]
-"""The name of the budget that an agent's calls are taken from, which is there; None where nothing limits it."""
+"""The name of the budget that pays for the calls of an agent; None without a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDeps:
-    """What agents need of the world."""
+    """The dependencies of agents."""
 
     trail: Trail
     flow: Flow
     clock: Clock
     by: Principal
     specs: ToolSpecs
-    hooks: HookChain
+    hooks: AgentHookChain
     budget_of: BudgetOf
     runs: RunRecords
     gather: Gather | None = None
 
 
 def agent_executor(definition: AgentDefinition, deps: AgentDeps) -> UniversalExecutor:
-    """What handles the events of one agent: contexts and responses that are addressed to it, and its own triggers."""
+    """The executor of one agent: for contexts and responses that are addressed to it, and for its own triggers."""
     flow = deps.flow
     addressed = Subscription(
         schema_names=(flow.context, flow.response, flow.cancel), all_tags=(CONSUMER_TAG + definition.agent_id,)
@@ -72,13 +72,13 @@ def agent_executor(definition: AgentDefinition, deps: AgentDeps) -> UniversalExe
 
 
 def _is_addressed(subscription: Subscription, addressed: Subscription) -> bool:
-    """Whether an own trigger is one that every agent has."""
+    """Whether every agent has this trigger anyway."""
     schemas = set(subscription.schemas)
     return subscription.role == "trigger" and bool(schemas) and schemas <= set(addressed.schema_names)
 
 
 class AgentRunner:
-    """Reasons for one agent, one event at a time."""
+    """Works for one agent, one event at a time."""
 
     def __init__(self, definition: AgentDefinition, deps: AgentDeps) -> None:
         self._agent = definition
@@ -110,7 +110,7 @@ class AgentRunner:
     # -- responses ----------------------------------------------------------------------------------------
 
     async def _on_response(self, response: Breadcrumb, state: RunState) -> Sequence[Draft]:
-        """The first response to a request counts; others, and those that nobody asked for, bring nothing."""
+        """Only the first response to a request of this agent counts."""
         if not state.is_awaited(response):
             return ()
         if (turn := state.find_turn(response)) is not None:
@@ -152,8 +152,8 @@ class AgentRunner:
         ]
         return [*data.drafts, *requests]
 
-    async def _on_result(self, turn: Turn, state: RunState) -> Sequence[Draft]:
-        """The last result of a turn brings the next request; those before it bring nothing."""
+    async def _on_result(self, turn: ModelTurn, state: RunState) -> Sequence[Draft]:
+        """The last result of a turn leads to the next model request; earlier ones to nothing."""
         if not turn.is_complete or turn is not state.turns[-1] or len(state.model_requests) != len(state.turns):
             return ()
         if loop := find_loop([turn_fingerprint(each) for each in state.turns]):
@@ -168,7 +168,8 @@ class AgentRunner:
     async def _ask(
         self, trigger: Breadcrumb, messages: Sequence[Message], state: RunState, began: str = ""
     ) -> Sequence[Draft]:
-        """The next request to a model, unless a hook knows better. The first names what `began` the run."""
+        """The next model request, unless a hook refuses or answers it. The first one names the record that `began` the
+        run."""
         specs = await self._deps.specs(self._agent)
         data = PromptData(
             agent_id=self._agent.agent_id,
@@ -189,7 +190,7 @@ class AgentRunner:
         if data.cached_result is not None:
             return [*data.drafts, *await self._answer(data.cached_result, status="done", asked=state)]
         snapshot = await keep_snapshot(
-            self._deps.trail, self._flow, Snapshot(system=data.system, tools=data.tools), by=self._deps.by
+            self._deps.trail, self._flow, PromptSnapshot(system=data.system, tools=data.tools), by=self._deps.by
         )
         last = state.last_request
         input = model_input(
@@ -209,7 +210,7 @@ class AgentRunner:
     # -- the end ------------------------------------------------------------------------------------------
 
     async def _cancel(self, trigger: Breadcrumb) -> Sequence[Draft]:
-        """End the run, and those of the agents that were called in it."""
+        """End the run, and the runs of the agents that it called."""
         reason = str(trigger.context.get("reason") or "cancelled")
         further = await cancel_called(self._deps.trail, self._flow, trigger, by=self._deps.by)
         return [*further, *await self._answer("", status="cancelled", reason=reason)]
@@ -217,7 +218,7 @@ class AgentRunner:
     async def _answer(
         self, text: str, *, status: str, reason: str = "", asked: RunState | None = None
     ) -> Sequence[Draft]:
-        """The answer; and for an agent that another one called, the response to that call."""
+        """The answer, and for a called agent the response to its caller."""
         context: dict[str, Any] = {
             "message": text,
             "creator": {"type": "agent", "agent_id": self._agent.agent_id},
@@ -245,21 +246,21 @@ class AgentRunner:
         return [response_draft(self._flow, request, tool, "error", error=reason or status)]
 
     async def _stop(self, stop: Stop) -> Sequence[Draft]:
-        """End the run before its time, and say why and how to go on."""
+        """End the run early, and say why and how to continue."""
         message = f"I stopped: {stop.detail.rstrip('.')}. {stop.how_to_go_on}"
         stopped = stopped_draft(self._flow, stop, agent=self._agent.agent_id)
         return [stopped, *await self._answer(message, status="stopped", reason=stop.detail)]
 
 
 def _refused(error: ClewError) -> Stop:
-    """What it means for a run that a hook lets it go no further."""
+    """The stop of a run that a hook refused."""
     if isinstance(error, BudgetExceeded):
         return stop_for_budget(error)
     return Stop(why="refused", detail=error.message, how_to_go_on=error.hint or _AGAIN)
 
 
 def _model_failed(response: Breadcrumb, parsed: ToolResponse) -> Stop:
-    """What a failed call of a model means for the run."""
+    """The stop of a run whose model call failed."""
     is_budget = response.context.get("error_type") == "budget"
     return Stop(why="budget" if is_budget else "error", detail=parsed.error or parsed.status, how_to_go_on=_AGAIN)
 

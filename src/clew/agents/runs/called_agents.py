@@ -1,5 +1,5 @@
-"""Agents that call other agents for a part of their work. The new agent may do no more than the one that called it, has
-what that one lends it, and its answer is the response to the call.
+"""Agents that call other agents for a part of their work. A called agent may do no more than its caller, spends the
+budget that the caller lends it, and its answer is the response to the call.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from clew.agents.budgets.amounts import Limits, read_limits
+from clew.agents.budgets.budget import BudgetLimits, read_limits
 from clew.agents.budgets.budget_tree import Budgets
-from clew.agents.runs.callers import Caller, FindAgent, caller_metadata, walk_callers
+from clew.agents.runs.callers import CallingAgent, FindAgent, caller_metadata, walk_callers
 from clew.agents.runs.requests import CALLED_TAG
 from clew.agents.tools.toolbox import SPAWN, Toolbox, may_call
 from clew.clock import Clock
@@ -27,7 +27,7 @@ from clew.trail.model.flow import Flow
 from clew.trail.work.correlation import CONSUMER_TAG, RUN_TAG
 
 LIFE = timedelta(days=1)
-"""How long an agent that another one called stays."""
+"""How long the definition of a called agent is kept."""
 MAX_TASK = 100_000
 PATTERNS = "*?["
 
@@ -39,13 +39,13 @@ yours."""
 
 
 class Deferred(GuidedContent, frozen=True, kw_only=True):
-    """What a call gives back whose response comes later: what is to be written now, so that it will come."""
+    """A result that arrives later; `drafts` are written now."""
 
     drafts: tuple[Draft, ...]
 
 
 def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budget_of: Any, toolbox: Toolbox) -> Tool:
-    """The tool by which an agent that may calls another one."""
+    """The tool with which an agent calls another one."""
     fields = [
         ("task", str),
         ("instructions", str, ""),
@@ -64,27 +64,25 @@ def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budg
         await _check_lent(parent, arguments.get("tools") or (), context)
         name = f"{parent.agent_id}.{hashlib.blake2b(context.key.encode(), digest_size=5).hexdigest()}"
         lent = await _lend(name, read_limits(arguments.get("budget")), context)
-        caller = Caller(agent=parent.agent_id, request=context.route, budget=lent)
+        caller = CallingAgent(agent=parent.agent_id, request=context.route, budget=lent)
         child = _definition(flow, parent, name, arguments, caller)
         drafts = (_definition_draft(flow, clock, child, context), _task_draft(flow, name, task, context))
         return Deferred(content=f"{name} has begun", drafts=drafts)
 
     async def _check_lent(parent: AgentDefinition, wanted: Sequence[str], context: ToolContext) -> None:
-        """Raises AccessDenied for a tool that the caller does not have, InvalidInput for what names none."""
+        """Raises AccessDenied for a tool that the caller does not have, InvalidInput for an unknown tool."""
         for name in wanted:
             found = await toolbox.find_named(name, by=context.by)
             if found is None or any(each in name for each in PATTERNS):
-                raise InvalidInput(
-                    "tools", f"there is no {name[:100]!r}", hint="Name each tool that it gets, by itself"
-                )
+                raise InvalidInput("tools", f"{name[:100]!r} does not exist", hint="Name each tool by itself")
             if not may_call(parent, name, named_only=not found):
                 raise AccessDenied(f"lend {name}", [f"a tool that {parent.agent_id} has"])
 
-    async def _lend(name: str, limits: Limits, context: ToolContext) -> str | None:
-        """Raises BudgetExceeded where the caller has less left."""
+    async def _lend(name: str, limits: BudgetLimits, context: ToolContext) -> str | None:
+        """Raises BudgetExceeded where the rest of the caller's budget is smaller."""
         lender = await budget_of(context.by.agent_id, context)
         if lender is None:
-            if limits == Limits():
+            if limits == BudgetLimits():
                 return None
             await budgets.open(name, limits, by=context.by, session=context.by.session)
         else:
@@ -112,9 +110,9 @@ async def may_caller_call(agent: AgentDefinition, tool: Tool, find_agent: FindAg
 
 
 def _definition(
-    flow: Flow, parent: AgentDefinition, name: str, arguments: dict[str, Any], caller: Caller
+    flow: Flow, parent: AgentDefinition, name: str, arguments: dict[str, Any], caller: CallingAgent
 ) -> dict[str, Any]:
-    """The new agent."""
+    """The definition of the called agent."""
     wanted: Sequence[str] | None = arguments.get("tools")
     tools = list(wanted) if wanted is not None else parent.capabilities.tools
     return {
@@ -144,7 +142,7 @@ def _definition_draft(flow: Flow, clock: Clock, definition: dict[str, Any], cont
 
 
 def _task_draft(flow: Flow, name: str, task: str, context: ToolContext) -> Draft:
-    """The task as a message that begins a run of its own."""
+    """The task as a message that starts a run of its own."""
     return Draft(
         title=task.strip().splitlines()[0][:200],
         schema_name=flow.message,

@@ -16,7 +16,7 @@ _FIELD = "called_by"
 FindAgent = Callable[[str], Awaitable[AgentDefinition | None]]
 
 
-class Caller(msgspec.Struct, frozen=True, kw_only=True):
+class CallingAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The agent that called, the record of its request, and the budget that it lent."""
 
     agent: str = ""
@@ -24,21 +24,21 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     budget: str | None = None
 
 
-def caller_metadata(caller: Caller) -> dict[str, Any]:
+def caller_metadata(caller: CallingAgent) -> dict[str, Any]:
     """The metadata of the definition of an agent that was called."""
     return {_FIELD: msgspec.to_builtins(caller)}
 
 
-def find_caller(metadata: Any) -> Caller | None:
+def find_caller(metadata: Any) -> CallingAgent | None:
     """The caller in the metadata of a definition, None for an agent that nobody called. A caller that cannot be read is
     an unknown one, so that the agent may do nothing rather than everything."""
     found = metadata.get(_FIELD) if isinstance(metadata, Mapping) else None
     if found is None:
         return None
     try:
-        return msgspec.convert(found, Caller)
+        return msgspec.convert(found, CallingAgent)
     except msgspec.ValidationError:
-        return Caller()
+        return CallingAgent()
 
 
 async def walk_callers(agent: AgentDefinition, find_agent: FindAgent) -> AsyncIterator[AgentDefinition | None]:

@@ -1,4 +1,4 @@
-"""Work that can be called off: what is under way for a run in this process, and the runs that were cancelled."""
+"""Cancellation of runs: tasks under way in this process, and the runs that were cancelled."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from clew.trail.work.claims import outlast
 from clew.trail.work.correlation import CONSUMER_TAG, find_run, run_tag
 
 MOST_CALLED = 500
-"""How many agents that one run called are cancelled with it."""
+"""How many called agents are cancelled with one run."""
 
 Result = TypeVar("Result")
 
 
 class RunCancelled(Exception):
-    """The run that the work was for was cancelled."""
+    """The run of this work was cancelled."""
 
 
-class Cancelling:
-    """Cancels what runs here when a cancellation is written, by whatever process."""
+class RunCancellation:
+    """Cancels the work of a run in this process when any process writes a cancellation."""
 
     def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:
         self._trail = trail
@@ -36,7 +36,7 @@ class Cancelling:
         self._under_way: defaultdict[str, set[asyncio.Task[object]]] = defaultdict(set)
 
     async def follow(self, after: int) -> None:
-        """Watch the log until cancelled. Failures of the storage are waited out."""
+        """Watch the log until cancelled. Retries when the storage fails."""
 
         async def heed() -> None:
             nonlocal after
@@ -50,12 +50,12 @@ class Cancelling:
         await outlast(heed, "cancellations")
 
     async def is_cancelled(self, run: str) -> bool:
-        """Whether the run was called off, before this process began too."""
+        """Whether the run was cancelled, also before this process started."""
         selector = Selector(schema_name=self._flow.cancel, all_tags=(run_tag(run),))
         return bool((await self._trail.records.list(selector, by=self._by, limit=1)).items)
 
     async def work(self, run: str, do: Callable[[], Awaitable[Result]]) -> Result:
-        """Do something for a run. Raises RunCancelled where that was called off, before it began or meanwhile."""
+        """Work for a run. Raises RunCancelled if the run was cancelled before or is cancelled meanwhile."""
         task = asyncio.create_task(self._unless_cancelled(run, do))
         self._under_way[run].add(task)
         try:
@@ -72,14 +72,14 @@ class Cancelling:
                 self._under_way.pop(run, None)
 
     async def _unless_cancelled(self, run: str, do: Callable[[], Awaitable[Result]]) -> Result:
-        """Look first, and only then begin: a cancellation that is written later is heard of meanwhile."""
+        """Check first, then start: `follow` sees a cancellation that is written later."""
         if await self.is_cancelled(run):
             raise RunCancelled
         return await do()
 
 
 async def cancel_called(trail: Trail, flow: Flow, cancellation: Breadcrumb, *, by: Principal) -> list[Draft]:
-    """What ends the runs of the agents that were called in a run which is cancelled."""
+    """The cancellations of the agents that a cancelled run has called."""
     selector = Selector(schema_name=flow.message, all_tags=(CALLED_TAG + (find_run(cancellation) or cancellation.id),))
     called = await trail.records.list(selector, by=by, limit=MOST_CALLED)
     return [

@@ -1,6 +1,6 @@
-"""How much may run at once for each of those who ask, so that nobody keeps the others waiting.
+"""Concurrency limits for each session and each writer of requests, so that none of them blocks the others.
 
-The numbers hold for one process; what finds no seat stays in the queue, for this process later or for another one.
+The limits hold for one process. A call beyond them stays in the queue, for this process later or for another one.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from clew.trail.work.claims import NotNow
 from clew.trail.work.correlation import find_root
 
 RUNNING = 8
-"""Calls that run at once for one session, and for one who wrote the requests."""
+"""Calls that run at once for one session, and for one writer of requests."""
 PRESENT = 32
-"""Calls that run or wait for their turn here, so that the next one begins without delay."""
+"""Calls that run or wait in this process, so that the next one starts without delay."""
 LATER = 1.0
-"""Seconds after which a call that found no seat looks again."""
+"""Seconds until a call beyond the limit is tried again."""
 
 
-class Seats:
-    """Seats for calls of one kind."""
+class ConcurrencyLimits:
+    """The limits for calls of one kind."""
 
     def __init__(self, *, running: int = RUNNING, present: int = PRESENT) -> None:
         self._running = running
@@ -34,7 +34,7 @@ class Seats:
 
     @asynccontextmanager
     async def taken(self, names: tuple[str, ...]) -> AsyncIterator[None]:
-        """Do something while a seat of each name is taken, once there is one. Raises NotNow where too many wait."""
+        """Work within the limits of these groups, once there is room. Raises NotNow where too many calls wait."""
         if any(self._present[name] >= self._most for name in names):
             raise NotNow(LATER)
         self._present.update(names)
@@ -57,9 +57,9 @@ class Seats:
             self._gates.pop(name, None)
 
 
-def seats_of(request: Breadcrumb, own: Principal) -> tuple[str, ...]:
-    """Whose seats a request takes: those of its session, or of what began it all; and those of its writer, unless the
-    runtime itself wrote it, for whomever."""
+def limit_groups(request: Breadcrumb, own: Principal) -> tuple[str, ...]:
+    """The groups whose limits a request counts against: its session, or the root of its run; and its writer, unless the
+    runtime wrote it."""
     group = f"session:{request.session}" if request.session else f"root:{find_root(request)}"
     writer = request.created_by
     return (group,) if writer == own.agent_id else (group, f"writer:{writer}")

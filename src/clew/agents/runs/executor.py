@@ -1,5 +1,5 @@
-"""The one way in which agents, tools and workflows run: find the subscription that an event meets, gather what belongs
-to it, execute, and write what comes of it. Nothing is kept between two events.
+"""The one way in which agents, tools and workflows run: find the subscription that matches an event, gather its
+context, execute, and return the outputs. The executor keeps no state between two events.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from clew.trail.work.correlation import RUN_TAG, inherited_tags
 from clew.trail.work.handlers import Handler
 
 Gathered = Mapping[str, Sequence[Breadcrumb]]
-"""Under the key of each subscription what it stands for. `trigger` is always there."""
+"""The records of each subscription by its key. `trigger` is always there."""
 
 Execute = Callable[[Breadcrumb, Gathered, Event], Awaitable[Sequence[Draft]]]
-"""What a runner adds to the rest: what it does with a trigger."""
+"""What a runner does with a trigger."""
 
 Gather = Callable[[Sequence[Subscription], Breadcrumb], Awaitable[Gathered]]
 """Reads subscriptions of the role `context`, each by its own method."""
@@ -29,7 +29,7 @@ TRIGGER = "trigger"
 
 
 class UniversalExecutor:
-    """Handles the events of one agent, tool or workflow. Outputs inherit session and run of their trigger."""
+    """Handles the events of one agent, tool or workflow. Outputs inherit the session and the run of their trigger."""
 
     def __init__(self, subscriptions: Sequence[Subscription], execute: Execute, gather: Gather | None = None) -> None:
         self._subscriptions = tuple(subscriptions)
@@ -46,7 +46,7 @@ class UniversalExecutor:
         return [inherit(draft, trigger) for draft in outputs]
 
     def find_subscription(self, event: Event) -> Subscription | None:
-        """The first subscription that an event meets; triggers come before the rest."""
+        """The first subscription that matches an event; triggers come first."""
         ordered = sorted(self._subscriptions, key=lambda each: each.role != "trigger")
         return next((each for each in ordered if is_meant(each.selector, event)), None)
 
@@ -63,7 +63,7 @@ class UniversalExecutor:
         retry: RetryPolicy | None = None,
         agent_id: str | None = None,
     ) -> list[Handler]:
-        """A durable handler for each trigger: the first is named like the whole."""
+        """A durable handler for each trigger. The first one has the name itself, the others a number behind it."""
         triggers = [each for each in self._subscriptions if each.role == "trigger"]
         return [
             Handler(
@@ -80,8 +80,8 @@ class UniversalExecutor:
 
 
 def inherit(draft: Draft, trigger: Breadcrumb) -> Draft:
-    """The draft with the session, the run and the scopes of its trigger, unless it names its own: who may not see what
-    came in may not see what comes of it. The bare tag of a run stands for none: the draft begins one."""
+    """The draft with the session, the run and the scopes of its trigger, unless it names its own. So an output is never
+    visible to more people than its trigger. The bare run tag means that the draft starts a run of its own."""
     own = {tag.partition(":")[0] for tag in draft.tags}
     missing = [tag for tag in inherited_tags(trigger) if tag.partition(":")[0] not in own]
     tags = tuple(tag for tag in (*draft.tags, *missing) if tag != RUN_TAG)

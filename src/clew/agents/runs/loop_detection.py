@@ -22,7 +22,7 @@ LOOK_BACK = REPEATS * MAX_PERIOD
 """More of the last turns need not be given."""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class CompletedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a turn, and what came of it."""
 
     name: str
@@ -42,7 +42,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
         return f"{what} {self.repeats} times in a row, with the same results"
 
 
-def fingerprint(calls: Sequence[Call], text: str = "") -> str:
+def fingerprint(calls: Sequence[CompletedCall], text: str = "") -> str:
     """The digest of a turn. The order of calls that were made side by side does not matter, nor that of the keys of
     their arguments, nor how the text is spaced. Raises InvalidInput for what JSON cannot hold."""
     made = sorted(encode_canonical([each.name, each.arguments, each.result], "turn") for each in calls)

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.budgets.amounts import Amount
+from clew.agents.budgets.budget import Amount
 from clew.agents.budgets.budget_tree import Budgets, Reservation
-from clew.agents.runs.prompts import Prompt, read_input, rebuild_prompt
+from clew.agents.runs.prompts import ModelPrompt, read_input, rebuild_prompt
 from clew.agents.runs.requests import ToolRequest
 from clew.agents.runs.run_records import RunRecords
 from clew.clock import Clock
@@ -65,7 +65,7 @@ class ModelCalls:
             max_tokens=settings.get("max_tokens"),
         )
         began = time.monotonic()
-        pieces = Pieces(self, record, request)
+        pieces = AnswerPieces(self, record, request)
         reserved = await self._reserve(budget, key, prompt, asked, info)
         try:
             answer = await model.answer(asked, on_text=pieces.add)
@@ -81,7 +81,7 @@ class ModelCalls:
         return _output(answer, prompt), [self._usage(request, record, answer, info, seconds)]
 
     async def _reserve(
-        self, budget: str | None, key: str, prompt: Prompt, asked: ModelRequest, info: ModelInfo
+        self, budget: str | None, key: str, prompt: ModelPrompt, asked: ModelRequest, info: ModelInfo
     ) -> Reservation | None:
         if budget is None:
             return None
@@ -106,7 +106,7 @@ class ModelCalls:
         return usage_draft(self.flow.usage, made)
 
 
-class Pieces:
+class AnswerPieces:
     """The text of one answer on its way to the trail."""
 
     def __init__(self, calls: ModelCalls, record: Breadcrumb, request: ToolRequest) -> None:
@@ -143,7 +143,7 @@ class Pieces:
             self._written = time.monotonic()
 
 
-def _output(answer: Answer, prompt: Prompt) -> dict[str, Any]:
+def _output(answer: Answer, prompt: ModelPrompt) -> dict[str, Any]:
     """The answer as a response holds it."""
     output: dict[str, Any] = {
         "content": answer.content,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from clew.agents.runs.executor import Gathered
-from clew.agents.runs.loop_detection import Call, fingerprint
+from clew.agents.runs.loop_detection import CompletedCall, fingerprint
 from clew.agents.runs.prompts import source_of, text_at
-from clew.agents.runs.run_state import Turn
+from clew.agents.runs.run_state import ModelTurn
 from clew.fences import clean, fenced
 from clew.llm.messages import Message
 from clew.trail.model.breadcrumb import Breadcrumb, encode_canonical
 
 
-def turn_messages(turn: Turn) -> list[Message]:
+def turn_messages(turn: ModelTurn) -> list[Message]:
     """What a model is told of a turn: its own answer, and the results in the order in which it asked."""
     output = turn.answer.context.get("output") or {}
     said = Message(
@@ -32,11 +32,11 @@ def turn_messages(turn: Turn) -> list[Message]:
     return [said, *results]
 
 
-def turn_fingerprint(turn: Turn) -> str:
+def turn_fingerprint(turn: ModelTurn) -> str:
     """What a turn asked for and got, so that it can be told from others."""
     return fingerprint(
         [
-            Call(name=call.name, arguments=call.arguments, result=text_at(response, _result_field(response)))
+            CompletedCall(name=call.name, arguments=call.arguments, result=text_at(response, _result_field(response)))
             for call, response in zip(turn.calls, turn.responses, strict=False)
         ]
     )

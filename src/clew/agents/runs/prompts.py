@@ -41,7 +41,7 @@ class ModelInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, Any] = {}
 
 
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+class ModelPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """All that a model is sent."""
 
     messages: tuple[Message, ...]
@@ -52,7 +52,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
         return prompt_digest(self.messages, self.tools)
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class PromptSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Instructions and tools, kept once for as long as they do not change."""
 
     system: str = ""
@@ -67,7 +67,7 @@ def read_input(value: Any) -> ModelInput:
         raise in_plain_words(error, ModelInput, "input") from None
 
 
-async def keep_snapshot(trail: Trail, flow: Flow, snapshot: Snapshot, *, by: Principal) -> str:
+async def keep_snapshot(trail: Trail, flow: Flow, snapshot: PromptSnapshot, *, by: Principal) -> str:
     """The id of the record that holds it, which is written where it is not there yet."""
     context = msgspec.to_builtins(snapshot)
     digest = _digest(context)
@@ -97,7 +97,7 @@ def _digest(context: Any) -> str:
 
 async def rebuild_prompt(
     trail: Trail, flow: Flow, request: Breadcrumb, *, by: Principal, known: Mapping[str, Breadcrumb] | None = None
-) -> Prompt:
+) -> ModelPrompt:
     """The prompt of a request to a model, now or years later. `known` are records of its run that are at hand.
 
     Raises InvalidInput for a request that is not to a model, NotFound where a text was deleted.
@@ -109,13 +109,13 @@ async def rebuild_prompt(
     filled = [await _fill(trail, message, known, by) for message in messages]
     snapshot_id = chain[-1].snapshot
     if snapshot_id is None:
-        return Prompt(messages=tuple(filled))
+        return ModelPrompt(messages=tuple(filled))
     record = await trail.records.get(snapshot_id, by=by)
     if record.schema_name != flow.snapshot:
         raise InvalidInput("snapshot", "is another record: nothing of it goes into a prompt")
-    snapshot = msgspec.convert(record.context, Snapshot)
+    snapshot = msgspec.convert(record.context, PromptSnapshot)
     system = (Message(role="system", content=snapshot.system),) if snapshot.system else ()
-    return Prompt(messages=(*system, *filled), tools=snapshot.tools)
+    return ModelPrompt(messages=(*system, *filled), tools=snapshot.tools)
 
 
 async def _chain(

@@ -1,4 +1,4 @@
-"""Requests for tools, and the responses to them, as the drafts that runners write and the records that they read."""
+"""Tool requests and responses: the drafts that runners write and the records that they read."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from clew.trail.model.flow import Flow
 from clew.trail.work.correlation import CONSUMER_TAG, REQUEST_TAG, find_request_id, find_requester, is_tag, reply_tags
 
 Status = Literal["success", "error", "cancelled", "interrupted"]
-"""`interrupted`: something that cannot be repeated safely was under way when the process ended."""
+"""`interrupted`: the process died during a call that must not be repeated."""
 
 TOOLS = "workspace:tools"
-"""Whose requests the tools runner takes."""
+"""Tag of the requests that the tools runner handles."""
 TURN_TAG = "turn:"
-"""Ties together the requests that one answer of a model asked for."""
+"""Tag that groups the requests of one answer of a model."""
 CALLED_TAG = "called:"
-"""On the task of an agent that another one called: the run that this was for."""
+"""Tag on the task of a called agent: the run of its caller."""
 
 
 class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it: `output` where it succeeded, else `error`."""
+    """The result of a call: `output` on success, else `error`."""
 
     id: str
     version: int
@@ -47,8 +47,8 @@ class ToolResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_request(breadcrumb: Breadcrumb) -> ToolRequest:
-    """Raises InvalidInput that names the field. A request without an id of its own has that of its record. An id, or
-    a name of who asks, that cannot be a tag is refused: no response would find its way back."""
+    """Raises InvalidInput that names the field. A request without an id has the id of its record. The id and the
+    requester must be valid tags, because the response is addressed with them."""
     context = breadcrumb.context
     given = {name: context[name] for name in ("tool", "config_id", "input") if context.get(name) is not None}
     requester = find_requester(breadcrumb) or ""
@@ -63,7 +63,7 @@ def read_request(breadcrumb: Breadcrumb) -> ToolRequest:
 
 
 def read_response(breadcrumb: Breadcrumb) -> ToolResponse:
-    """Raises InvalidInput for a record that answers no request."""
+    """Raises InvalidInput for a record without a request id."""
     context = breadcrumb.context
     request_id = find_request_id(breadcrumb)
     if request_id is None:
@@ -90,7 +90,7 @@ def request_draft(
     config_id: str | None = None,
     tags: tuple[str, ...] = (),
 ) -> Draft:
-    """A request as the tools runner takes it."""
+    """A request for the tools runner."""
     context: dict[str, Any] = {"tool": tool, "input": input, "requestId": request_id, "requestedBy": requested_by}
     if config_id is not None:
         context["config_id"] = config_id
@@ -114,8 +114,8 @@ def response_draft(
     milliseconds: float = 0.0,
     extra: dict[str, Any] | None = None,
 ) -> Draft:
-    """A response that finds its way back to whoever asked; under the id of the request's record where its own cannot
-    be used."""
+    """A response that is addressed to the requester. It has the id of the request's record if the request id is no
+    valid tag."""
     own = find_request_id(request)
     result = {"output": output} if status == "success" else {"error": error}
     turn = tuple(tag for tag in request.tags if tag.startswith(TURN_TAG))
@@ -142,13 +142,13 @@ def find_author(answer: Breadcrumb) -> str:
     return name if isinstance(name, str) else ""
 
 
-def on_its_own(request: Breadcrumb) -> Breadcrumb:
-    """A request whose id another has, as one whose id is that of its record."""
+def with_own_id(request: Breadcrumb) -> Breadcrumb:
+    """The request with the id of its record instead of one that another request has."""
     tags = tuple(tag for tag in request.tags if not tag.startswith(REQUEST_TAG))
     context = {name: value for name, value in request.context.items() if name != "requestId"}
     return msgspec.structs.replace(request, tags=tags, context={**context, "request_id": request.id})
 
 
 def _in_line(name: str) -> str:
-    """A name of any kind as a part of a title."""
+    """A name without line breaks, for a title."""
     return "".join(each if each.isprintable() else " " for each in name[:150])

@@ -1,5 +1,5 @@
-"""What may begin a run. All that a run writes can begin further ones, of other agents and workflows: but not without
-end, and never one of an agent or workflow that took part in the run it came from.
+"""Limits on runs that start other runs. A record of one run may trigger other agents and workflows, up to a number of
+hops and of runs, and never an agent or workflow that took part in the same run.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ from clew.trail.work.correlation import (
 from clew.trail.work.handlers import Handler
 
 MAX_HOPS = 16
-"""How many runs may begin one another; the run that would be this far from the first does not begin."""
+"""The hop limit: a run this many hops from the first one does not start."""
 MAX_RUNS = 100
-"""How many runs may come of one, over however many hops."""
+"""How many runs may descend from one."""
 BEGUN_TAG = "begun:"
-"""On the first record of a run that came of another: the run that began it all."""
+"""Tag on the first record of a run that another run started: the root of the chain."""
 ENDED_EARLY = ("stopped", "cancelled")
-"""Answers that are none: nobody who was not asked takes them up."""
+"""Statuses of runs that ended early: their answers trigger nothing unless they are addressed."""
 
 _HOW = "Change what starts it, so that no answer leads back to it"
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a breadcrumb begins a run. One that does not for a `reason` is told of; others are passed over."""
+class StartVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a breadcrumb may start a run. A refusal with a `reason` is recorded; one without is silent."""
 
     may: bool
     reason: str = ""
 
 
-YES = Verdict(may=True)
-NO = Verdict(may=False)
+YES = StartVerdict(may=True)
+NO = StartVerdict(may=False)
 
 
-class Beginnings:
-    """Decides for the agents and workflows of an owner."""
+class RunLimits:
+    """Checks the limits for the agents and workflows of one owner."""
 
     def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:
         self._trail = trail
         self._flow = flow
         self._by = by
 
-    async def judge_agent(self, trigger: Breadcrumb, agent: str) -> Verdict:
-        """Whether an agent takes a breadcrumb up that meets its trigger."""
+    async def check_agent(self, trigger: Breadcrumb, agent: str) -> StartVerdict:
+        """Whether a breadcrumb that matches the trigger of an agent may start a run of it."""
         is_addressed = CONSUMER_TAG + agent in trigger.tags
         if is_addressed and trigger.schema_name in (self._flow.context, self._flow.response, self._flow.cancel):
             return NO
@@ -75,29 +75,29 @@ class Beginnings:
             return NO
         return await self.judge(trigger, agent)
 
-    async def judge(self, trigger: Breadcrumb, name: str) -> Verdict:
-        """Whether a breadcrumb begins a run of whoever asks for tools under a name."""
+    async def judge(self, trigger: Breadcrumb, name: str) -> StartVerdict:
+        """Whether a breadcrumb may start a run of the agent or workflow of this name."""
         if not is_of_another_run(trigger):
             return YES
         if await self._took_part(find_run(trigger) or "", name):
             return NO
-        return await self.judge_hops(trigger)
+        return await self.check_hops(trigger)
 
-    async def judge_hops(self, trigger: Breadcrumb) -> Verdict:
-        """Whether a breadcrumb begins a run of whomever: not where too many lie before it, or came of the same one."""
+    async def check_hops(self, trigger: Breadcrumb) -> StartVerdict:
+        """Whether a run may start within the hop limit and the limit of runs."""
         if not is_of_another_run(trigger):
             return YES
         hop = next_hop(trigger)
         if hop > MAX_HOPS:
             return NO
         if hop == MAX_HOPS:
-            return Verdict(may=False, reason=f"{MAX_HOPS} runs have begun one another, and it would be the next")
+            return StartVerdict(may=False, reason=f"the limit of {MAX_HOPS} runs that start one another is reached")
         if await self._runs_of(find_root(trigger)) >= MAX_RUNS:
-            return Verdict(may=False, reason=f"{MAX_RUNS} runs have come of one, and it would be the next")
+            return StartVerdict(may=False, reason=f"the limit of {MAX_RUNS} runs from one message is reached")
         return YES
 
     async def _took_part(self, run: str, name: str) -> bool:
-        """Whether an agent or workflow asked for something, or answered, in a run."""
+        """Whether an agent or workflow made a request or gave an answer in a run."""
         asked = Selector(
             schema_name=self._flow.request,
             all_tags=(run_tag(run),),
@@ -121,11 +121,10 @@ class Beginnings:
 def bounded(
     handler: Handler,
     flow: Flow,
-    judge: Callable[[Breadcrumb], Awaitable[Verdict]],
+    judge: Callable[[Breadcrumb], Awaitable[StartVerdict]],
     name_of: Callable[[Breadcrumb], str],
 ) -> Handler:
-    """A handler that begins runs, for what may begin one. A run that does not begin for a reason is told of, under the
-    name of whose it would have been."""
+    """The handler within the limits. A refusal with a reason is written under the name of the agent."""
 
     async def handle(event: Event, deps: Any) -> Sequence[Draft] | None:
         trigger = event.breadcrumb
@@ -136,16 +135,20 @@ def bounded(
             return begun(list(await handler.function(event, deps) or ()), trigger)
         if not verdict.reason:
             return ()
-        stop = Stop(why="no_progress", detail=f"it did not begin: {verdict.reason}", how_to_go_on=_HOW)
+        stop = Stop(why="no_progress", detail=f"it did not start: {verdict.reason}", how_to_go_on=_HOW)
         return [refused(stopped_draft(flow, stop, agent=name_of(trigger)), trigger, name_of(trigger))]
 
     return replace(handler, function=handle)
 
 
 def require_hop(record: Breadcrumb) -> None:
-    """Raises ToolFailure where a request may not begin another run."""
+    """Raises ToolFailure where a request is at the hop limit."""
     if next_hop(record) >= MAX_HOPS:
-        raise ToolFailure("permission", f"{MAX_HOPS} runs have begun one another", hint="Do it without another agent")
+        raise ToolFailure(
+            "permission",
+            f"the limit of {MAX_HOPS} runs that start one another is reached",
+            hint="Do it without another agent",
+        )
 
 
 def is_early_end(record: Breadcrumb, flow: Flow) -> bool:
@@ -154,7 +157,7 @@ def is_early_end(record: Breadcrumb, flow: Flow) -> bool:
 
 
 def begun(drafts: list[Draft], trigger: Breadcrumb) -> list[Draft]:
-    """What a run that a breadcrumb begins writes first, with where it comes from."""
+    """The first drafts of a run, tagged with the run that started it."""
     tags = hop_tags(trigger)
     if not tags or not drafts:
         return drafts
@@ -164,7 +167,7 @@ def begun(drafts: list[Draft], trigger: Breadcrumb) -> list[Draft]:
 
 
 def refused(draft: Draft, trigger: Breadcrumb, name: str) -> Draft:
-    """What says that a run does not begin: once for all that came of one run, and the last of it."""
+    """The record of a refused run, written once for each root."""
     root = find_root(trigger)
     key = hashlib.blake2b(f"{name}\0{root}".encode(), digest_size=16).hexdigest()
     told = _with_tags(draft, (run_tag(trigger.id), f"{HOP_TAG}{MAX_HOPS}", ROOT_TAG + root, *trigger.session_tags))

@@ -1,4 +1,4 @@
-"""Where a run of an agent stands, read from what it has written. There is no other memory of it."""
+"""The state of an agent in a run, derived from the records of the run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from clew.trail.model.flow import Flow
 from clew.trail.work.correlation import find_requester
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer of a model that asked for tools: what it asked for, and what has come of it so far."""
+class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer of a model that called tools, with the requests and the responses so far."""
 
     answer: Breadcrumb
     calls: tuple[ToolCall, ...]
     requests: tuple[Breadcrumb, ...]
     responses: tuple[Breadcrumb, ...]
-    """As far as they are there, in the order of the calls."""
+    """The responses so far, in the order of the calls."""
 
     @property
     def is_complete(self) -> bool:
@@ -40,9 +40,9 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
 
     records: Mapping[str, Breadcrumb]
     model_requests: tuple[Breadcrumb, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[ModelTurn, ...]
     responses: Mapping[str, Breadcrumb]
-    """What came first of each request that the agent made."""
+    """The first response to each request of the agent."""
     is_ended: bool
 
     @property
@@ -50,18 +50,18 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         return self.model_requests[-1] if self.model_requests else None
 
     def is_awaited(self, response: Breadcrumb) -> bool:
-        """Whether a response is the first to a request that the agent made."""
+        """Whether a response is the first one to a request of the agent."""
         found = self.responses.get(read_response(response).request_id)
         return found is not None and found.id == response.id
 
-    def find_turn(self, breadcrumb: Breadcrumb) -> Turn | None:
+    def find_turn(self, breadcrumb: Breadcrumb) -> ModelTurn | None:
         """The turn that a response belongs to."""
         id = next((tag.removeprefix(TURN_TAG) for tag in breadcrumb.tags if tag.startswith(TURN_TAG)), None)
         return next((turn for turn in self.turns if turn.answer.id == id), None)
 
 
 def read_state(flow: Flow, records: Mapping[str, Breadcrumb], agent_id: str) -> RunState:
-    """What the records of a run, in order, say of one agent."""
+    """The state of one agent in a run, from the records of the run in order."""
     mine = [each for each in records.values() if each.schema_name == flow.request and find_requester(each) == agent_id]
     requests = [(each, request) for each in mine if (request := _read(each)) is not None]
     responses: dict[str, Breadcrumb] = {}
@@ -85,7 +85,7 @@ def read_state(flow: Flow, records: Mapping[str, Breadcrumb], agent_id: str) -> 
 
 
 def calls_of(answer: Breadcrumb) -> tuple[ToolCall, ...]:
-    """The tools that an answer of a model asks for."""
+    """The tool calls in an answer of a model."""
     output = answer.context.get("output")
     found: Any = output.get("tool_calls") if isinstance(output, dict) else None
     return msgspec.convert(found or (), tuple[ToolCall, ...])
@@ -93,10 +93,10 @@ def calls_of(answer: Breadcrumb) -> tuple[ToolCall, ...]:
 
 def _turn(
     answer: Breadcrumb, requests: Sequence[tuple[Breadcrumb, ToolRequest]], responses: Mapping[str, Breadcrumb]
-) -> Turn:
+) -> ModelTurn:
     tag = TURN_TAG + answer.id
     asked = [(record, request) for record, request in requests if tag in record.tags]
-    return Turn(
+    return ModelTurn(
         answer=answer,
         calls=calls_of(answer),
         requests=tuple(record for record, _ in asked),
@@ -105,7 +105,7 @@ def _turn(
 
 
 def _read(record: Breadcrumb) -> ToolRequest | None:
-    """The request, unless it is one that no runner would take."""
+    """The request; None for an invalid one."""
     try:
         return read_request(record)
     except InvalidInput:

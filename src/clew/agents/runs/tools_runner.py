@@ -1,7 +1,7 @@
-"""The tools runner: one request, one call, one response. It knows no tool by name but the one that asks a model.
+"""The tools runner: one request, one call, one response. The only tool that it knows by name is the model.
 
-A call that may not be repeated leaves a mark before it begins. Where the mark is there and no response, the process
-ended in between: that is told, and the call is not made again.
+A call that must not be repeated is marked before it begins. If there is a marker and no response, the process died
+during the call: the response says `interrupted`, and the call is not repeated.
 """
 
 from __future__ import annotations
@@ -17,24 +17,27 @@ from typing import Any, Literal
 import msgspec
 
 from clew.access import Principal
-from clew.agents.hooks.chain import HookChain, ToolData
-from clew.agents.permissions.deleted_questions import withdrawn_handler
-from clew.agents.permissions.questions import CHANGED, find_open_question, find_subject, is_id_taken
-from clew.agents.repairs.failures import FailedTool, Failure, is_retryable
+from clew.agents.hooks.chain import AgentHookChain, ToolData
+from clew.agents.permissions.questions import (
+    CHANGED,
+    deleted_question_handler,
+    find_open_question,
+    find_subject,
+    is_id_taken,
+)
+from clew.agents.repairs.failures import CallFailure, FailedTool, is_retryable
 from clew.agents.repairs.guard import Guard
-from clew.agents.repairs.policy import RepairDesk
+from clew.agents.repairs.policy import RepairPolicy
 from clew.agents.runs.agent_runner import BudgetOf
 from clew.agents.runs.called_agents import Deferred, may_caller_call
-from clew.agents.runs.cancellation import Cancelling, RunCancelled
-from clew.agents.runs.concurrency_limits import Seats, seats_of
+from clew.agents.runs.cancellation import RunCancellation, RunCancelled
+from clew.agents.runs.concurrency_limits import ConcurrencyLimits, limit_groups
 from clew.agents.runs.executor import Gathered, UniversalExecutor, inherit
 from clew.agents.runs.model_calls import ModelCalls
-from clew.agents.runs.requests import TOOLS, ToolRequest, on_its_own, read_request, response_draft
+from clew.agents.runs.requests import TOOLS, ToolRequest, read_request, response_draft, with_own_id
 from clew.agents.runs.run_limits import begun, require_hop
-from clew.agents.tools.call_markers import BegunCalls
-from clew.agents.tools.tool_configs import find_config
-from clew.agents.tools.tool_outputs import output_of
-from clew.agents.tools.toolbox import SPAWN, Found, Toolbox, may_call
+from clew.agents.tools.tool_calls import CallMarkers, find_config, response_output
+from clew.agents.tools.toolbox import SPAWN, FoundTool, Toolbox, may_call
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
@@ -51,11 +54,11 @@ from clew.trail.work.correlation import find_request_id, find_root, find_run, in
 from clew.trail.work.handlers import Handler
 
 MODELS, RUNNER = "models-runner", "tools-runner"
-"""The queues: of requests to models, and of all others, which no long call of the one kind keeps waiting."""
+"""The queues of model requests and of all others. Long calls of one kind do not block the other."""
 UNASKED_SECONDS = 60.0
-"""How long code of the trail may run at most where nobody was asked about the call."""
+"""Time limit of a tool from the trail that runs without a permission of the user."""
 ATTEMPTS = 3
-"""How often a call that failed for a passing reason is made in all."""
+"""How often a call with a transient failure is tried in all."""
 PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
 """Beyond the attempts at a call: failures of the storage."""
 
@@ -65,12 +68,12 @@ _log = logging.getLogger(__name__)
 
 FindAgent = Callable[[str], Awaitable[AgentDefinition | None]]
 PolicyOf = Callable[[AgentDefinition | None], Awaitable[Policy]]
-"""What an agent is held to, with those that called it."""
+"""The policy of an agent, narrowed by those of its callers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDeps:
-    """What tools need of the world."""
+    """The dependencies of tools."""
 
     trail: Trail
     flow: Flow
@@ -78,13 +81,13 @@ class ToolDeps:
     by: Principal
     toolbox: Toolbox
     models: ModelCalls
-    hooks: HookChain
-    cancelling: Cancelling
+    hooks: AgentHookChain
+    cancelling: RunCancellation
     guard: Guard
     find_agent: FindAgent
     budget_of: BudgetOf
     policy_of: PolicyOf
-    desk: RepairDesk
+    desk: RepairPolicy
 
 
 def model_handlers(deps: ToolDeps) -> list[Handler]:
@@ -99,7 +102,7 @@ def tools_handlers(deps: ToolDeps) -> list[Handler]:
     answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
         f"{RUNNER}/permissions", ordered=False, retry=PATIENCE
     )
-    withdrawn = withdrawn_handler(f"{RUNNER}/withdrawn", deps.trail, deps.flow, by=deps.by, retry=PATIENCE)
+    withdrawn = deleted_question_handler(f"{RUNNER}/withdrawn", deps.trail, deps.flow, by=deps.by, retry=PATIENCE)
     return [*requests, *answers, withdrawn]
 
 
@@ -110,7 +113,7 @@ def _request_handlers(name: str, deps: ToolDeps, op: Literal["eq", "ne"], runner
 
 
 def _requests(flow: Flow, op: Literal["eq", "ne"]) -> Subscription:
-    """The requests to models, or all the others."""
+    """The subscription to model requests, or to all others."""
     match = ContextMatch(path="tool", op=op, value=flow.model_tool)
     return Subscription(schema_name=flow.request, all_tags=(TOOLS,), context_match=(match,))
 
@@ -121,29 +124,29 @@ class ToolsRunner:
     def __init__(self, deps: ToolDeps) -> None:
         self._deps = deps
         self._flow = deps.flow
-        self._seats = Seats()
-        self._begun = BegunCalls(deps.trail, deps.flow, by=deps.by)
+        self._seats = ConcurrencyLimits()
+        self._begun = CallMarkers(deps.trail, deps.flow, by=deps.by)
 
     async def on_request(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
-        """All that comes of a request, once it has a seat. Raises NotNow where others of the same kind have them."""
-        async with self._seats.taken(seats_of(trigger, self._deps.by)):
+        """Handle a request within the concurrency limits. Raises NotNow where too many wait."""
+        async with self._seats.taken(limit_groups(trigger, self._deps.by)):
             return await self._respond(trigger, event, permitted=None)
 
     def on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
-        """The response in place of one that cannot be written: the call was made, and is not made again."""
+        """The response in place of one that cannot be written. The call is not repeated."""
         record = event.breadcrumb
         if record is None:
             return ()
         tool = str(record.context.get("tool") or "unknown")
-        why = f"what came of it cannot be kept: {error}"[:MAX_WHY]
+        why = f"its result cannot be stored: {error}"[:MAX_WHY]
         return [inherit(response_draft(self._flow, record, tool, "error", error=why), record)]
 
     async def on_permission(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
-        """Go on with a request that waited for its user. An answer to anything else brings nothing, and a request that
-        is no longer what the user was shown is not run."""
+        """Continue with a request after the answer of the user. An answer without an open question does nothing, and a
+        request that was changed after the question is not run."""
         question = await find_open_question(self._deps.trail, self._flow, trigger, by=self._deps.by)
         if question is None:
-            _log.warning("the answer %s to %s brings nothing: no open question is its own", trigger.id, _about(trigger))
+            _log.warning("the answer %s to %s is ignored: it has no open question", trigger.id, _about(trigger))
             return ()
         request = await find_subject(self._deps.trail, question, by=self._deps.by)
         if request is None:
@@ -152,7 +155,7 @@ class ToolsRunner:
         return await self._respond(request, event, permitted=str(trigger.context.get("answer") or "deny"))
 
     async def _respond(self, record: Breadcrumb, event: Event, permitted: str | None) -> Sequence[Draft]:
-        """All that is written for a request. Raises only where a later attempt may do better."""
+        """The records that a request leads to. Raises only where a retry may help."""
         began = time.monotonic()
         try:
             request = read_request(record)
@@ -196,13 +199,13 @@ class ToolsRunner:
         if data.is_waiting:
             return data.drafts
         if await self._begun.was_interrupted(found.tool.effects, request, record):
-            why = f"{request.tool} was under way when the process ended, and may or may not have been done"
+            why = f"the process died during {request.tool}, which may or may not have been done"
             lost = response_draft(self._flow, record, request.tool, "interrupted", error=why)
             return [*data.drafts, lost]
         content = await self._guarded(found.guarded_as, run, lambda: self._call(found, data, event, run))
         if isinstance(content, Deferred):
             return [*data.drafts, *begun(list(content.drafts), record)]
-        output = output_of(content, found.tool.limits.characters)
+        output = response_output(content, found.tool.limits.characters)
         data = msgspec.structs.replace(data, result=output, seconds=time.monotonic() - began)
         data = await self._deps.hooks.run("post_tool", data)
         return [self._success(record, request, data.result, began, data.tags), *data.drafts]
@@ -217,7 +220,7 @@ class ToolsRunner:
         agent: AgentDefinition | None,
         config: dict[str, Any],
     ) -> tuple[Any, Sequence[Draft]]:
-        """What a model answers, and what is kept of it beside the response."""
+        """The answer of a model, and further records about the call."""
         budget = await self._deps.budget_of(agent, record) if agent is not None else None
         asked: tuple[Any, Sequence[Draft]] = await self._guarded(
             f"{request.tool}:{request.requested_by}",
@@ -226,8 +229,8 @@ class ToolsRunner:
         )
         return asked
 
-    async def _call(self, found: Found, data: ToolData, event: Event, run: str) -> GuidedContent:
-        agreed = data.permitted is not None  # a no has ended the call before
+    async def _call(self, found: FoundTool, data: ToolData, event: Event, run: str) -> GuidedContent:
+        agreed = data.permitted is not None  # a denial has ended the call before
         context = ToolContext(
             by=data.by,
             key=event.key,
@@ -243,26 +246,26 @@ class ToolsRunner:
             return await found.tool.call(dict(data.arguments), context)
 
     async def _guarded(self, name: str, run: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """The guard is within: that a run was called off says nothing ill of what it called."""
+        """Cancellation does not count as a failure of the tool: the guard is inside."""
         return await self._deps.cancelling.work(run, lambda: self._deps.guard.run(name, call))
 
-    async def _find(self, request: ToolRequest, agent: AgentDefinition | None, config: dict[str, Any]) -> Found:
-        """Raises InvalidInput that tells the names there are, ToolFailure where the agent may not."""
+    async def _find(self, request: ToolRequest, agent: AgentDefinition | None, config: dict[str, Any]) -> FoundTool:
+        """Raises InvalidInput with the known names, ToolFailure where the agent may not call it."""
         found = await self._deps.toolbox.find(request.tool, by=self._deps.by, config=config)
         if found is None:
             box, by = self._deps.toolbox, self._deps.by
             own = [each.name for each in await box.specs(agent, by=by)] if agent else await box.names(by=by)
-            raise InvalidInput("tool", f"there is no {request.tool!r}", hint=f"Tools are {', '.join(own) or 'none'}")
+            raise InvalidInput("tool", f"{request.tool!r} does not exist", hint=f"Tools are {', '.join(own) or 'none'}")
         if agent is not None and not may_call(agent, request.tool, named_only=not found.tool.searchable):
-            hint = "capabilities.tools of its definition names what it has"
+            hint = "Add it to capabilities.tools of the definition"
             raise ToolFailure("permission", f"{agent.agent_id} may not call {request.tool}", hint=hint)
         if agent is not None and not await may_caller_call(agent, found.tool, self._deps.find_agent):
-            hint = "An agent that another one called has no more than that one has now"
+            hint = "A called agent may use only tools of its caller"
             raise ToolFailure("permission", f"the caller of {agent.agent_id} may not call {request.tool}", hint=hint)
         return found
 
     def _principal(self, request: ToolRequest, record: Breadcrumb) -> Principal:
-        """Who a tool works for. It cannot answer in the place of a person."""
+        """The principal of a tool call. It cannot answer questions for permission."""
         return msgspec.structs.replace(
             self._deps.by,
             agent_id=request.requested_by or self._deps.by.agent_id,
@@ -283,11 +286,11 @@ class ToolsRunner:
     async def _failed(
         self, record: Breadcrumb, error: Exception, request: ToolRequest, event: Event, began: float
     ) -> Sequence[Draft]:
-        """The response, and the record of the error; a tool that comes with the program is known by its name alone. A
-        request whose id another had before leaves that one's questions alone."""
+        """The response, and the record of the error. A built-in tool is known by its name alone. A request whose id is
+        taken gets its own id, so that the questions of the other one stay."""
         if await is_id_taken(self._deps.trail, self._flow, record, by=self._deps.by):
-            record = on_its_own(record)
-        failure = Failure(
+            record = with_own_id(record)
+        failure = CallFailure(
             error=error,
             failed_at=self._deps.clock.now(),
             attempt=max(1, event.attempt),
@@ -307,7 +310,7 @@ class ToolsRunner:
 
 
 def _about(answer: Breadcrumb) -> str:
-    """The request that an answer names, fit for a log."""
+    """The request id of an answer, printable for a log."""
     return printable(find_request_id(answer) or "no request", 100)
 
 

@@ -1,4 +1,4 @@
-"""Names of workers that tell whether their process still lives, so that the claims of a dead one need not run out."""
+"""Names of workers that show whether their process is alive, so that claims of a dead one are released at once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from clew.trail.store import Trail
 
 
 def worker_name() -> str:
-    """The name of this process: machine, process id and when it began."""
+    """The name of this process: machine, process id and start time."""
     return f"{socket.gethostname()}:{os.getpid()}:{_began(os.getpid())}"
 
 
-async def free_the_dead(trail: Trail, *, by: Principal) -> int:
-    """Let go of what workers of this machine hold that live no more; how many claims that were."""
+async def release_dead_workers(trail: Trail, *, by: Principal) -> int:
+    """Release the claims of dead workers of this machine; returns how many."""
     freed = 0
     for worker in await trail.deliveries.workers(by=by):
         if is_dead(worker):
@@ -25,7 +25,7 @@ async def free_the_dead(trail: Trail, *, by: Principal) -> int:
 
 
 def is_dead(worker: str) -> bool:
-    """Whether a name is that of a process of this machine that has ended. Of other machines nothing is known."""
+    """Whether a worker was a process of this machine that has ended. False for workers of other machines."""
     host, _, rest = worker.rpartition(":")[0].rpartition(":")
     began = worker.rpartition(":")[2]
     if host != socket.gethostname() or not rest.isdigit():
@@ -35,8 +35,8 @@ def is_dead(worker: str) -> bool:
 
 
 def _began(pid: int) -> str:
-    """When a process began, in the words of its system; empty where there is none such. Where the system does not tell,
-    a process that lives has a dash."""
+    """The start time of a process as the system writes it; empty for a process that does not exist. A dash where the
+    system has no such time."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
+from clew.agents.permissions.lasting_permissions import TRIGGER_TAG
 from clew.agents.runs.executor import Gathered, UniversalExecutor
 from clew.agents.runs.requests import ToolResponse, read_response, request_draft
-from clew.agents.runs.run_limits import Beginnings, begun, refused
-from clew.agents.runs.run_origin import TRIGGER_TAG
+from clew.agents.runs.run_limits import RunLimits, begun, refused
 from clew.agents.runs.run_records import RunRecords
 from clew.context.definition import Subscription, check_trigger
 from clew.decode_errors import in_plain_words
@@ -99,7 +99,7 @@ class WorkflowRunner:
         self._workflow = workflow
         self._deps = deps
         self._flow = deps.flow
-        self._beginnings = Beginnings(deps.trail, deps.flow, by=deps.by)
+        self._beginnings = RunLimits(deps.trail, deps.flow, by=deps.by)
 
     async def execute(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
         """What comes next of a run, or the beginning of one. What the workflow itself brought about begins none."""
@@ -112,7 +112,7 @@ class WorkflowRunner:
             return begun(await self._further(trigger, is_response=False), trigger)
         if not verdict.reason:
             return ()
-        result = self._result(trigger.id, "error", {}, f"it did not begin: {verdict.reason}")
+        result = self._result(trigger.id, "error", {}, f"it did not start: {verdict.reason}")
         return [refused(result, trigger, self._workflow.requester)]
 
     async def _further(self, trigger: Breadcrumb, *, is_response: bool) -> list[Draft]:

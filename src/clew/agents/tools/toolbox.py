@@ -24,7 +24,7 @@ FromRecord = Callable[[Breadcrumb, dict[str, Any]], Awaitable[Tool]]
 """Makes a tool of a record and the secrets that its configuration names. Raises InvalidInput."""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool, and the record that it was made of if it was."""
 
     tool: Tool
@@ -53,12 +53,12 @@ class Toolbox:
         """A tool that comes with the program."""
         return self._built_in.get(name)
 
-    async def find(self, name: str, *, by: Principal, config: dict[str, Any] | None = None) -> Found | None:
+    async def find(self, name: str, *, by: Principal, config: dict[str, Any] | None = None) -> FoundTool | None:
         """The tool of that name, as its newest record has it. Raises InvalidInput for a record that is none."""
         if (tool := self._built_in.get(name)) is not None:
-            return Found(tool=tool)
+            return FoundTool(tool=tool)
         record = await self.find_record(name, by=by)
-        return None if record is None else Found(tool=await self._from_record(record, config or {}), record=record)
+        return None if record is None else FoundTool(tool=await self._from_record(record, config or {}), record=record)
 
     async def find_record(self, name: str, *, by: Principal) -> Breadcrumb | None:
         """The record of a tool that does not come with the program."""

@@ -17,7 +17,7 @@ from clew.agents.conversations.agent_interface import Agent, AgentCore
 from clew.agents.conversations.conversation import DEFAULT_AGENT, Conversations, check_message, open_conversations
 from clew.agents.conversations.no_model_fallback import ask_instead, find_missing_model
 from clew.agents.conversations.steps import Answered, Step
-from clew.agents.folder.blocked_agents import find_kept_back
+from clew.agents.folder.blocked_agents import find_blocked_agents
 from clew.app import App
 from clew.cli import INTERRUPTED
 from clew.cli.chat.chat_input import Lines, is_person, open_lines
@@ -133,7 +133,7 @@ async def _find_agent(app: App, conversations: Conversations, name: str) -> Agen
     try:
         return await conversations.find_agent(name, by=app.me)
     except NotFound as error:
-        kept_back = {each.name: each for each in find_kept_back((await app.workspace()).definitions)}
+        kept_back = {each.name: each for each in find_blocked_agents((await app.workspace()).definitions)}
         if name not in kept_back:
             error.hint = "`clew agents` lists them"
             raise

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from clew.agents.conversations.sessions import Turn
+from clew.agents.conversations.sessions import SessionTurn
 from clew.agents.conversations.steps import (
     Answered,
     Begun,
@@ -157,7 +157,7 @@ def describe(step: Step) -> str:
             return ""
 
 
-def show_turns(turns: Sequence[Turn]) -> None:
+def show_turns(turns: Sequence[SessionTurn]) -> None:
     """What was said before, for a person who comes back."""
     for turn in turns:
         who = paint("you", CYAN, sys.stderr) if turn.role == "user" else paint("agent", GREEN, sys.stderr)

@@ -40,7 +40,7 @@ def check_models(config: Config) -> CheckFinding:
 
 
 async def _check_roll(app: App) -> CheckFinding:
-    from clew.agents.conversations.agent_status import Roll
+    from clew.agents.conversations.agent_status import AgentStatuses
     from clew.agents.conversations.conversation import open_conversations  # agents take long to load
     from clew.llm.model import open_models
 
@@ -49,7 +49,7 @@ async def _check_roll(app: App) -> CheckFinding:
         return remark(
             "agents", "none runs: you have not agreed to this trail", "Look at it, then agree with `clew trust`"
         )
-    found = await Roll(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
+    found = await AgentStatuses(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
     broken = [each.agent_id for each in found if each.circuit != "closed" or each.dead]
     if broken:
         return remark("agents", f"not well: {', '.join(broken)}", "`clew agents` and `clew dlq ls` tell more")
@@ -57,14 +57,15 @@ async def _check_roll(app: App) -> CheckFinding:
 
 
 async def _check_kept_back(app: App) -> list[CheckFinding]:
-    from clew.agents.folder.blocked_agents import find_kept_back
+    from clew.agents.folder.blocked_agents import find_blocked_agents
 
     definitions = (await app.workspace()).definitions
     if definitions is None:
         return []
     await definitions.refresh()
     return [
-        remark("agents", f"{each.name} does not run: {each.reason}", each.hint) for each in find_kept_back(definitions)
+        remark("agents", f"{each.name} does not run: {each.reason}", each.hint)
+        for each in find_blocked_agents(definitions)
     ]
 
 

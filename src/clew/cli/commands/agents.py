@@ -12,10 +12,10 @@ from clew.cli.terminal.output import note, one_line, print_json, print_rows, sho
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clew.agents.budgets.amounts import Limits
+    from clew.agents.budgets.budget import BudgetLimits
     from clew.agents.conversations.agent_status import AgentStatus
-    from clew.agents.folder.blocked_agents import KeptBack
-    from clew.agents.permissions.lasting_permissions import Allowance
+    from clew.agents.folder.blocked_agents import BlockedAgent
+    from clew.agents.permissions.lasting_permissions import LastingPermission
 
 
 async def agents(
@@ -37,28 +37,28 @@ async def agents(
         clew agents --json
     """
     # models and agents are of use here only
-    from clew.agents.conversations.agent_status import Roll
+    from clew.agents.conversations.agent_status import AgentStatuses
     from clew.agents.conversations.conversation import open_conversations
-    from clew.agents.folder.blocked_agents import find_kept_back
-    from clew.agents.permissions.lasting_permissions import find_allowances
+    from clew.agents.folder.blocked_agents import find_blocked_agents
+    from clew.agents.permissions.lasting_permissions import find_lasting_permissions
     from clew.llm.model import open_models
 
     async with open_here(here, create=True) as app:
         await app.bootstrap()
         flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
         if permissions:
-            _show_allowances(await find_allowances(app.trail, flow, by=app.me), as_json=json)
+            _show_allowances(await find_lasting_permissions(app.trail, flow, by=app.me), as_json=json)
             return
         await app.mirror_agents()
-        found = await Roll(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
-        kept_back = find_kept_back((await app.workspace()).definitions)
+        found = await AgentStatuses(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
+        kept_back = find_blocked_agents((await app.workspace()).definitions)
     if json:
         print_json({"items": found, "kept_back": kept_back})
     else:
         _show(found, kept_back)
 
 
-def _show(found: Sequence[AgentStatus], kept_back: Sequence[KeptBack]) -> None:
+def _show(found: Sequence[AgentStatus], kept_back: Sequence[BlockedAgent]) -> None:
     head = ("agent", "model", "calls", "p50", "p95", "failed", "circuit", "waiting", "dead", "left", "about")
     print_rows(head, [_row(each) for each in found], main=10, spare=(7, 8, 4, 3))
     for problem in dict.fromkeys(each.problem for each in found if each.problem):
@@ -67,7 +67,7 @@ def _show(found: Sequence[AgentStatus], kept_back: Sequence[KeptBack]) -> None:
         note(f"{one_line(each.name)} does not run: {one_line(each.reason)}. {each.hint}")
 
 
-def _show_allowances(found: Sequence[Allowance], *, as_json: bool) -> None:
+def _show_allowances(found: Sequence[LastingPermission], *, as_json: bool) -> None:
     """What was allowed for longer than once, and how that is taken back."""
     if as_json:
         print_json({"items": found})
@@ -98,7 +98,7 @@ def _row(each: AgentStatus) -> tuple[str, ...]:
     )
 
 
-def _left(left: Limits | None) -> str:
+def _left(left: BudgetLimits | None) -> str:
     """What is left of what is limited."""
     if left is None:
         return "-"

@@ -16,6 +16,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from clew.allocator import limit_arenas
 from clew.app import App, open_app
 from clew.cli.options import HERE, Here
 from clew.cli.project import describe_folder, prepare_folder, trail_file
@@ -59,6 +60,7 @@ def up(
     """
     config = confirm_settings(here.config({"server.host": host, "server.port": port}))
     check_address(config.server.host, config.server.port)
+    limit_arenas()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(config, here.scope_set, as_json=json))
 

@@ -75,11 +75,11 @@ def require_order(steps: Sequence[OrderedStep], field: str) -> Needs:
 def find_cycle(needs: Needs) -> list[str]:
     """The steps of a cycle, the first one again at the end; empty where there is none."""
     waiting = dict(needs)
-    while ready := [step for step, wanted in waiting.items() if not wanted & waiting.keys()]:
-        for step in ready:
-            del waiting[step]
+    while ready := [id for id, wanted in waiting.items() if not wanted & waiting.keys()]:
+        for each in ready:
+            del waiting[each]
     path: list[str] = []
-    step = next(iter(waiting), None)
+    step: str | None = next(iter(waiting), None)
     while step is not None and step not in path:
         path.append(step)
         step = next((each for each in waiting if each in waiting[path[-1]]), None)

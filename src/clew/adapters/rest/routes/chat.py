@@ -24,7 +24,7 @@ from clew.agents.conversations.conversation import (
     run_selector,
 )
 from clew.agents.conversations.no_model_fallback import ask_instead, find_missing_model
-from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, Sent, SessionInfo, Turn
+from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, Sent, SessionInfo, SessionTurn
 from clew.agents.conversations.steps import Answered, Choice, GaveUp, PermissionAsked, Step, step_of
 from clew.errors import AccessDenied, AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge
 from clew.trail.model.event import Event, sse_payload
@@ -93,7 +93,7 @@ class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
     """What was said last, oldest first."""
 
     session: str
-    items: Sequence[Turn]
+    items: Sequence[SessionTurn]
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from clew.adapters.rest.operation import Answer, Call, Operation, reply
 from clew.agents.budgets.usage_report import UsageReport, read_usage
-from clew.agents.conversations.agent_status import AgentStatus, Roll
+from clew.agents.conversations.agent_status import AgentStatus, AgentStatuses
 from clew.agents.conversations.context_explanations import explain_context
 from clew.agents.conversations.conversation import open_conversations
 from clew.context.receipts import Explanation, ItemExplanation
@@ -52,7 +52,7 @@ async def get_usage(call: Call) -> Answer:
 
 async def list_agents(call: Call) -> Answer:
     conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
-    roll = Roll(call.trail, conversations.flow, call.services.clock, call.services.models)
+    roll = AgentStatuses(call.trail, conversations.flow, call.services.clock, call.services.models)
     return reply(Agents(items=await roll.call(by=call.by)))
 
 
