@@ -25,7 +25,7 @@ from clew.errors import ConfigError, Corrupted, StorageError
 from clew.files import locked, read_file, replace_file
 from clew.knowledge.code import models, passages
 from clew.knowledge.code.python_calls import summary
-from clew.trail.sqlite.file import connect, make_private, translated
+from clew.sqlite_file import connect, make_private, translated
 from clew.trust import user_file
 
 FORMAT = 3
