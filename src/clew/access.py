@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
@@ -40,43 +40,23 @@ OWN_SCHEMAS = frozenset(
         "skill.shelf.v1",
     )
 )
-"""Schemas of records that Clew itself writes and believes: what is known, what can be done, who was shown what."""
+"""Schemas of the catalog and of skills. Clew writes these records itself and relies on them."""
 
-STEERING_SCHEMAS = frozenset(("permission.request.v1", "permission.answer.v1", "run.cancel.v1"))
-"""Schemas of records by which people steer agents. The doors write them once they know who asks, so that neither an
-agent's tool nor another writer of the same owner can put a question or an answer there."""
-
-RUN_SCHEMAS = frozenset(
-    (
-        *(
-            "agent.def.v1",
-            "tool.code.v1",
-            "tool.config.v1",
-            "workflow.def.v1",
-            "system.flow.v1",
-            "system.reliability.v1",
-        ),
-        *(
-            "agent.context.v1",
-            "context.request.v1",
-            "tool.request.v1",
-            "tool.response.v1",
-            "tool.error.v1",
-            "tool.fix.v1",
-        ),
-        *("agent.response.v1", "agent.delta.v1", "agent.stopped.v1", "context.checkpoint.v1", "tool.started.v1"),
-        *("toolset.snapshot.v1", "usage.v1", "budget.v1", "workflow.result.v1", "runtime.host.v1"),
-    )
-)
-"""Schemas of what runs, and of what runs believe: whoever writes them decides what is done with the owner's rights."""
+RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1"))
+"""Schemas that decide how runs work, beyond those that the flow names."""
 
 OWN_CONSUMERS = ("agent/", "context/", "workflow/", "models-runner", "tools-runner")
-"""How the names of the consumers begin by which Clew runs agents: without them runs never end."""
+"""Prefixes of the consumers by which Clew runs agents. Without these consumers runs never end."""
 
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 
 
-_GUARDED = OWN_SCHEMAS | STEERING_SCHEMAS | RUN_SCHEMAS
+class GuardedSchemas(msgspec.Struct, frozen=True, kw_only=True):
+    """Schema names of an owner's flow that not everybody may write. `own` decide what runs do with the owner's
+    permissions; `steering` are the records by which people allow and cancel."""
+
+    own: frozenset[str]
+    steering: frozenset[str]
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,13 +79,19 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         if VERBS[verb].isdisjoint(self.roles):
             raise AccessDenied(verb, sorted(VERBS[verb]))
 
-    def require_schema(self, name: str | None, further: Collection[str] = ()) -> None:
-        """Raise AccessDenied for a record that only looks like one of Clew's own; `further` are names of such schemas
-        too. A curator may write them."""
-        if name in STEERING_SCHEMAS and not self.steers:
+    def require_schema(self, name: str | None, flow: GuardedSchemas) -> None:
+        """Raise AccessDenied for a schema that only Clew and curators write. The tool of an agent may not steer, even
+        as a curator: it would answer its own permission questions."""
+        if name in flow.steering and not self.steers:
             raise AccessDenied(f"write {name} as the tool of an agent", ["a person"])
-        if (name in _GUARDED or name in further) and not self.may("administer"):
+        is_guarded = name in OWN_SCHEMAS or name in RUN_SCHEMAS or name in flow.own or name in flow.steering
+        if is_guarded and not self.may("administer"):
             raise AccessDenied(f"write {name}, which is Clew's own", sorted(VERBS["administer"]))
+
+    @property
+    def may_write_all(self) -> bool:
+        """Whether no schema is guarded from this caller."""
+        return self.steers and self.may("administer")
 
     def require_id_choice(self) -> None:
         """Raise AccessDenied unless the caller may choose the id of a record: by some ids Clew finds its own."""

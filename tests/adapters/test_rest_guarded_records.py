@@ -10,7 +10,7 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.runs.prompts import PromptSnapshot, keep_snapshot, rebuild_prompt
-from clew.errors import InvalidInput
+from clew.errors import AccessDenied, InvalidInput
 from clew.trail.bootstrap import bootstrap, piece_id, read_pieces
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.flow import KEY, SCHEMA, read_flow, shipped_flow
@@ -45,6 +45,10 @@ async def test_names_that_the_owner_chose_are_guarded_like_the_shipped_ones(serv
     assert await post(served, EMITTER, schema_name="acme.yes.v1") == 403
     assert await post(served, EMITTER, schema_name=flow["tool"]) == 403
     assert await post(served, EMITTER, schema_name=flow["message"], context={"content": "hi"}) == 201
+    tool = Principal(owner_id="ada", agent_id="tool", steers=False)
+    for name in ("acme.yes.v1", flow["permission_answer"]):
+        with pytest.raises(AccessDenied, match="as the tool of an agent"):
+            await served.trail.records.create(Draft(title="yes", schema_name=name, context={}), by=tool)
 
 
 @pytest.mark.req("RCR-19")

@@ -40,6 +40,7 @@ MATRIX: dict[str, tuple[str, Call]] = {
     "Records.create": ("create", lambda s, by: s.trail.records.create(draft("New"), by=by)),
     "Records.create_many": ("create", lambda s, by: s.trail.records.create_many([draft("New")], by=by)),
     "Records.get": ("read", lambda s, by: s.trail.records.get(s.first, by=by)),
+    "Records.find_many": ("read", lambda s, by: s.trail.records.find_many([s.first], by=by)),
     "Records.read": ("read", lambda s, by: s.trail.records.read(s.first, by=by)),
     "Records.update": ("update", lambda s, by: s.trail.records.update(s.first, Change(title="N"), expect=1, by=by)),
     "Records.update_many": (

@@ -11,8 +11,8 @@ import msgspec
 from clew.access import Principal
 from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.definitions import SCHEMA
 from clew.trail.model.selector import Selector
-from clew.trail.sqlite.definitions import SCHEMA
 from clew.trail.store import Trail
 from clew.trail.templates.hints import apply_hints, resolve_hints
 

@@ -27,7 +27,7 @@ from clew.knowledge.code import models
 from clew.knowledge.code.python_calls import summary
 from clew.knowledge.code.search import passages
 from clew.knowledge.database import Sql
-from clew.trail.sqlite.file import connect, make_private, translated
+from clew.sqlite_file import connect, make_private, translated
 from clew.trust import user_file
 
 FORMAT = 3

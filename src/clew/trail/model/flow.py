@@ -1,21 +1,26 @@
-"""Which schema plays which part when agents work. The names are data: runners and the context builder know the parts
-alone, and read the names from the trail.
+"""The flow: which schema plays which part when agents run. The names are data on the trail; runners and the context
+builder know only the parts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
 import msgspec
 
-from clew.access import Principal
+from clew.access import GuardedSchemas, Principal
 from clew.errors import NotFound
-from clew.trail.bootstrap import Piece, piece_id
+from clew.trail.bootstrap import Piece, piece_id, read_pieces
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.store import Trail
 
 KEY, SCHEMA = "system/flow", "system.flow.v1"
 """The key under which the names are set up, and the schema of their record."""
 _OPEN = ("message", "model_tool")
-"""Parts that any writer may have: messages of users; the name of a tool is no schema."""
+"""Parts that are not guarded: any writer may send a message, and the name of a tool is no schema."""
+_STEERING = ("permission_request", "permission_answer", "cancel")
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +61,24 @@ async def read_flow(trail: Trail, *, by: Principal) -> Flow:
     return flow_of(found.context)
 
 
-def guarded_names(record: Breadcrumb) -> frozenset[str]:
-    """The schema names in force that only Clew and curators write."""
-    named = {part: name for part, name in record.context.items() if isinstance(name, str) and part not in _OPEN}
-    return frozenset(named.values()) if record.schema_name == SCHEMA else frozenset()
+def guarded_schemas(record: Breadcrumb | None) -> GuardedSchemas:
+    """The guarded names: those that come with Clew, and those of the owner's flow record."""
+    shipped = _shipped_guards()
+    if record is None or record.schema_name != SCHEMA:
+        return shipped
+    present = _guards(record.context)
+    return GuardedSchemas(own=shipped.own | present.own, steering=shipped.steering | present.steering)
+
+
+@cache
+def _shipped_guards() -> GuardedSchemas:
+    return _guards(msgspec.structs.asdict(shipped_flow(read_pieces())))
+
+
+def _guards(parts: Mapping[str, Any]) -> GuardedSchemas:
+    named = {part: name for part, name in parts.items() if isinstance(name, str) and part not in _OPEN}
+    steering = frozenset(named.pop(part) for part in _STEERING if part in named)
+    return GuardedSchemas(own=frozenset(named.values()), steering=steering)
 
 
 def flow_of(context: object) -> Flow:

@@ -1,48 +1,24 @@
-"""What the trail knows about its own schemas and TTL policies: read from breadcrumbs, fresh on every use.
+"""Reads the definitions of an owner from SQLite, again whenever an event says that one changed.
 
-A `schema.def.v1` gives a schema its JSON Schema, default llm_hints and embedding policy; a `ttl.policy.v1` gives
-matching breadcrumbs their expiry. Only definitions without scopes count, and only for their own owner.
+Only definitions without scopes count, and only for their own owner.
 """
 
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
 import msgspec
 
-from clew.errors import InvalidInput
-from clew.trail.model.policies import TtlPolicy, parse_policy
-from clew.trail.model.prepare import Rules
-from clew.trail.model.step_order import StepOrder
-from clew.trail.model.validation import compile_schema
+from clew.trail.model.definitions import POLICY, SCHEMA, Definitions, parse_definition
+from clew.trail.model.policies import parse_policy
 from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.rows import ALIVE
-from clew.trail.templates.hints import check_hints
 
-SCHEMA, POLICY = "schema.def.v1", "ttl.policy.v1"
-DEFINITIONS = frozenset({SCHEMA, POLICY})
 NEWEST = "SELECT max(seq) FROM events WHERE schema_name IN ('schema.def.v1', 'ttl.policy.v1')"
 """Spelled as in the partial index, which SQLite uses only then."""
 
 MAX_BOOKS = 1_000
 _decode = msgspec.json.Decoder().decode
-
-
-class Definitions:
-    """One owner's schema definitions and TTL policies as of an event, until the first of them expires."""
-
-    def __init__(
-        self, schemas: dict[str, Rules], policies: tuple[TtlPolicy, ...], *, as_of: int | None, until: float
-    ) -> None:
-        self.as_of = as_of
-        self.until = until
-        self._schemas = schemas
-        self._undefined = Rules(policies=policies)
-
-    def rules(self, schema_name: str | None) -> Rules:
-        """What holds for breadcrumbs of a schema, defined or not."""
-        return self._schemas.get(schema_name or "", self._undefined)
 
 
 class DefinitionBook:
@@ -95,35 +71,3 @@ def _read_definitions(connection: Sql, owner_id: str, now: int) -> Definitions:
     schemas = dict(parse_definition(_decode(context), policies) for kind, context, _ in rows if kind == SCHEMA)
     until = min((end for _, _, end in rows if end is not None), default=inf)
     return Definitions(schemas, policies, as_of=as_of, until=until)
-
-
-def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = ()) -> tuple[str, Rules]:
-    """The schema name and meaning of a `schema.def.v1` context. Raises InvalidInput when it cannot work."""
-    name = context.get("schema_name")
-    if not isinstance(name, str) or not name:
-        raise InvalidInput("context.schema_name", "must name the schema that is defined")
-    embeds = context.get("embed", "auto")
-    if embeds not in ("auto", "never"):
-        raise InvalidInput("context.embed", "must be auto or never")
-    hints, schema = context.get("llm_hints"), context.get("json_schema")
-    if hints is not None:
-        check_hints(hints)
-    check = compile_schema(schema, "context.json_schema") if schema is not None else None
-    return name, Rules(
-        check=check, order=_parse_order(context), llm_hints=hints, embeds=embeds == "auto", policies=policies
-    )
-
-
-def _parse_order(context: dict[str, Any]) -> StepOrder | None:
-    try:
-        return msgspec.convert(context.get("order"), StepOrder | None)
-    except msgspec.ValidationError as error:
-        raise InvalidInput("context.order", str(error), hint="Name the fields steps, id, needs and group") from None
-
-
-def check_definition(schema_name: str | None, context: dict[str, Any]) -> None:
-    """Refuse a definition that could not be used when it is written, not when it is needed."""
-    if schema_name == SCHEMA:
-        parse_definition(context)
-    elif schema_name == POLICY:
-        parse_policy(context)

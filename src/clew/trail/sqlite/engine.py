@@ -21,17 +21,8 @@ import apsw
 
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, StorageError
-from clew.trail.sqlite.file import (
-    FATAL,
-    check_file,
-    connect,
-    free_companions,
-    lay_out_log,
-    make_private,
-    migrate,
-    translate,
-    translated,
-)
+from clew.sqlite_file import connect, make_private, translate, translated
+from clew.trail.sqlite.file import FATAL, check_file, free_companions, lay_out_log, migrate
 
 T = TypeVar("T")
 AudienceIds = dict[tuple[str, tuple[str, ...]], tuple[int, int]]

@@ -7,7 +7,7 @@ import base64
 import binascii
 import contextlib
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,11 +18,12 @@ from clew.clock import Clock
 from clew.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, TooLarge
 from clew.trail.bootstrap import piece_id
 from clew.trail.model.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, Update, View
-from clew.trail.model.flow import KEY, guarded_names
+from clew.trail.model.definitions import DEFINITIONS, Definitions, check_definition
+from clew.trail.model.flow import KEY, guarded_schemas
 from clew.trail.model.prepare import Prepared, as_breadcrumb, embed_all, prepare_change, prepare_draft
 from clew.trail.model.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import version_writes as write
-from clew.trail.sqlite.definitions import DEFINITIONS, NEWEST, DefinitionBook, Definitions, check_definition
+from clew.trail.sqlite.definitions import NEWEST, DefinitionBook
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
 from clew.trail.sqlite.log import MAX_BYTES
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb, to_checksum
@@ -108,25 +109,21 @@ class SqliteRecords:
         """Check and embed drafts before any transaction begins."""
         if drafts:
             by.require("create")
-        guarded = self._guarded_names(by)
-        for draft in drafts:
-            by.require_schema(draft.schema_name, guarded)
+        self._check_schemas((draft.schema_name for draft in drafts), by)
         if len(drafts) > MAX_BATCH:
             raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
         prepared = self._prepare(self._definitions(by), drafts, by)
         await self._embed(prepared)
         return prepared
 
-    def _guarded_names(self, by: Principal) -> frozenset[str]:
-        """The names that the owner's flow gives to schemas of Clew's own; a curator may write them all."""
-        if by.may("administer"):
-            return frozenset()
-        owner = Principal(owner_id=by.owner_id)
-        with contextlib.suppress(NotFound):
-            return guarded_names(
-                self._engine.read(lambda connection: self._get(connection, piece_id(by, KEY), owner, None, False))
-            )
-        return frozenset()
+    def _check_schemas(self, names: Iterable[str | None], by: Principal) -> None:
+        """Raise AccessDenied for a schema name that is guarded from the caller."""
+        if by.may_write_all:
+            return
+        id, owner = piece_id(by, KEY), Principal(owner_id=by.owner_id)
+        guarded = guarded_schemas(self._engine.read(lambda sql: self._find_many(sql, [id], owner)).get(id))
+        for name in names:
+            by.require_schema(name, guarded)
 
     def _prepare(self, definitions: Definitions, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
         now = from_micros(self._engine.wall())
@@ -243,8 +240,7 @@ class SqliteRecords:
     def _prepare_change(self, before: Breadcrumb, change: Change, vector: bytes | None, by: Principal) -> Prepared:
         schema_name = before.schema_name if change.schema_name is msgspec.UNSET else change.schema_name
         context = before.context if change.context is msgspec.UNSET else change.context
-        for name in (before.schema_name, schema_name):
-            by.require_schema(name, self._guarded_names(by))
+        self._check_schemas((before.schema_name, schema_name), by)
         check_definition(schema_name, context)
         if schema_name != before.schema_name and {schema_name, before.schema_name} & DEFINITIONS:
             raise InvalidInput("schema_name", "of a definition stays as it is", hint="Delete it and create another")

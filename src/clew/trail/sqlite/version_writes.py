@@ -9,8 +9,9 @@ import apsw
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, EmbedderMismatch
+from clew.trail.model.definitions import DEFINITIONS
 from clew.trail.model.prepare import Prepared
-from clew.trail.sqlite.definitions import DEFINITIONS, NEWEST
+from clew.trail.sqlite.definitions import NEWEST
 from clew.trail.sqlite.engine import Writing, to_micros
 from clew.trail.sqlite.rows import ensure_audience
 

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from clew.trail.model.selector import EVERYTHING, Selector
+from clew.trail.search.candidates import Allowed
 from clew.trail.search.columns import FOREVER, Bools, Columns
-from clew.trail.search.ranking import Ints
 from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.index.search_index import Index
 from clew.trail.sqlite.rows import in_list
@@ -23,22 +23,6 @@ from clew.trail.sqlite.selector_sql import build_where
 
 MASKS = 64
 FEW_CHANGES = 2_000
-
-
-class Allowed(msgspec.Struct):
-    """The slots that pass: as a mask, as a list, and those of them that have a vector."""
-
-    mask: Bools
-    slots: Ints
-    with_vector: Ints
-
-    def without(self, slots: Ints) -> Allowed:
-        """The same but for some."""
-        if not len(slots):
-            return self
-        mask = self.mask.copy()
-        mask[slots] = False
-        return Allowed(mask, self.slots[mask[self.slots]], self.with_vector[mask[self.with_vector]])
 
 
 class _Known(msgspec.Struct):

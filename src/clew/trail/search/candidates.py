@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from clew.trail.model.query import Hit, SearchRequest
+from clew.trail.search.columns import Bools, Columns
 from clew.trail.search.ranking import Corpus, Floats, Ints, Question, best_by_words, relevance, score_lexical, weigh
-from clew.trail.sqlite.index.masks import Allowed
-from clew.trail.sqlite.index.search_index import Index
 
 TEXT_CANDIDATES, ONE_MORE_FOR, MOST_TEXT_CANDIDATES = 120, 1_250, 200
 """The text arm proposes more of more records: half as many more would change one hit in two hundred."""
@@ -29,12 +29,42 @@ MOST_PENDING = 512
 MAX_NAMES = 64
 
 
+class Allowed(msgspec.Struct):
+    """The slots that pass: as a mask, as a list, and those of them that have a vector."""
+
+    mask: Bools
+    slots: Ints
+    with_vector: Ints
+
+    def without(self, slots: Ints) -> Allowed:
+        """The same but for some."""
+        if not len(slots):
+            return self
+        mask = self.mask.copy()
+        mask[slots] = False
+        return Allowed(mask, self.slots[mask[self.slots]], self.with_vector[mask[self.with_vector]])
+
+
+class CandidateIndex(Protocol):
+    """The index of a backend, as far as candidates need it."""
+
+    columns: Columns
+
+    def find(self, terms: Sequence[int], limit: int) -> tuple[Ints, bool]:
+        """Slots of the records with most of these terms, best first, and whether these are all."""
+        ...
+
+    def pending(self) -> Ints:
+        """Slots of the records that `find` does not know yet in their present form."""
+        ...
+
+
 class Candidates:
     """`gather` chooses them, `score_text` and `score_vector` look at them, `keep` drops those that no arm found."""
 
     def __init__(
         self,
-        index: Index,
+        index: CandidateIndex,
         allowed: Allowed,
         question: Question,
         query: Floats | None,
