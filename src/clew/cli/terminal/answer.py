@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clew.catalog.operations.answers import Answer, Entry, Section
+from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Section
 from clew.catalog.operations.markdown import cited_line, known_lines
 from clew.catalog.operations.text import inline
 
@@ -13,8 +13,8 @@ RESOURCES, TOOLS, NAMES = 8, 3, 5
 DESCRIPTION = 120
 
 
-def render_brief(answer: Answer) -> str:
-    """Return the markdown of an answer. `Answer.markdown` is the long form, with all tools and their parameters."""
+def render_brief(answer: CatalogAnswer) -> str:
+    """Return the markdown of an answer. `CatalogAnswer.markdown` is the long form, with all tools and their parameters."""
     known = [*known_lines(answer.notes, answer.text), *map(cited_line, answer.known)]
     parts = [
         answer.hint,
@@ -31,7 +31,7 @@ def _block(heading: str, lines: Sequence[str]) -> str:
     return "\n".join((f"## {heading}", *lines)) if lines else ""
 
 
-def _resource_lines(answer: Answer) -> list[str]:
+def _resource_lines(answer: CatalogAnswer) -> list[str]:
     """The closest resources, without a description that a citation above already quotes."""
     quoted = " ".join(cited.text for cited in answer.known)
     found = sorted((each for section in answer.sections for each in section.resources), key=lambda each: -each.score)
@@ -50,7 +50,7 @@ def _tool_lines(sections: Sequence[Section]) -> list[str]:
     return [*lines, f"- also: {rest} (`--tools` describes them all)"] if rest else lines
 
 
-def _closest(sections: Sequence[Section]) -> list[Entry]:
+def _closest(sections: Sequence[Section]) -> list[CatalogEntry]:
     """Tools that match the question, closest first; without a match, the first tool of each domain."""
     tools = sorted((each for section in sections for each in section.tools), key=lambda each: -each.score)
     return [each for each in tools if each.score > 0] or [section.tools[0] for section in sections if section.tools]
@@ -63,5 +63,5 @@ def _names(sections: Sequence[Section]) -> Iterator[str]:
         yield from (column[at] for column in columns if at < len(column))
 
 
-def _line(entry: Entry, description: str) -> str:
+def _line(entry: CatalogEntry, description: str) -> str:
     return f"- **`{entry.route}`**: {description}" if description else f"- **`{entry.route}`**"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from clew.catalog.servers.connections.request_timeouts import Patience
+from clew.catalog.servers.connections.request_timeouts import RequestTimeouts
 from clew.errors import InvalidInput, ModelError
 from clew.llm.messages import Message
 from clew.llm.requests import FinishReason, Model, ModelRequest
@@ -24,7 +24,7 @@ _STOPS: dict[FinishReason, str] = {"stop": "endTurn", "length": "maxTokens"}
 class Sampling:
     """Answers the sampling requests of one server with a model."""
 
-    def __init__(self, model: Model, patience: Patience) -> None:
+    def __init__(self, model: Model, patience: RequestTimeouts) -> None:
         self._model = model
         self._patience = patience
 
