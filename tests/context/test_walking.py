@@ -125,6 +125,17 @@ async def test_the_graph_used_longest_ago_leaves_at_the_bound(place: Place) -> N
     assert cache.loaded == loaded + 1
 
 
+@pytest.mark.req("RCR-38")
+async def test_graphs_of_sessions_that_ended_long_ago_leave_memory(place: Place) -> None:
+    note = await place.write("one", link=False)
+    cache = GraphCache(place.clock)
+    for session in ("a", "b"):
+        await walk({note.id: 0.0}, cache.expander(place.trail, session, by=place.me), hops=1, limit=9)
+    place.clock.advance(minutes=11)
+    await walk({note.id: 0.0}, cache.expander(place.trail, "c", by=place.me), hops=1, limit=9)
+    assert len(cache) == 1
+
+
 async def test_an_edge_that_was_taken_away_is_forgotten_in_time(place: Place) -> None:
     one, other = [await place.write(text, link=False) for text in ("one", "two")]
     await place.link(one, other)

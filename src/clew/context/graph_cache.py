@@ -84,14 +84,17 @@ class GraphCache:
             await self._refresh(graph, ids, trail, by)
             if session is not None:
                 self._graphs.keep((by.owner_id, by.scopes, session), graph)
+                self._graphs.drop_while(self._is_stale)
             return graph.links(ids)
 
         return expand
 
     def _find(self, by: Principal, session: str | None) -> SessionGraph:
-        now = self._clock.now()
         found = self._graphs.find((by.owner_id, by.scopes, session)) if session is not None else None
-        return SessionGraph(now) if found is None or now - found.built > MAX_AGE else found
+        return SessionGraph(self._clock.now()) if found is None or self._is_stale(found) else found
+
+    def _is_stale(self, graph: SessionGraph) -> bool:
+        return self._clock.now() - graph.built > MAX_AGE
 
     async def _refresh(self, graph: SessionGraph, ids: Sequence[str], trail: Trail, by: Principal) -> None:
         now = self._clock.now()

@@ -51,6 +51,14 @@ class Recent(Generic[K, V]):
         _, weight = self._kept.pop(key, (None, 0))
         self.weight -= weight
 
+    def drop_while(self, is_stale: Callable[[V], bool]) -> None:
+        """Drop values from the least recently used on, up to the first that is not stale."""
+        while self._kept:
+            key, (value, _) = next(iter(self._kept.items()))
+            if not is_stale(value):
+                return
+            self.drop(key)
+
     def find_or_make(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key, made where it is not kept. What `make` raises leaves everything as it was."""
         found = self.find(key)

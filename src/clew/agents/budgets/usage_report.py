@@ -1,4 +1,4 @@
-"""The report of what models took, the same for every door."""
+"""The report of model usage and cost, the same for every door."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Adapters: what puts an agent behind another protocol, or around it. Each is a function from agent to agent."""
+"""Adapters that wrap an agent, to speak another protocol or to change its messages. Each takes an agent and returns
+one."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from clew.agents.conversations.agent_interface import Agent
 from clew.errors import InvalidInput
 
 EXPORTS = ("adapter", "default")
-"""Under which of these names a module offers its adapter."""
+"""The names under which a module may define its adapter."""
 
 
 class AgentAdapter(Protocol):
-    """Wraps an agent. What it returns is an agent again."""
+    """Wraps an agent."""
 
     @property
     def name(self) -> str: ...
 
     def wrap(self, agent: Agent, config: Mapping[str, Any]) -> Agent:
-        """The agent as seen through this adapter. `config` are settings of the adapter's own."""
+        """The agent inside this adapter. `config` are the settings of the adapter."""
         ...
 
 
@@ -47,7 +48,7 @@ class _WrappedAgent:
 
 
 def load_adapter(path: Path) -> AgentAdapter:
-    """The adapter of a Python file, which is run: whoever names it agrees to that. Raises InvalidInput."""
+    """Run a Python file and return its adapter. Naming the file is the consent to run it. Raises InvalidInput."""
     if not path.is_file():
         raise InvalidInput("--adapter", f"{path} is not a file", hint="Name a Python file that defines `adapter`")
     name = f"clew_adapter_{abs(hash(path.resolve())):x}"

@@ -1,4 +1,4 @@
-"""Which agents there are and how they are, as far as the trail tells: any process may ask, whoever does the work."""
+"""The agents and their status, read from the trail. Any process may ask, wherever the agents run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG
 
 MOST = 500
-"""How many definitions are looked at."""
+"""How many definitions are read."""
 NO_FAULTS = ("validation", "permission", "budget")
-"""Errors that say nothing about whether a model is well."""
+"""Errors that do not count against a model."""
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentStatuses:
-    """Calls the agents of an owner."""
+    """Reads the status of the agents of an owner."""
 
     def __init__(self, trail: Trail, flow: Flow, clock: Clock, models: Models | None = None) -> None:
         self._trail = trail
@@ -66,7 +66,7 @@ class AgentStatuses:
         self._models = models
 
     async def call(self, *, by: Principal) -> list[AgentStatus]:
-        """All agents by name, each as its newest definition says. Raises AccessDenied."""
+        """The status of all agents by name, from their newest definitions. Raises AccessDenied."""
         page = await self._trail.records.list(Selector(schema_name=self._flow.agent), by=by, limit=MOST)
         newest: dict[str, Breadcrumb] = {}
         for record in page.items:
@@ -95,7 +95,7 @@ class AgentStatuses:
         )
 
     def _defined(self, record: Breadcrumb) -> dict[str, Any]:
-        """What the definition says, or what is wrong with it."""
+        """The description and the model of a definition, or its problem."""
         try:
             agent = read_agent(record)
         except InvalidInput as error:
@@ -112,7 +112,7 @@ class AgentStatuses:
             return agent.model or "", str(error)
 
     async def _measured(self, name: str, by: Principal) -> dict[str, Any]:
-        """How its newest model calls went. The same rules are used as where the calls are made."""
+        """The figures of the newest model calls, by the rules of the circuit breaker."""
         model_calls = ContextMatch(path="tool", value=self._flow.model_tool)
         selector = Selector(
             schema_name=self._flow.response, all_tags=(CONSUMER_TAG + name,), context_match=(model_calls,)
@@ -135,7 +135,7 @@ class AgentStatuses:
         }
 
     async def _budget(self, name: str, by: Principal) -> AgentBudget | None:
-        """The newest budget of an agent: of the session that it worked in last."""
+        """The newest budget of an agent: that of its last session."""
         page = await self._trail.records.list(Selector(schema_name=self._flow.budget), by=by, limit=MOST)
         for each in page.items:
             if str(each.context.get("name", "")).startswith(f"{name}/"):

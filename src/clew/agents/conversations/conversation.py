@@ -1,8 +1,7 @@
-"""A conversation with an agent: what every door calls. State is on the trail alone: a door writes a message, follows
-what comes of it, answers questions for permission, and cancels.
+"""Conversations with agents on the trail: messages, their steps, answers to questions for permission, cancellation.
 
-A session belongs to its owner. Ending a run or allowing a tool is for a curator of that owner, and for the one who
-began the session.
+A session belongs to its owner. A curator of that owner, and the user who started the session, may cancel its runs; only
+a curator may allow a tool.
 """
 
 from __future__ import annotations
@@ -43,15 +42,15 @@ DEFAULT_AGENT = "assistant"
 MAX_MESSAGE = 1_000_000
 """Characters of one message."""
 LOOK_EVERY = 2.0
-"""Seconds without news after which a follower looks whether the run was given up."""
+"""Seconds without an event after which a follower checks whether the run became a dead letter."""
 MAX_LETTERS = 1_000
 _NAME = 200
 DENY: Choice = "deny"
 
 
 class Conversations:
-    """The conversations of a trail. Every call is made for the principal that it is given. `scopes` are those that a
-    message has, as far as its writer holds them: what needs others stays out of its context."""
+    """The conversations of a trail, each call with the rights of a principal. A message gets those of `scopes` that its
+    writer holds."""
 
     def __init__(self, trail: Trail, flow: Flow, clock: Clock, *, scopes: frozenset[str] = frozenset()) -> None:
         self._scopes = scopes
@@ -73,8 +72,8 @@ class Conversations:
         """Write a message for an agent, in a new session unless one is named. The same `key` for the same agent of an
         owner writes it once.
 
-        Raises InvalidInput, TooLarge, AccessDenied, NotFound (a session or an agent that there is not), AlreadyExists
-        (a key that was used for something else).
+        Raises InvalidInput, TooLarge, AccessDenied, NotFound (unknown session or agent), AlreadyExists (the key was
+        used for another message).
         """
         by.require("create")
         check_message(text)
@@ -95,7 +94,7 @@ class Conversations:
         return sent_of(written, after if written.id == id else 0)
 
     async def find_agent(self, name: str, *, by: Principal) -> AgentDefinition:
-        """The newest definition of that name. Raises NotFound, InvalidInput where it cannot be read."""
+        """The newest definition of that name. Raises NotFound, InvalidInput for an invalid one."""
         named = ContextMatch(path="agent_id", value=name[:_NAME])
         selector = Selector(schema_name=self.flow.agent, context_match=(named,))
         page = await self._trail.records.list(selector, by=by, limit=1)
@@ -104,7 +103,7 @@ class Conversations:
         return read_agent(page.items[0])
 
     async def follow(self, sent: Sent, *, by: Principal) -> AsyncGenerator[Step, None]:
-        """What happens in a run, as it happens, up to its end. A reader that leaves ends nothing. Raises
+        """The steps of a run as they happen, up to its end. The run goes on when the reader leaves. Raises
         AccessDenied."""
         by.require("subscribe")
         selector = run_selector(sent.session, sent.run, shown_schemas(self.flow))
@@ -122,7 +121,7 @@ class Conversations:
             yield failed
 
     async def whole(self, step: Step, *, by: Principal) -> Step:
-        """A step as a person is to see it: a question for permission with all that would be run, and nothing masked."""
+        """A step for a person: a question for permission with its whole input, unmasked."""
         return await show_whole(self._trail, step, by=_inside(by)) if isinstance(step, PermissionAsked) else step
 
     async def resume(self, sent: Sent, *, by: Principal) -> AsyncGenerator[Step, None]:
@@ -133,7 +132,7 @@ class Conversations:
                 yield step
 
     async def cancel(self, session: str, *, by: Principal, reason: str, run: str | None = None) -> tuple[str, ...]:
-        """Wish the runs of a session to end that have no answer yet, or the one that is named; their ids. Raises
+        """Cancel the runs of a session that have no answer yet, or the one that is named; returns their ids. Raises
         NotFound, AccessDenied."""
         first = await self.sessions.first(session, by=_inside(by))
         _require_say(first, by)
@@ -154,13 +153,13 @@ class Conversations:
         return tuple(each.run for each in wanted)
 
     async def permission(self, request_id: str, *, by: Principal, question: str | None = None) -> PermissionAsked:
-        """What a tool waits for; the question of that id where one is named. Raises NotFound, InvalidInput where
-        several wait under one request id and none is named."""
+        """The pending question of a request, or the question of this id. Raises NotFound, InvalidInput where a request
+        id has several questions and none is named."""
         asking = Selector(schema_name=self.flow.permission_request, all_tags=(REQUEST_TAG + request_id[:_NAME],))
         page = await self._trail.records.list(asking, by=by, limit=_NAME)
         found = [each for each in page.items if question is None or each.id == question]
         if len(found) > 1:
-            hint = "Name the id of the one that you answer as question"
+            hint = "Pass the id of the question"
             raise InvalidInput("request_id", f"{len(found)} questions have it", hint=hint)
         asked = read_step(found[0], self.flow) if found else None
         if not isinstance(asked, PermissionAsked):
@@ -170,11 +169,10 @@ class Conversations:
     async def answer_permission(
         self, request_id: str, answer: Choice, *, by: Principal, question: str | None = None
     ) -> None:
-        """Say whether a tool may run: to the `question` that was shown. The first answer counts; the same one again is
-        accepted.
+        """Answer the `question` whether a tool may run. The first answer counts; the same answer again is accepted.
 
-        Raises NotFound, AccessDenied, InvalidInput (not one of its choices), AlreadyExists (answered otherwise, or no
-        longer waited for).
+        Raises NotFound, AccessDenied, InvalidInput (not one of the choices), AlreadyExists (another answer came first,
+        or the question is no longer pending).
         """
         asked = await self.permission(request_id, by=_inside(by), question=question)
         if not by.may("administer"):

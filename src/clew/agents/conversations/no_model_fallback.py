@@ -1,4 +1,4 @@
-"""What a conversation does where no model is configured: say how to add one, and answer what needs none."""
+"""The fallback of a conversation without a model: say how to add one, and answer from the catalog."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 MOST = 2_000
-"""Characters of a message that are looked up."""
+"""Characters of a message that are searched for."""
 EXAMPLES = 10
-"""Documents that are named where nothing is close to a message."""
+"""Documents that are listed if nothing matches a message."""
 
 
 async def find_missing_model(
@@ -41,7 +41,7 @@ async def find_missing_model(
 
 
 async def ask_instead(catalog: Catalog, text: str, *, by: Principal) -> str:
-    """What the catalog knows about a message, as markdown for a person; where nothing is close to it, what there is."""
+    """The matches of the catalog for a message as markdown; if nothing matches, an overview of the catalog."""
     answer = await catalog.ask(Question(query=text[:MOST]), by=by)
     if answer.is_relevant:
         return "\n\n".join(("These come close to it:", *_sections(answer)))
@@ -56,7 +56,7 @@ async def ask_instead(catalog: Catalog, text: str, *, by: Principal) -> str:
 
 
 def _sections(answer: CatalogAnswer) -> Iterator[str]:
-    """Each domain in which something is close, documents first."""
+    """A section for each domain with matches, documents first."""
     for section in answer.sections:
         lines = _lines((*section.resources, *section.tools))
         if lines and not section.is_folded:

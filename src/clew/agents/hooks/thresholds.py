@@ -1,4 +1,4 @@
-"""What happens as the context of an agent fills up: checkpoints, compaction, a hand-off, each once.
+"""Thresholds of the context of an agent: checkpoints, compaction and hand-off, each once.
 
 Which thresholds an agent has is data, by its kind. Each that is crossed becomes a breadcrumb, written together with
 what the agent did; so what was fired is known after a restart, and fires no second time.
@@ -20,7 +20,7 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 OTHER = "default"
-"""The kind of an agent that the table does not name."""
+"""The kind of agents that the table does not list."""
 
 Action = Literal["checkpoint", "compact", "hand_off"]
 _ORDER: tuple[Action, ...] = ("checkpoint", "compact", "hand_off")
@@ -28,8 +28,8 @@ _LOOK_BACK = 50
 
 
 class Threshold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """At how many percent of the context what is done. `what` says of what a checkpoint is made; what is `local` stays
-    with the agent and its session."""
+    """The action at a percentage of the context. `what` names the content of a checkpoint; a `local` one stays with the
+    agent and its session."""
 
     at: Annotated[float, Meta(gt=0, le=100)]
     do: Action
@@ -41,7 +41,7 @@ Table = Mapping[str, tuple[Threshold, ...]]
 
 
 class ContextUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Of how many tokens how many are used, by which agent of which kind in which session."""
+    """Used tokens and the limit, of an agent of a kind in a session."""
 
     agent: str
     session: str
@@ -57,35 +57,34 @@ class ContextUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the context was filled, in percent, since it was last compacted; `generation` counts those times."""
+    """The highest fill in percent since the last compaction; `generation` counts compactions."""
 
     generation: int = 0
     percent: float = 0.0
 
 
 def thresholds_of(table: Table, kind: str) -> tuple[Threshold, ...]:
-    """Those of a kind, else the default ones, in the order in which they fire."""
+    """The thresholds of a kind, else the default ones, in the order in which they fire."""
     return _sorted(table.get(kind.casefold(), table.get(OTHER, ())))
 
 
 def crossed(before: float, after: float, thresholds: Sequence[Threshold]) -> tuple[Threshold, ...]:
-    """Those that lie above `before` and not above `after`, both in percent: the lowest first, and at the same point
-    the checkpoint before the compaction. None where the context did not grow."""
+    """The thresholds above `before` and up to `after`, in percent: the lowest first, a checkpoint before a compaction
+    at the same point. Empty if the context did not grow."""
     return tuple(each for each in _sorted(thresholds) if before < each.at <= after)
 
 
 async def observe(
     trail: Trail, flow: Flow, table: Table, usage: ContextUsage, *, by: Principal
 ) -> tuple[tuple[Threshold, ...], tuple[Draft, ...]]:
-    """What fires now, and the drafts that say so: write them together with what is done. Written twice they are the
-    same breadcrumbs."""
+    """The thresholds that fire now, and their records. Writing these records twice has no effect."""
     mark = await read_mark(trail, flow, usage.agent, usage.session, by=by)
     fired = crossed(mark.percent, usage.percent, thresholds_of(table, usage.kind))
     return fired, tuple(_draft(flow, usage, mark.generation, each) for each in fired)
 
 
 async def read_mark(trail: Trail, flow: Flow, agent: str, session: str, *, by: Principal) -> Mark:
-    """The highest threshold that fired since the last compaction, or where that one ended, as the trail knows."""
+    """The highest threshold that fired since the last compaction, as read from the trail."""
     selector = Selector(schema_name=flow.checkpoint, all_tags=(f"agent:{agent}", f"session:{session}"))
     found = [each.context for each in (await trail.records.list(selector, by=by, limit=_LOOK_BACK)).items]
     generation = max((each["generation"] + (each["do"] == "compacted") for each in found), default=0)

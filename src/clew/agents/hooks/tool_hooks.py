@@ -1,4 +1,4 @@
-"""The hooks around every call of a tool: may it, is it well-formed, for which session; and what is kept of it."""
+"""The hooks around every tool call: permission, validation, session, logging and tags of the response."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import REQUEST_TAG, find_request_id
 
 CHANGED = "state:changed"
-"""On the response of a tool that may have changed something."""
+"""Tag on the response of a tool that may have changed something."""
 FILE_TAG = "file:"
-"""Followed by a path that a tool worked on."""
+"""Tag with a path that a tool worked on."""
 
 _PATHS = ("path", "paths", "file_path", "file")
 _SESSIONS = ("session", "session_id")
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class PolicyDecision(Protocol):
-    """What a policy says of one call: `allow`, `ask` or `deny`. Calls that fit the `pattern` may be allowed at once."""
+    """The decision of a policy on one call: `allow`, `ask` or `deny`. A lasting permission covers the `pattern`."""
 
     @property
     def verdict(self) -> str: ...
@@ -48,12 +48,12 @@ class PolicyDecision(Protocol):
 
 
 Decide = Callable[[AgentDefinition | None, str, Mapping[str, Any], Breadcrumb | None], Awaitable[PolicyDecision]]
-"""What the policy of an agent says of a tool with these arguments, which was made of this record if it was of one."""
+"""Decides on a call of a tool by an agent; the record is the one that the tool was made of."""
 
 
 def permission_check(trail: Trail, flow: Flow, by: Principal, decide: Decide) -> HookFunction:
-    """Lets a call pass, lets its user be asked, or refuses it. What the user allowed for the session, or always, is not
-    asked again. Raises Abort."""
+    """Allows a call, asks the user, or refuses it. A lasting permission of the user is not asked again. Raises
+    Abort."""
 
     async def check(data: ToolData) -> ToolData:
         name = data.tool.name
@@ -76,7 +76,7 @@ def permission_check(trail: Trail, flow: Flow, by: Principal, decide: Decide) ->
 
 
 def parameter_validation() -> HookFunction:
-    """Turns arguments into what the tool takes. Raises InvalidInput."""
+    """Validates and converts the arguments. Raises InvalidInput."""
 
     async def validate(data: ToolData) -> ToolData:
         return msgspec.structs.replace(data, arguments=data.tool.check(data.arguments))
@@ -85,8 +85,8 @@ def parameter_validation() -> HookFunction:
 
 
 def session_scoping() -> HookFunction:
-    """Makes a call one of its session: its principal is, and where the tool takes a session it gets this one, whatever
-    the model wrote."""
+    """Binds a call to its session: the principal gets it, and so does a tool that takes a session, whatever the model
+    wrote."""
 
     async def scope(data: ToolData) -> ToolData:
         session = data.request.session
@@ -100,7 +100,7 @@ def session_scoping() -> HookFunction:
 
 
 def result_logging() -> HookFunction:
-    """Logs that a tool was run: for whom, how long it took and how much came back, not what."""
+    """Logs a tool call: the agent, the time and the size of the result, but not the result."""
 
     async def log(data: ToolData) -> ToolData:
         size = len(data.result) if isinstance(data.result, str | list | dict) else 1
@@ -112,7 +112,7 @@ def result_logging() -> HookFunction:
 
 
 def file_tracking() -> HookFunction:
-    """Tags the response with the files that the call was about, so that what was done to a file can be found."""
+    """Tags the response with the files of the call, so that all calls on a file can be found."""
 
     async def track(data: ToolData) -> ToolData:
         named = [data.arguments.get(name) for name in _PATHS]
@@ -125,7 +125,7 @@ def file_tracking() -> HookFunction:
 
 
 def state_update() -> HookFunction:
-    """Marks the response of a tool that does more than read: the next run of the session is told of it."""
+    """Tags the response of a tool that does more than read. The next run of the session sees it."""
 
     async def update(data: ToolData) -> ToolData:
         return data if data.tool.effects.reads_only else msgspec.structs.replace(data, tags=(*data.tags, CHANGED))
@@ -134,7 +134,7 @@ def state_update() -> HookFunction:
 
 
 async def _require_consent(trail: Trail, flow: Flow, by: Principal, data: ToolData, pattern: str) -> None:
-    """Raises Abort where the user said no, or yes to what has become something else."""
+    """Raises Abort where the user denied the call, or it differs from the one that the user allowed."""
     name = data.tool.name
     if data.permitted not in CHOICES[:-1]:
         raise Abort(f"the user did not allow {name}", hint="Do without it, or ask why")
@@ -146,11 +146,10 @@ async def _require_consent(trail: Trail, flow: Flow, by: Principal, data: ToolDa
 
 
 async def _require_askable(trail: Trail, flow: Flow, by: Principal, data: ToolData) -> None:
-    """Raises Abort for a call that no question can be asked about: nobody could read all of it, or an answer might be
-    taken for that to another."""
+    """Raises Abort for a call that cannot be asked about: it is too long to read, or another request has its id."""
     name = data.tool.name
     if is_too_long(data.arguments):
         hint = "Write it in parts" if name == "write-file" else "Write it to a file first, then name that file"
-        raise Abort(f"{name} is given too much for the user to read before allowing it", hint=hint)
+        raise Abort(f"the input of {name} is too long for the user to read", hint=hint)
     if await is_id_taken(trail, flow, data.request, by=by):
         raise Abort(f"{name} was not run: another request has the same id", hint="Use a new id for each request")

@@ -1,4 +1,4 @@
-"""Circuit breakers: what failed too often is left alone for a while, then tried once."""
+"""Circuit breakers: a name that failed too often is refused for a while, then one probe is let through."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Breaker:
         return "half_open" if self._since(circuit.opened_at) >= self._cool_down else "open"
 
     def states(self) -> dict[str, State]:
-        """Every name that ever failed."""
+        """All names that have failed."""
         return {name: self.state(name) for name in self._circuits}
 
     def wait(self, name: str) -> float:
-        """Seconds until something may pass again, 0 where it may now."""
+        """Seconds until a call may pass again, 0 if it may now."""
         circuit = self._circuits.get(name)
         if circuit is None or circuit.opened_at is None:
             return 0.0
@@ -57,7 +57,7 @@ class Breaker:
         return max(0.0, self._cool_down - self._since(since))
 
     def enter(self, name: str) -> bool:
-        """Whether a call may pass now. Where the circuit is half open it is the probe: tell what comes of it."""
+        """Whether a call may pass now. In the half-open state it is the probe: report its outcome."""
         if self.wait(name) > 0:
             return False
         if self.state(name) == "half_open":
@@ -74,7 +74,7 @@ class Breaker:
             circuit.opened_at, circuit.probed_at = self._clock.now(), None
 
     def abandoned(self, name: str) -> None:
-        """A call that passed ended without saying anything about what was called: another may be the probe."""
+        """A call ended without an outcome, such as by cancellation. Another call may be the probe."""
         circuit = self._circuits.get(name)
         if circuit is not None:
             circuit.probed_at = None

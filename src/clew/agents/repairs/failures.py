@@ -41,10 +41,10 @@ CLASSES: tuple[ErrorClass, ...] = ("timeout", "permission", "runtime", "config",
 
 MAX_STACK = 4_000
 MAX_INPUT = 8_000
-"""Bytes of JSON; a longer input is cut, and stands in full in its request."""
+"""Bytes of JSON. A longer input is cut; the request has all of it."""
 MAX_MESSAGE = 1_000
 _MARGIN = 4_000
-"""So much beyond a cut is looked at, so that half of a secret is not taken for none."""
+"""Masking reads this much beyond a cut, so that it finds a secret that the cut would split."""
 
 _BY_TYPE: tuple[tuple[type[BaseException], ErrorClass], ...] = (
     (TimeoutError, "timeout"),
@@ -67,7 +67,7 @@ _BY_KIND: Mapping[str, ErrorClass] = {
     "auth": "config",
     "too_long": "validation",
 }
-"""What a model or a tool says of its failure → the class; what is not here went wrong as it ran."""
+"""Error kinds of models and tools → the class. Others are runtime errors."""
 _SEVERITY: Mapping[ErrorClass, str] = {
     "timeout": "error",
     "permission": "warning",
@@ -81,7 +81,7 @@ _SECRET_NAME = re.compile(
 
 
 class FailedTool(msgspec.Struct, frozen=True, kw_only=True):
-    """The tool that failed. One that is not a breadcrumb has no `id`."""
+    """The tool that failed. A built-in tool has no `id`."""
 
     name: str
     id: str | None = None
@@ -90,7 +90,7 @@ class FailedTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """How it failed: at which attempt, when, and after how many seconds."""
+    """A failed call: the error, the attempt, the time and the duration in seconds."""
 
     error: BaseException
     failed_at: datetime
@@ -106,7 +106,7 @@ def classify(error: BaseException) -> ErrorClass:
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Whether the same call may succeed later without anybody changing anything."""
+    """Whether a retry of the same call may succeed."""
     return (
         error.retryable if isinstance(error, ModelError) else isinstance(error, TimeoutError | Busy | ConnectionError)
     )
@@ -161,7 +161,7 @@ def error_drafts(
 
 
 def bounded_input(value: Any) -> Any:
-    """A JSON value without what looks secret; as the beginning of its text where it is over 8,000 bytes."""
+    """A JSON value with secrets masked. A value over 8,000 bytes becomes the beginning of its text."""
     encoded = encode_canonical(value, "input")
     if len(encoded) <= MAX_INPUT:
         return mask_values(value)
@@ -170,7 +170,7 @@ def bounded_input(value: Any) -> Any:
 
 
 def mask_values(value: Any, name: str = "") -> Any:
-    """The value with texts masked that look secret, or whose name says that they are."""
+    """The value with secrets masked, by their form or their name."""
     if isinstance(value, Mapping):
         return {key: mask_values(each, str(key)) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -185,7 +185,7 @@ def _message(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> str:
-    """The end of the stack, which is nearest to the error; what the tool itself reported, where it did."""
+    """The end of the stack trace, or the trace that the tool itself reported."""
     told = error.stack if isinstance(error, ToolFailure) else ""
     text = told or "".join(traceback.format_exception(error))
     return mask_secrets(text[-MAX_STACK - _MARGIN :])[-MAX_STACK:].encode(errors="replace").decode()

@@ -29,7 +29,7 @@ _SHOWN = ("name", "description", "language", "code", "input_schema", "output_sch
 
 
 class FixedTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A repair that was written. `request` is the one that tries it, None where that could do harm."""
+    """A written repair. `request` runs the input again; None where that could do harm."""
 
     tool: str
     version: int
@@ -37,7 +37,7 @@ class FixedTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolRepairs:
-    """Writes repairs. The same error is repaired once, however often this is called."""
+    """Writes repairs. The same error is repaired once."""
 
     def __init__(self, trail: Trail, flow: Flow, repairs: Repairs) -> None:
         self._trail = trail
@@ -45,7 +45,7 @@ class ToolRepairs:
         self._repairs = repairs
 
     async def describe(self, error_id: str, *, by: Principal) -> dict[str, Any]:
-        """What there is to know for a repair: the error, and the tool with its code. Raises InvalidInput, NotFound."""
+        """The error, and the tool with its code. Raises InvalidInput, NotFound."""
         error = await self._error(error_id, by)
         failed = await self._tool(error, by)
         shown = {name: failed.context[name] for name in _SHOWN if name in failed.context}
@@ -93,7 +93,7 @@ class ToolRepairs:
         return found
 
     async def _find_fix(self, error: Breadcrumb, by: Principal) -> Breadcrumb | None:
-        """The repair of this very error, where there is one already."""
+        """The repair of this error, if there is one."""
         try:
             return await self._trail.records.get(fix_id(error), by=by)
         except NotFound:
@@ -123,7 +123,7 @@ class ToolRepairs:
         )
 
     async def _try_again(self, error: Breadcrumb, failed: Breadcrumb, by: Principal) -> str | None:
-        """Run the input that failed once more, for the one who asked and with what they may."""
+        """A request that runs the failed input again, with the rights of the first requester."""
         if not is_harmless(failed.context):
             return None
         request_id = f"try.{error.id}"
@@ -142,12 +142,12 @@ class ToolRepairs:
 
 
 def fix_id(error: Breadcrumb) -> str:
-    """The id of the repair of an error: there is one at most."""
+    """The id of the repair of an error. There is at most one."""
     return str(uuid5(UUID(error.id), "repair"))
 
 
 def is_harmless(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool may be run again with an input that failed: it says so, or can reach nothing outside itself."""
+    """Whether a tool may run again with a failed input: it is declared repeatable, or fully confined."""
     effects, permissions = tool.get("effects"), tool.get("permissions")
     if isinstance(effects, dict) and (effects.get("reads_only") or effects.get("repeats_safely")):
         return True
@@ -156,7 +156,7 @@ def is_harmless(tool: Mapping[str, Any]) -> bool:
 
 
 def repair_tools(healing: ToolRepairs) -> tuple[Tool, ...]:
-    """The tools of the debugger. They are about the error that started its run, and no other."""
+    """The tools of the debugger. They work on the error that started its run only."""
 
     @tool(searchable=False, effects=Effects(reads_only=True, repeats_safely=True, reaches_out=False))
     async def read_failed_tool(context: ToolContext) -> dict[str, Any]:

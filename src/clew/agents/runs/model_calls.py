@@ -1,5 +1,5 @@
-"""The tool `llm`: one call of a model for one request. Its text is written in pieces while it comes, so that every door
-can show it.
+"""The tool `llm`: one model call for one request. The text is written in pieces while it arrives, so that doors can
+stream it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import find_run, inherited_tags
 
 PIECE_SECONDS = 0.12
-"""How often a text that is coming is written."""
+"""Seconds between two writes of a text that is arriving."""
 MAX_OUTPUT = 4_096
-"""Tokens that an answer is reckoned with where nothing else is said."""
+"""Tokens that are reserved for an answer by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class ModelCalls:
     async def call(
         self, request: ToolRequest, record: Breadcrumb, config: Mapping[str, Any], *, budget: str | None, key: str
     ) -> tuple[dict[str, Any], list[Draft]]:
-        """What the model answered, and a record of what that took. Raises ModelError, BudgetExceeded, InvalidInput."""
+        """The answer of the model, and the record of its usage. Raises ModelError, BudgetExceeded, InvalidInput."""
         input = read_input(request.input)
         model, info = self.models.for_agent(request.requested_by, str(config.get("model") or input.model))
         run = find_run(record)
@@ -107,7 +107,7 @@ class ModelCalls:
 
 
 class AnswerPieces:
-    """The text of one answer on its way to the trail."""
+    """Writes the text of one answer to the trail in pieces."""
 
     def __init__(self, calls: ModelCalls, record: Breadcrumb, request: ToolRequest) -> None:
         self._calls = calls
@@ -125,7 +125,7 @@ class AnswerPieces:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what waits."""
+        """Write the text that has arrived."""
         async with self._turn:
             if not self._waiting:
                 return
@@ -144,7 +144,7 @@ class AnswerPieces:
 
 
 def _output(answer: Answer, prompt: ModelPrompt) -> dict[str, Any]:
-    """The answer as a response holds it."""
+    """The answer as the output of a response."""
     output: dict[str, Any] = {
         "content": answer.content,
         "tool_calls": msgspec.to_builtins(answer.tool_calls),

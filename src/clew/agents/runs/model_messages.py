@@ -1,4 +1,4 @@
-"""What an agent's model is told of a turn, and of a trigger that has no context."""
+"""Messages to a model: for a turn, and for a trigger without a context."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, encode_canonical
 
 
 def turn_messages(turn: ModelTurn) -> list[Message]:
-    """What a model is told of a turn: its own answer, and the results in the order in which it asked."""
+    """The messages of a turn: the model's answer, and the results in the order of its calls."""
     output = turn.answer.context.get("output") or {}
     said = Message(
         role="assistant",
@@ -33,7 +33,7 @@ def turn_messages(turn: ModelTurn) -> list[Message]:
 
 
 def turn_fingerprint(turn: ModelTurn) -> str:
-    """What a turn asked for and got, so that it can be told from others."""
+    """A fingerprint of the calls and results of a turn."""
     return fingerprint(
         [
             CompletedCall(name=call.name, arguments=call.arguments, result=text_at(response, _result_field(response)))
@@ -47,7 +47,7 @@ def _result_field(response: Breadcrumb) -> str:
 
 
 def gathered_message(gathered: Gathered) -> Message:
-    """What an agent without a context builder is told: its trigger and what it subscribed to, as data."""
+    """The message to an agent without a context builder: its trigger and its subscriptions, as data."""
     parts = [f"## {key}\n" + "\n".join(map(_shown, records)) for key, records in gathered.items()]
     return Message(role="user", content="\n\n".join(parts))
 

@@ -1,6 +1,5 @@
-"""Prompts as they are kept: each request to a model holds what is new since the one before it, and names where longer
-texts stand. So a conversation costs as much as was said in it, and every prompt of the past can be had again, byte for
-byte.
+"""Stored prompts: each model request holds only the messages since the one before, and refers to the records of longer
+texts. So the size of a conversation is linear, and every past prompt can be rebuilt byte for byte.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import find_run
 
 MAX_STEPS = 10_000
-"""How many requests one run may have."""
+"""How many model requests one run may have."""
 _NAMESPACE = UUID("c2f3f9a4-2a52-5b43-9f0e-0d2f1c7b5a11")
 
 
@@ -42,7 +41,7 @@ class ModelInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ModelPrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a model is sent."""
+    """The messages and tools that a model gets."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
@@ -53,7 +52,7 @@ class ModelPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PromptSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Instructions and tools, kept once for as long as they do not change."""
+    """Instructions and tools, stored once until they change."""
 
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
@@ -68,7 +67,7 @@ def read_input(value: Any) -> ModelInput:
 
 
 async def keep_snapshot(trail: Trail, flow: Flow, snapshot: PromptSnapshot, *, by: Principal) -> str:
-    """The id of the record that holds it, which is written where it is not there yet."""
+    """The id of the record of a snapshot, which is written if it does not exist."""
     context = msgspec.to_builtins(snapshot)
     digest = _digest(context)
     id = str(uuid5(_NAMESPACE, f"{by.owner_id}\n{digest}"))
@@ -79,14 +78,14 @@ async def keep_snapshot(trail: Trail, flow: Flow, snapshot: PromptSnapshot, *, b
         is_same, found = False, None
     if not is_same:
         draft = Draft(
-            id=id if found is None else None,  # another record has the id: the snapshot gets one of its own
+            id=id if found is None else None,  # another record has the id: the snapshot gets its own
             title="Instructions and tools of a prompt",
             schema_name=flow.snapshot,
             context=context,
             ttl=NEVER,
             embed="never",
         )
-        with contextlib.suppress(AlreadyExists):  # somebody else was as quick; it says the same
+        with contextlib.suppress(AlreadyExists):  # another process wrote the same
             return (await trail.records.create(draft, by=by)).id
     return id
 
@@ -98,9 +97,9 @@ def _digest(context: Any) -> str:
 async def rebuild_prompt(
     trail: Trail, flow: Flow, request: Breadcrumb, *, by: Principal, known: Mapping[str, Breadcrumb] | None = None
 ) -> ModelPrompt:
-    """The prompt of a request to a model, now or years later. `known` are records of its run that are at hand.
+    """The prompt of a model request, now or years later. `known` are records of its run that were read before.
 
-    Raises InvalidInput for a request that is not to a model, NotFound where a text was deleted.
+    Raises InvalidInput for a request to another tool, NotFound where a text was deleted.
     """
     if known is None:
         known = await read_run(trail, flow, find_run(request) or "", by=by)
@@ -136,7 +135,7 @@ async def _chain(
 
 
 async def _fill(trail: Trail, message: Message, known: Mapping[str, Breadcrumb], by: Principal) -> Message:
-    """The message with the text that stands elsewhere."""
+    """The message with the text of the record that it refers to."""
     source = message.source
     if source is None:
         return message
@@ -147,7 +146,7 @@ async def _fill(trail: Trail, message: Message, known: Mapping[str, Breadcrumb],
 
 
 def text_at(record: Breadcrumb, field: str) -> str:
-    """The text at a dotted path of a context: as it is, or where it is something else as JSON."""
+    """The text at a dotted path of a context; a value of another type as JSON."""
     value = find_value(record.context, split_path(field))
     if value is MISSING:
         raise NotFound("text", f"{record.id} {field}")
@@ -166,7 +165,7 @@ def model_input(
     model: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The input of a request as it is stored."""
+    """The input of a model request as it is stored."""
     made = ModelInput(
         messages=tuple(messages), after=after, snapshot=snapshot, model=model, settings=dict(settings or {})
     )

@@ -16,7 +16,7 @@ from clew.agents.conversations.steps import (
     Answered,
     Begun,
     Cancelling,
-    Gathered,
+    ContextBuilt,
     GaveUp,
     Modelled,
     PermissionAnswered,
@@ -32,7 +32,7 @@ from clew.fences import clean
 SHOWN, ERROR = 100, 500
 """Characters of what a tool is given or gives back, and of what went wrong."""
 
-FOLLOWED = (Begun, Gathered, ToolCalled, ToolAnswered, PermissionAnswered)
+FOLLOWED = (Begun, ContextBuilt, ToolCalled, ToolAnswered, PermissionAnswered)
 """After one of these something is waited for."""
 
 
@@ -137,7 +137,7 @@ class Screen:
 def describe(step: Step) -> str:
     """What happens besides text, on one line; empty for what is of no interest to a person."""
     match step:
-        case Gathered():
+        case ContextBuilt():
             told = f"Context: {count(step.items, 'breadcrumb')}, about {count(step.tokens, 'token')}"
             return paint(f"{told}  (clew why context {step.id})", DIM, sys.stderr)
         case ToolCalled():

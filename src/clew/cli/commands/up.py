@@ -16,8 +16,8 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from clew.allocator import limit_arenas
 from clew.app import App, open_app
+from clew.cli.allocator import limit_arenas
 from clew.cli.options import HERE, Here
 from clew.cli.project import describe_folder, prepare_folder, trail_file
 from clew.cli.terminal.output import count, note, print_json, say
