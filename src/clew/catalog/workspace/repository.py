@@ -42,7 +42,7 @@ def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
 
 def has_repository(config: Config) -> bool:
     """Whether the files around the folder are a domain. A folder of another name is not part of a project, and a home
-    folder is one only where git says so: nobody wants all their private files in an answer."""
+    folder is one only where git says so: private files beside it do not belong in an answer."""
     folder = config.folder.absolute()
     is_project = folder.parent != Path.home() or (folder.parent / ".git").exists()
     return config.catalog.repository and folder.name == FOLDER and is_project
