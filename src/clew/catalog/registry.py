@@ -1,4 +1,4 @@
-"""Which domains are there, and which routes they have. Plain data in memory; the trail holds what is searched."""
+"""The domains of a catalog and their routes, in memory. The trail holds the searchable records."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class DomainRegistry:
         self.generation = 0
 
     def tell_waiting(self, name: str) -> str:
-        """Why a domain is not there, if it waits for consent; empty otherwise."""
+        """A clause for a domain that waits for consent; empty for any other."""
         is_left_out = name not in self._domains and name in self._pending_domains()
         return f"{name} waits for the user's consent" if is_left_out else ""
 
@@ -130,11 +130,11 @@ class DomainRegistry:
         return found
 
     def all_domains(self) -> list[Domain]:
-        """Every domain, whoever may see it, in order of registration."""
+        """All domains, without a check of scopes, in order of registration."""
         return list(self._domains.values())
 
     def domains(self, by: Principal) -> list[Domain]:
-        """Those that the caller may see, in order of registration."""
+        """The domains that the caller may see, in order of registration."""
         return [domain for domain in self._domains.values() if domain.scopes <= by.scopes]
 
     def visible_domain(self, name: str, by: Principal) -> Domain:
@@ -166,7 +166,7 @@ class DomainRegistry:
             yield from tools.values()
 
     def resources_of(self, domain: Domain, by: Principal) -> list[RoutedResource]:
-        """What a domain defines in code, as far as the caller may read it."""
+        """The resources that a domain defines in code and that the caller may read."""
         return [each for each in self._resources[domain.name].values() if each.scopes <= by.scopes]
 
     def resources(self) -> Iterable[RoutedResource]:

@@ -47,7 +47,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentListing(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source has, and what it leaves out."""
+    """The documents of a source, and those that it skips."""
 
     documents: Sequence[RawDocument]
     skipped: Sequence[Skipped] = ()
@@ -58,7 +58,7 @@ class ContentSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What kind of source it is, such as `github`."""
+        """The kind of source, such as `github`."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class ContentSource(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections. Calling it twice is harmless."""
+        """Close connections. Calling it twice is harmless."""
         ...
 
 
@@ -100,7 +100,7 @@ class ResourceNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContentFormat(Protocol):
-    """How documents of some types are read. Pure: the same content gives the same nodes."""
+    """Parses documents of some types. Pure: the same content gives the same nodes."""
 
     @property
     def name(self) -> str: ...

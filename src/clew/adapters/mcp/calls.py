@@ -32,7 +32,7 @@ _PerDomain = Annotated[int, Meta(ge=1, le=MAX_PER_DOMAIN)]
 
 
 class AskArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `ask` takes."""
+    """The arguments of `ask`."""
 
     query: Annotated[str, Meta(max_length=MAX_QUESTION)]
     domain: str | None = None
@@ -42,7 +42,7 @@ class AskArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class GetArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `get` takes."""
+    """The arguments of `get`."""
 
     routes: Annotated[list[GivenItem], Meta(min_length=1, max_length=MAX_ITEMS)]
     handle: _Handle = None

@@ -1,4 +1,4 @@
-"""What this door needs of a catalog."""
+"""The part of a catalog that the MCP door uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Item, M
 from clew.catalog.skills.files import SkillFiles
 
 
-class Offering(Protocol):
+class CatalogInterface(Protocol):
     """The part of `clew.catalog.catalog.Catalog` that is offered over MCP."""
 
     async def ask(self, question: Question, *, by: Principal) -> CatalogAnswer: ...
@@ -31,7 +31,7 @@ class Offering(Protocol):
         ...
 
     async def instructions(self, *, by: Principal) -> str:
-        """What a model is told when `by` connects, made of the catalog as it is now."""
+        """The instructions for a model that connects as `by`, from the present catalog."""
         ...
 
     async def list_resources(self, *, by: Principal, limit: int = 100) -> Sequence[CatalogEntry]:

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from clew.access import Principal
-from clew.adapters.mcp.catalog_interface import Offering
+from clew.adapters.mcp.catalog_interface import CatalogInterface
 from clew.adapters.mcp.server import Context, build_server
 from clew.adapters.rest.auth import Keys
 from clew.adapters.rest.errors import Problem, error_response
@@ -40,7 +40,7 @@ _PRINCIPAL = "clew.principal"
 
 
 def build_mcp_app(
-    catalog: Offering,
+    catalog: CatalogInterface,
     keys: Keys,
     *,
     hosts: Sequence[str] = LOCAL_HOSTS,
@@ -106,7 +106,7 @@ class McpApp:
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
 
         async def send_own(message: Message) -> None:
-            # The SDK sends lists that all its responses share; whoever adds a header must get a copy.
+            # The SDK sends lists that all its responses share; code that adds a header needs a copy.
             if message["type"] == "http.response.start":
                 message = {**message, "headers": list(message["headers"])}
             await send(message)

@@ -39,7 +39,7 @@ class LateMcp:
         finally:
             closing.set()
             await serving
-            self._built.cancel()  # nobody waits for what is not built any more
+            self._built.cancel()  # no request waits for it any more
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self._built is not None, "requests come while it runs"
@@ -56,9 +56,9 @@ class LateMcp:
             return
         try:
             app = await self._build()
-        except Exception as error:  # the boundary of a task: whoever asks is told
+        except Exception as error:  # the boundary of a task: requests get the error
             built.set_exception(error)
-            built.exception()  # nobody need have asked
+            built.exception()  # mark it as retrieved: there may be no request
             return
         async with app.running(closing):
             built.set_result(app)

@@ -1,6 +1,6 @@
-"""The two tools as they are listed: the same bytes for every caller, whatever the catalog holds.
+"""The listing of the two tools: the same bytes for every caller, whatever the catalog holds.
 
-What a catalog offers is said by `ask`, never by the listing; so a client may keep the listing for good.
+`ask` says what a catalog offers, never the listing, so a client may cache the listing for ever.
 """
 
 from __future__ import annotations

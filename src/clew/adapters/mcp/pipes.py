@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 MAX_LINE = 4 * 1024 * 1024
 LAST_ANSWERS_SECONDS = 2.0
-"""How long a request that came before the end of input may still take."""
+"""Seconds that pending requests may take after the end of input."""
 
 _CHUNK = 65_536
 _AHEAD = 64
@@ -73,7 +73,7 @@ async def _read(
     answers: Outgoing,
     pending: _PendingWrite,
 ) -> None:
-    """Pass messages on until the input ends; a line that is none is answered here."""
+    """Pass messages on until the input ends. A line that is no message is answered here."""
     async with received, answers:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             while (line := await reader.next()) is not None:
@@ -92,7 +92,7 @@ async def _read(
 async def _write(
     writer: _LineWriter, to_send: MemoryObjectReceiveStream[SessionMessage], pending: _PendingWrite
 ) -> None:
-    """Write messages until there are no more. Raises OSError when nobody reads them."""
+    """Write messages until there are no more. Raises OSError when the reader has gone."""
     async for each in to_send:
         await writer.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
         pending.settle(each.message)
@@ -141,7 +141,7 @@ class _PendingWrite:
 
 
 class _LineReader:
-    """Lines of a descriptor, a few ahead of whoever takes them."""
+    """Lines of a descriptor, read a few ahead."""
 
     def __init__(self, descriptor: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -188,7 +188,7 @@ class _LineWriter:
         threading.Thread(target=self._run, args=(descriptor,), name="clew-stdout", daemon=True).start()
 
     async def write(self, line: bytes) -> None:
-        """Return when it is written. Raises OSError when nobody reads any more."""
+        """Return when it is written. Raises OSError when the reader has gone."""
         done: asyncio.Future[None] = self._loop.create_future()
         self._jobs.put((line + b"\n", done))
         await done

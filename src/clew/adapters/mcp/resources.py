@@ -18,7 +18,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from clew.access import Principal
 from clew.adapters.mcp import skills
-from clew.adapters.mcp.catalog_interface import Offering
+from clew.adapters.mcp.catalog_interface import CatalogInterface
 from clew.catalog.operations.answers import CatalogEntry, EntryFailure, Item
 from clew.catalog.route import parse_route
 from clew.catalog.skills.files import SCHEME
@@ -31,7 +31,7 @@ HANDLE = "clew/handle"
 _NOT_FOUND_BEFORE_2026 = -32002
 
 
-async def list_resources(catalog: Offering, by: Principal, cursor: str | None) -> ListResourcesResult:
+async def list_resources(catalog: CatalogInterface, by: Principal, cursor: str | None) -> ListResourcesResult:
     """The newest resources of the catalog, at most MAX_LISTED, then pages of the files of skills.
 
     The listing does not grow with the catalog: `ask` finds all other resources. Raises InvalidInput for a cursor that
@@ -46,7 +46,7 @@ async def list_resources(catalog: Offering, by: Principal, cursor: str | None) -
 
 
 async def read_resource(
-    catalog: Offering, by: Principal, uri: str, protocol: str, meta: Mapping[str, Any] | None = None
+    catalog: CatalogInterface, by: Principal, uri: str, protocol: str, meta: Mapping[str, Any] | None = None
 ) -> ReadResourceResult:
     """The text of a resource. Raises MCPError where there is none, or `by` may not see it: the same answer. A strict
     catalog gives what was shown in the caller's session, or under the handle in `meta`; the refusal of anything else
@@ -62,7 +62,7 @@ async def read_resource(
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=MARKDOWN, text=found.data.content)])
 
 
-async def _read_file(catalog: Offering, by: Principal, uri: str, protocol: str) -> ReadResourceResult:
+async def _read_file(catalog: CatalogInterface, by: Principal, uri: str, protocol: str) -> ReadResourceResult:
     try:
         return await skills.read_file(catalog, by, uri)
     except NotFound:

@@ -29,21 +29,21 @@ from clew.adapters.mcp.calls import (
     read_question,
     rising,
 )
-from clew.adapters.mcp.catalog_interface import Offering
+from clew.adapters.mcp.catalog_interface import CatalogInterface
 from clew.adapters.mcp.listing import ASK, GET, INPUT_SCHEMAS, LISTING, TEMPLATES, TOOLS
 from clew.catalog.operations.answers import read_items
 from clew.errors import ClewError
 
 Context = ServerRequestContext[Any, Any]
 PrincipalOf = Callable[[Context], Principal]
-"""Who sent a request: fixed on stdio, the holder of the token over HTTP."""
+"""Finds the sender of a request: fixed on stdio, the holder of the token over HTTP."""
 
 HOUR_MS = 3_600_000
 _CONNECTING = frozenset({"initialize", "server/discover"})
 _log = logging.getLogger("clew.mcp")
 
 
-def build_server(catalog: Offering, principal_of: PrincipalOf) -> Server[Any]:
+def build_server(catalog: CatalogInterface, principal_of: PrincipalOf) -> Server[Any]:
     """A server over a catalog. It holds no state of its own, so any number of connections may share it."""
     door = _Door(catalog, principal_of)
     server: Server[Any] = Server(
@@ -81,7 +81,7 @@ def build_server(catalog: Offering, principal_of: PrincipalOf) -> Server[Any]:
 class _Door:
     """The handlers: parse, call the catalog, render."""
 
-    def __init__(self, catalog: Offering, principal_of: PrincipalOf) -> None:
+    def __init__(self, catalog: CatalogInterface, principal_of: PrincipalOf) -> None:
         self._catalog = catalog
         self._principal_of = principal_of
 
@@ -137,8 +137,8 @@ class _Door:
 
 
 async def _answer_errors(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Errors of Clew as one line; anything else as our fault. The log gets its place but not its message, which may
-    quote content."""
+    """Answer errors of Clew with one line, and all others as internal errors. The log gets the traceback without the
+    message, which may quote content."""
     try:
         return await call_next(ctx)
     except (MCPError, ValidationError):

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from clew.access import Principal
-from clew.adapters.mcp.catalog_interface import Offering
+from clew.adapters.mcp.catalog_interface import CatalogInterface
 from clew.catalog.skills.files import SCHEME, ServedSkill
 from clew.errors import InvalidInput, NotFound
 
@@ -26,23 +26,23 @@ MARKDOWN = "text/markdown"
 _NEITHER = "application/octet-stream"
 _FRESH = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
 _TYPES = mimetypes.MimeTypes()
-"""Those that Python knows, whatever is installed on the machine."""
+"""Python's own table, independent of the machine."""
 
 
 class GetSkillParams(types.RequestParams):
-    """What `skills/get` takes: the address of a SKILL.md."""
+    """The parameters of `skills/get`: the address of a SKILL.md."""
 
     uri: str
 
 
-async def list_skills(catalog: Offering, by: Principal, cursor: str | None) -> dict[str, Any]:
+async def list_skills(catalog: CatalogInterface, by: Principal, cursor: str | None) -> dict[str, Any]:
     """One page of the skills that `by` may have. Raises InvalidInput for a cursor that is none."""
     page, more = await _page(catalog, by, cursor)
     next_page = {"nextCursor": more} if more is not None else {}
     return {"skills": [_entry(each) for each in page], **next_page, **_FRESH}
 
 
-async def get_skill(catalog: Offering, by: Principal, uri: str) -> dict[str, Any]:
+async def get_skill(catalog: CatalogInterface, by: Principal, uri: str) -> dict[str, Any]:
     """One skill. Raises MCPError where there is none, or `by` may not have it: the same answer."""
     files = await catalog.skill_files(by=by)
     try:
@@ -54,7 +54,9 @@ async def get_skill(catalog: Offering, by: Principal, uri: str) -> dict[str, Any
         raise MCPError(code=types.INVALID_PARAMS, message=message, data={"uri": uri}) from None
 
 
-async def list_files(catalog: Offering, by: Principal, cursor: str | None) -> tuple[list[types.Resource], str | None]:
+async def list_files(
+    catalog: CatalogInterface, by: Principal, cursor: str | None
+) -> tuple[list[types.Resource], str | None]:
     """One page of the SKILL.md of each skill as resources, and the cursor of the next."""
     page, more = await _page(catalog, by, cursor)
     return [
@@ -62,7 +64,7 @@ async def list_files(catalog: Offering, by: Principal, cursor: str | None) -> tu
     ], more
 
 
-async def read_file(catalog: Offering, by: Principal, uri: str) -> types.ReadResourceResult:
+async def read_file(catalog: CatalogInterface, by: Principal, uri: str) -> types.ReadResourceResult:
     """A file of a skill, byte for byte: what is no text comes encoded. Raises NotFound."""
     files = await catalog.skill_files(by=by)
     if files is None:
@@ -83,8 +85,8 @@ def require_modern(protocol: str, method: str) -> None:
         raise MCPError(code=types.METHOD_NOT_FOUND, message="Method not found", data=method)
 
 
-async def _page(catalog: Offering, by: Principal, cursor: str | None) -> tuple[list[ServedSkill], str | None]:
-    """Those behind the address that a cursor is; skills that come and go meanwhile shift nothing."""
+async def _page(catalog: CatalogInterface, by: Principal, cursor: str | None) -> tuple[list[ServedSkill], str | None]:
+    """The skills after the address in the cursor. Skills that come and go meanwhile shift nothing."""
     if cursor is not None and not cursor.startswith(SCHEME):
         raise InvalidInput("cursor", "is not one that this server gave")
     files = await catalog.skill_files(by=by)

@@ -11,14 +11,14 @@ import anyio
 from mcp.server.runner import serve_dual_era_loop
 
 from clew.access import Principal
-from clew.adapters.mcp.catalog_interface import Offering
+from clew.adapters.mcp.catalog_interface import CatalogInterface
 from clew.adapters.mcp.pipes import open_pipes
 from clew.adapters.mcp.server import build_server
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def serve_stdio(catalog: Offering, principal: Principal) -> None:
+async def serve_stdio(catalog: CatalogInterface, principal: Principal) -> None:
     """Serve until standard input ends, or until SIGINT or SIGTERM; then return. The first request decides the era.
 
     Standard output carries nothing but the protocol; what is printed or logged goes to standard error.

@@ -33,10 +33,10 @@ SERVER, DOMAIN, SOURCE = "server", "domain", "source"
 NOT_TRUSTED = "not trusted yet: run `clew trust`"
 
 _HARMLESS = ("name", "enabled", "idle_seconds", "timeout_seconds")
-"""What of a server's entry may change without consent."""
+"""The keys of a server's entry that may change without consent."""
 _SCRIPTS = {".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".php", ".lua", ".jar", ".ps1", ".cmd"}
 _PLAIN = re.compile(r"[\w.~+/=:@%-]+")
-"""What no shell makes anything else of."""
+"""Characters that no shell interprets."""
 _WORD = re.compile(r"[\w.+%-]+")
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 
@@ -74,7 +74,7 @@ class FolderConsent:
             return frozenset()
 
     def state(self) -> tuple[int, ...]:
-        """What is another after the user has agreed to something."""
+        """A value that changes when the user agrees to something."""
         return self._trust.state() if self._trust is not None else ()
 
     def _holds(self, wish: Wish) -> bool:
@@ -205,7 +205,7 @@ def _scripts(server: ServerConfig, project: Path) -> Iterator[Path]:
 
 
 def _describe(server: ServerConfig, project: Path) -> str:
-    """What using a server does, without secrets."""
+    """A summary of a server's program or address, without secrets."""
     if server.transport == "http":
         parts = [f"contacts {urlsplit(server.url).hostname} at {_plain_address(server.url)}"]
         if server.extra_headers:

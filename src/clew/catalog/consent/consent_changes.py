@@ -1,4 +1,4 @@
-"""What changed in the files behind a wish since the user agreed to it: which files, and which lines of them."""
+"""Changes in the files behind a wish since the user agreed to it, by file and line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where Python would find a module, and which files of a folder it would run for it. Nothing is imported. What was
-compiled beside a source is none of them: see `from_source.py`."""
+"""Find a module without importing it, and the files of a folder that Python would run for it. Compiled files are not
+among them: see `source_only_import.py`."""
 
 from __future__ import annotations
 

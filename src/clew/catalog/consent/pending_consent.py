@@ -1,4 +1,4 @@
-"""What of a workspace is left out until the user agrees to it."""
+"""The parts of a workspace that wait for the user's consent."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class PendingConsent:
         self._seen: tuple[int, ...] = ()
 
     def admit_servers(self, servers: Iterable[ServerConfig]) -> list[ServerConfig]:
-        """Those of the servers that are on and may be used; the others wait."""
+        """The enabled servers that may be used; the others wait."""
         found = [(each, self.consent.allows_server(each)) for each in servers if each.enabled]
         self.servers = [each.id for each, is_allowed in found if not is_allowed]
         return [each for each, is_allowed in found if is_allowed]
 
     def admit_domains(self, names: Iterable[str]) -> list[str]:
-        """Those of the domains that may be imported; the others wait, or have failed."""
+        """The domains that may be imported; the others wait, or have failed."""
         found = {name: self._allows_domain(name) for name in names}
         self.domains = [name for name, is_allowed in found.items() if not is_allowed and name not in self.failed]
         return [name for name, is_allowed in found.items() if is_allowed]
@@ -56,7 +56,7 @@ class PendingConsent:
         return found
 
     def admit_sources(self, sources: Mapping[str, SourceConfig]) -> dict[str, SourceConfig]:
-        """Those of the sources that may be read; the others wait."""
+        """The sources that may be read; the others wait."""
         allowed = {name: each for name, each in sources.items() if self.consent.allows_source(name, each)}
         self.sources = {name: each for name, each in sources.items() if name not in allowed}
         return allowed

@@ -1,5 +1,5 @@
-"""What a file of code is about: what its author says at the top, else what it defines. Languages are told apart by
-nothing but their marks."""
+"""Describe a file of code: by the comment at its top, else by its definitions. Only comment and definition marks tell
+languages apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from clew.catalog.formats.prose import MAX_DESCRIPTION, cut_sentence, one_line
 
 LOOKED_AT = 20_000
-"""Characters of a file that are looked at."""
+"""Characters of a file that are read."""
 
 MAX_NAMES = 20
 

@@ -57,13 +57,12 @@ def as_list(value: Any) -> list[Any]:
 
 
 def as_text(value: Any) -> str:
-    """What a person wrote there; numbers too, since YAML makes them of versions."""
+    """The text at this place; numbers too, since YAML reads versions as numbers."""
     return str(value).strip() if isinstance(value, str | int | float) else ""
 
 
 def resolve(document: Mapping[str, Any], value: Any) -> Any:
-    """What a local reference points to, one step on; any other value as it is, and so a reference that leads
-    nowhere."""
+    """Follow a local reference one step. Any other value, and a broken reference, stays as it is."""
     reference = as_mapping(value).get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return value

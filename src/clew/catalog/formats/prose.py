@@ -25,7 +25,7 @@ _ASIDE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)|<!--.*?(?:-->|\Z)", re
 _TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 _BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
 _ROWS = 12
-"""Lines of a list or a table that are looked at for a description."""
+"""Lines of a list or a table that may serve as a description."""
 _JOINERS = "\u200c\u200d"
 
 

@@ -27,8 +27,8 @@ _NAMED_CHILDREN = 20
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a format found: its own text, without that of its children. `path` is where it stands below its parent;
-    without one, it is the slug of the name."""
+    """A node that a format found, with its own text, without that of its children. `path` is relative to its parent;
+    the default is the slug of the name."""
 
     name: str
     text: str

@@ -24,7 +24,7 @@ _FLOAT = re.compile(
 
 
 def load_yaml(document: str, text: str) -> Any:
-    """What the text of a document says, as plain values, dates as text. Raises FormatError."""
+    """Parse a YAML document into plain values, dates as text. Raises FormatError."""
     # Loaded here: only reading documents should pay for it.
     import yaml
 

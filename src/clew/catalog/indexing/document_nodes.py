@@ -60,7 +60,7 @@ def place_of(domain: Domain, pipeline: Pipeline, owner_id: str) -> SourcePlace:
 
 
 def effective_scopes(domain: Domain, pipeline: Pipeline) -> tuple[str, ...]:
-    """What a caller must hold to see a resource of this pipeline, sorted; empty means that all may."""
+    """The scopes that a caller needs to see a resource of this pipeline, sorted; empty means public."""
     return tuple(sorted(domain.scopes | pipeline.scopes))
 
 
@@ -89,7 +89,7 @@ def source_tag(source_id: str) -> str:
 
 
 def document_tag(place: SourcePlace, document: str) -> str:
-    """What all resources of one document share, with the entry of that document in the book of its source."""
+    """The tag that the resources of a document share with its entry in the ledger."""
     return f"{DOCUMENT}{digest(f'{place.domain} {place.source_id} {document}')}"
 
 
@@ -98,7 +98,7 @@ def digest(text: str) -> str:
 
 
 def node_digest(record: Draft | Breadcrumb) -> str:
-    """What tells two versions of a resource apart, whenever they were indexed and whoever may see them."""
+    """The digest of a resource, without its scopes and the time of indexing."""
     context = {key: value for key, value in record.context.items() if key not in _UNCOMPARED}
     packed = encode_canonical([record.title, list(record.tags), context], "context")
     return hashlib.blake2b(packed, digest_size=12).hexdigest()

@@ -1,4 +1,4 @@
-"""One document from its source to drafts. Whatever goes wrong with it is told, and stays with it."""
+"""Read one document from its source and turn it into drafts. An error affects this document only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def read_document(
 
 
 def explain(error: Exception) -> str:
-    """An error in one line. What foreign code says could hold a secret, so of its errors only the kind is told."""
+    """An error in one line. Foreign messages may contain secrets, so only the class of such an error is shown."""
     if isinstance(error, ClewError):
         return str(error)
     _log.debug("unexpected error in a source or format", exc_info=error)
@@ -78,7 +78,7 @@ def _parse(formats: Sequence[ContentFormat], content: RawContent, base_path: str
 
 
 def _hash(content: RawContent) -> str:
-    """What tells two contents of a document apart: all that a format gets to see."""
+    """The hash of everything that a format sees of a document."""
     metadata = msgspec.json.encode(content.metadata, order="deterministic", enc_hook=repr)
     digest = hashlib.blake2b(digest_size=16)
     for part in (content.name.encode("utf-8", "replace"), content.content_type.encode(), metadata, content.body):

@@ -1,4 +1,4 @@
-"""Whether a source has to be looked at again: by the age of its oldest document."""
+"""Whether a source is fresh, by the age of its oldest document."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def judge(entry: SourceEntry | None, domain: Domain, pipeline: Pipeline, now: in
 
 
 def recipe_of(pipeline: Pipeline) -> str:
-    """What besides a document decides about its nodes: when it changes, unchanged documents are indexed again."""
+    """A digest of the settings that decide about nodes. When it changes, unchanged documents are indexed again."""
     formats = [f"{type(each).__qualname__} {each.name}" for each in pipeline.formats]
     text = "\n".join((EDITION, pipeline.base_path, *formats))
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

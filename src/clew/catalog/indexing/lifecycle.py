@@ -1,4 +1,4 @@
-"""Filling and refilling the catalog's sources: after a start, one at a time, or all from nothing."""
+"""Refresh the catalog's sources: after a start, one at a time, or all from scratch."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Lifecycle:
-    """The sources of some domains. A source that fails is in the reports, and does not hold up the others. Of domains
-    that are `spared` (None means all) nothing is dropped, though they are not configured."""
+    """The sources of some domains. A source that fails has a report, and the others go on. Nothing is dropped of
+    domains that are `spared` (None means all), though they are not configured."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Lifecycle:
 
 
 class _RefreshTally:
-    """One bar for sources that are refreshed together."""
+    """Adds up the progress of sources that are refreshed together."""
 
     def __init__(self, report: Progress | None) -> None:
         self._report = report

@@ -33,7 +33,7 @@ Outcome = Literal["refreshed", "fresh", "failed", "dropped"]
 
 FETCHES = 8
 WINDOW = 100
-"""How many documents are held in memory before they are written."""
+"""Most documents in memory before they are written."""
 MANY = 10
 """A source that had so many documents and now has none is not believed."""
 
@@ -112,7 +112,7 @@ class _PipelineRun:
         self._pipeline = pipeline
         self._place = place
         self._ledger = ledger
-        self._swap = swap
+        self._writer = swap
         self._before = before
         self._clock = clock
         self._policy = policy
@@ -137,9 +137,9 @@ class _PipelineRun:
             raise
 
     async def _apply_scopes(self) -> Sequence[str]:
-        """Who may see what is decided by the present configuration, also while the source cannot be reached."""
+        """Apply the scopes of the present configuration, also while the source cannot be reached."""
         if tuple(self._before.scopes) != self._place.scopes or not self._before.is_whole:
-            await self._swap.rescope()
+            await self._writer.rescope()
         return self._place.scopes
 
     async def _list(self) -> DocumentListing:
@@ -168,7 +168,7 @@ class _PipelineRun:
         """The ids of the nodes on the trail: by the book, and after an interrupted run by looking at every one."""
         if self._before.is_whole and not self._policy.ignore_cache:
             return plan.nodes()
-        actual = {each.id: node_digest(each) async for each in self._swap.present()}
+        actual = {each.id: node_digest(each) async for each in self._writer.present()}
         plan.distrust(actual)
         return plan.nodes() | actual.keys()
 
@@ -193,7 +193,7 @@ class _PipelineRun:
         self._has_written = True
         claims = [plan.claim(read) for read in reads]
         drafts = [draft for claim in claims for draft in claim.values()]
-        swapped = await self._swap.write(drafts, known=present, rewrite=self._policy.ignore_cache)
+        swapped = await self._writer.write(drafts, known=present, rewrite=self._policy.ignore_cache)
         entries = []
         for read, claim in zip(reads, claims, strict=True):
             plan.skip(read.document.id, *(swapped.refused[uri] for uri in claim if uri in swapped.refused))
@@ -211,7 +211,7 @@ class _PipelineRun:
             return 0, 0
         self._ledger.check_held()
         self._has_written = True
-        dropped = await self._swap.drop(vanished)
+        dropped = await self._writer.drop(vanished)
         await self._ledger.forget(gone)
         return len(gone), dropped
 

@@ -92,7 +92,7 @@ class RefreshPlan:
             if self._holders.setdefault(uri, id) == id:
                 claimed[uri] = draft
             else:
-                self.skip(id, f"{uri} is held by {self._holders[uri]!r}, which counts")
+                self.skip(id, f"{uri} belongs to {self._holders[uri]!r}, which came first")
         return claimed
 
     def settle(self, read: Read, nodes: Mapping[str, str], now_ms: int) -> DocumentEntry | None:

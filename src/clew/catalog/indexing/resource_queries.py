@@ -1,4 +1,4 @@
-"""Resources as they stand on the trail: found by their address, listed by their fields, dropped."""
+"""Find resources on the trail by their address, and list them by their fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing drafts onto the trail in place of what is there: new ones in bulk, others only where they differ."""
+"""Write the resources of a source to the trail: new ones in bulk, others only where they differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ATTEMPTS = 5
 
 
 class WriteOutcome(msgspec.Struct, kw_only=True):
-    """How many drafts were written, and by uri why some were not."""
+    """The number of drafts that were written, and the errors of the others by uri."""
 
     written: int = 0
     refused: dict[str, str] = {}
@@ -53,7 +53,7 @@ class ResourceWriter:
                 await self._trail.records.create_many(some, by=self._by)
                 outcome.written += len(some)
             except (AlreadyExists, InvalidInput):
-                # one of them stands in the way of all, so each is looked at by itself
+                # one bad draft fails the whole batch, so each is tried alone
                 doubtful += some
         for some in batches(doubtful):
             await self._replace_all(some, rewrite, outcome)
@@ -105,7 +105,7 @@ class ResourceWriter:
             is_written = await self._put(draft, rewrite)
             outcome.written += is_written
         except AlreadyExists:
-            outcome.refused[uri] = f"{uri} is taken by a record that is none of this source"
+            outcome.refused[uri] = f"{uri} is taken by a record of another source"
         except InvalidInput as error:
             outcome.refused[uri] = f"{uri} cannot be stored: {error.message}"
 

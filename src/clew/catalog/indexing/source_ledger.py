@@ -53,7 +53,7 @@ class SourceEntry(msgspec.Struct, frozen=True, kw_only=True):
     domain: str
     source_id: str
     recipe: str = ""
-    """What besides its documents decides about its resources."""
+    """The settings that decide about its resources beside its documents."""
     scopes: Sequence[str] = ()
     """All that any resource of it may need."""
     documents: int = 0

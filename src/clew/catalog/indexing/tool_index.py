@@ -1,5 +1,4 @@
-"""Tools on the trail: one breadcrumb each, so that discovery is the trail's own search. There is no second list: what
-is written is found by the next search."""
+"""Tools on the trail: one breadcrumb each, so that discovery is the trail's own search."""
 
 from __future__ import annotations
 
@@ -93,7 +92,7 @@ def _holding(by: Principal, *scopes: Iterable[str]) -> Principal:
 
 
 def draft_of(domain: Domain, tool: Tool, by: Principal) -> Draft:
-    """What is written of a tool."""
+    """The record of a tool."""
     route = str(domain.route_of(tool))
     tags = [f"domain:{domain.name}", f"source:{tool.source}"]
     return Draft(

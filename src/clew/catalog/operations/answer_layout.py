@@ -1,4 +1,4 @@
-"""How an answer fits its budget: what matters in full and first, the rest of each domain on one line."""
+"""Fit an answer into its token budget: close domains in full and first, each other domain on one line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOLDED_SHARE = 0.4
 LINES = ((100, FEW), (60, 1), (0, 0))
 """Ways of folding, from long to short: characters of the description, entry points by name."""
 HOW_TO_SEE = "Ask with a `domain`, in words closer to what you need, or with a larger budget."
-"""What a caller can do about a cut."""
+"""The next steps after a cut."""
 LEAST = 60
 """Tokens below which no domain is worth showing in full."""
 
@@ -203,7 +203,7 @@ def _entry(each: RoutedTool, found: DomainHits) -> CatalogEntry:
 def _name_more(
     shown: Sequence[Section], offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], room: int
 ) -> list[Section]:
-    """What room is left goes to the names of entry points that were only counted."""
+    """Use the remaining room for the names of entry points that were only counted."""
     sections = []
     for section, entries in zip(shown, offers, strict=True):
         if not section.more or room <= 0:
@@ -240,7 +240,7 @@ def _drop_last(shown: Sequence[tuple[Section, int]], room: int, for_names: int) 
 def _tell(
     kept: Sequence[Section], missing: Sequence[str], named: int, wanted: Mapping[str, DomainHits], *, is_relevant: bool
 ) -> str:
-    """What a larger budget would show: entry points and resources of the domains in full, and further domains."""
+    """A sentence about the cut: entry points and resources of the domains in full, and further domains."""
     parts = [_count(each.more, "entry point", each.domain) for each in kept if each.more and not each.is_folded]
     left = sum(len(_resources(found)) for found in wanted.values())
     left -= sum(len(each.resources) for each in kept)

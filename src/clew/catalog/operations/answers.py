@@ -1,4 +1,4 @@
-"""What `ask` and `get` take and give: the same records behind every door."""
+"""Requests and answers of `ask` and `get`: the same records behind every door."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Code = Literal["INVALID_ROUTE", "NOT_FOUND", "ACCESS_DENIED", "NOT_REVEALED", "I
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to look for. `handle` continues an exposure set; `budget` is the most tokens that the answer may take."""
+    """A question. `handle` continues an exposure set; `budget` is the token limit of the answer."""
 
     query: str
     domain: str | None = None
@@ -98,7 +98,7 @@ class Cited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What answers a question: citations, sentences about them (`notes`), and the words of a model where one is used.
+    """Knowledge that answers a question: citations, notes about them, and the words of a model where one is used.
     `more` counts citations that had no room."""
 
     items: Sequence[Cited] = ()
@@ -108,7 +108,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What `ask` found. `is_relevant` is False when nothing is close enough to the question; `hint` says what to do;
+    """The answer of `ask`. `is_relevant` is False when nothing is close enough to the question; `hint` says what to do;
     `cut` says what was left out for the budget; `known` are the citations that answer the question already, `notes`
     sentences about them, and `text` the words of a model, if one is used."""
 
@@ -178,7 +178,7 @@ def _read_item(entry: Any, at: int) -> Item | MalformedItem:
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one entry gave: data or an error."""
+    """The result of one entry: data or an error."""
 
     route: str
     success: bool
@@ -193,7 +193,7 @@ class GetSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """What `get` gave, in the order of its entries, and the handle that now knows the guided routes."""
+    """The results of `get` in the order of its entries, and the handle that includes the guided routes."""
 
     results: Sequence[Result]
     summary: GetSummary

@@ -46,7 +46,7 @@ REPEATED = "You asked this before, and the answer is the same: follow its routes
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """An answer that was given, and up to where the log had been read then."""
+    """An answer and the position of the log when it was made."""
 
     answer: CatalogAnswer
     seq: int
@@ -54,7 +54,7 @@ class Remembered(msgspec.Struct, frozen=True):
 
 
 class AskOperation:
-    """Answers questions, and remembers within a session what it answered."""
+    """Answers questions, with a cache of answers for each session."""
 
     def __init__(
         self, trail: Trail, registry: DomainRegistry, exposures: Exposures, discovery: Discovery, clock: Clock
@@ -161,7 +161,7 @@ def _routes_in(query: str) -> list[CatalogRoute]:
 
 
 def tell_awaiting(number: int) -> str:
-    """What a caller is told of what is left out; how it is agreed to is for the user alone to know."""
+    """A hint about things that wait for consent. Only the user learns how to agree to them."""
     things = "thing that this folder brings waits" if number == 1 else "things that this folder brings wait"
     return f"{number:,} {things} for the user's consent."
 
@@ -195,7 +195,7 @@ def check_question(question: Question) -> None:
 
 
 def _key(question: Question, handle: str, by: Principal) -> tuple[str, ...]:
-    """What makes two questions the same: their words, whatever their case and spacing."""
+    """The cache key of a question: its words without case, spacing and the final mark."""
     words = " ".join(question.query.casefold().split()).strip(" ?.!")
     shape = (question.domain or "", str(question.per_domain), str(question.budget))
     return (by.owner_id, by.agent_id, *sorted(by.scopes), handle, words, *shape)

@@ -1,5 +1,8 @@
-"""Next steps that lead nowhere. Guidance to a route that does not exist is dropped, so that a tool may name a domain
-that is not always there; but a route that its code spells out, missing in a domain that is there, is a mistake."""
+"""Find guidance to routes that do not exist.
+
+A tool may name a domain that is not always loaded: that guidance is dropped. A route that its code spells out, and that
+a loaded domain does not have, is a mistake.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from clew.errors import InvalidInput
 from clew.tools import Guidance
 
 MAX_FUNCTIONS = 50
-"""How many functions are looked at for one tool: its own, and those of its module that it uses."""
+"""Most functions that are scanned for one tool: its own, and those of its module that it uses."""
 
 MAX_VALUES = 200
 
@@ -92,7 +95,7 @@ def _functions(call: Callable[..., Any]) -> list[FunctionType]:
 
 
 def _values(function: FunctionType) -> list[Any]:
-    """What the names in a function stand for: globals of its module, and variables around it."""
+    """The values behind the names in a function: globals of its module, and closed-over variables."""
     names = dict.fromkeys(name for code in _codes(function.__code__) for name in code.co_names)
     return [function.__globals__[name] for name in names if name in function.__globals__] + _closed_over(function)
 

@@ -1,4 +1,4 @@
-"""What of a catalog is near to a question: the trail's search over tools and over the resources of each domain."""
+"""Find tools and resources that are close to a question, with the trail's search."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from clew.trail.store import Trail
 FOREIGN_TOOL_SCHEMA = "mcp.tool.v1"
 TOOL_HITS = 24
 OWN_SEARCHES = 12
-"""So many domains get a search of their own; of more, the others share one."""
+"""With more domains than this, those without a search configuration share one search."""
 SHARED_HITS = 200
 _TRAIL_FIELDS = {"name": "title"}
 
 
 class DomainHits(msgspec.Struct, kw_only=True):
-    """What one domain has for a question. `relevance` is that of its closest tool or resource, hidden ones included."""
+    """The hits of one domain. `relevance` is that of its closest tool or resource, hidden tools included."""
 
     tools: dict[str, float] = {}
     resources: list[Hit] = []
@@ -46,7 +46,7 @@ class DomainHits(msgspec.Struct, kw_only=True):
 
 
 class Discovery:
-    """Searches on behalf of a caller; each call of `find` asks the index, and is counted."""
+    """Searches the index on behalf of a caller, and counts the searches."""
 
     def __init__(self, trail: Trail) -> None:
         self._trail = trail
@@ -55,7 +55,7 @@ class Discovery:
     async def find(
         self, query: str, domains: Sequence[Domain], per_domain: int, *, by: Principal
     ) -> Mapping[str, DomainHits]:
-        """What each domain has, by its name. `by` reads as the catalog's owner with the caller's scopes."""
+        """The hits of each domain, by its name. `by` reads as the catalog's owner with the caller's scopes."""
         found = {domain.name: DomainHits() for domain in domains}
         for hit in await self._search_tools(query, domains, by):
             name, context = _domain_of(hit.breadcrumb), hit.breadcrumb.context
@@ -161,7 +161,7 @@ def _without_name(hit: Hit, fields: Sequence[Field]) -> Hit:
 
 
 def is_sound(record: Breadcrumb) -> bool:
-    """Whether a resource is one that may be shown. Who may write on a trail can write a record that only looks so."""
+    """Whether a resource may be shown. An agent with write access can forge a record that only looks like one."""
     if record.schema_name != RESOURCE_SCHEMA:
         return True
     uri, about = (record.context.get(field) for field in ("uri", "description"))

@@ -1,4 +1,4 @@
-"""`get`: do these, side by side. Results keep the order of the entries, and one failure leaves the others alone."""
+"""`get`: run entries concurrently. Results keep the order of the entries; a failure affects its own entry only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clew.catalog.operations.text import fence, inline
 from clew.catalog.operations.tool_execution import Refused, attempt, cut, text_of
 from clew.catalog.registry import DomainRegistry, RoutedTool
 from clew.catalog.route import CatalogRoute, parse_route
-from clew.catalog.workspace.skill_routes import Bringing, bring_nothing
+from clew.catalog.workspace.skill_routes import FindSkillRoutes, no_skill_routes
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, TooLarge
 from clew.llm.tokens import estimate_tokens
@@ -47,14 +47,14 @@ class GetOperation:
         clock: Clock,
         *,
         strict: bool,
-        bringing: Bringing = bring_nothing,
+        skill_routes: FindSkillRoutes = no_skill_routes,
     ) -> None:
         self._registry = registry
         self._exposures = exposures
         self._lookup = lookup
         self._clock = clock
         self._strict = strict
-        self._bringing = bringing
+        self._find_skill_routes = skill_routes
         self._slots: dict[str, asyncio.Semaphore] = {}
 
     async def get(
@@ -79,8 +79,8 @@ class GetOperation:
         results = await asyncio.gather(*(done.count(self._result(turn)) for turn in turns))
         try:
             exposure = await self._exposures.reveal(exposure, self._guided(results), by=by)
-        except ClewError as error:  # what was done is not lost because it could not be noted
-            log.warning("the guidance of %d routes was not noted: %s", len(items), error.message)
+        except ClewError as error:  # the results count even if their guidance cannot be recorded
+            log.warning("the guidance of %d routes was not recorded: %s", len(items), error.message)
         succeeded = sum(result.success for result in results)
         summary = GetSummary(total=len(results), success=succeeded, failed=len(results) - succeeded)
         answer = Results(results=results, summary=summary, handle=exposure.handle)
@@ -129,7 +129,7 @@ class GetOperation:
     def _require_revealed(self, route: CatalogRoute, turn: _Turn) -> None:
         if not self._strict or turn.exposure.find(str(route)) is not None:
             return
-        brought = self._bringing(turn.exposure)
+        brought = self._find_skill_routes(turn.exposure)
         if str(route) in brought.routes:
             return
         if waiting := brought.tell_waiting(str(route)):
@@ -185,7 +185,7 @@ class GetOperation:
             return await attempt(route, call, tool.limits.seconds)
 
     async def _allowed(self, guidance: Sequence[Guidance], by_tool: str, turn: _Turn) -> list[Guidance]:
-        """Without steps to what does not exist, or to what the caller may not use."""
+        """The guidance without routes that do not exist or that the caller may not use."""
         return [each for each in guidance[:MAX_GUIDANCE] if await self._may_follow(each, by_tool, turn)]
 
     async def _may_follow(self, each: Guidance, by_tool: str, turn: _Turn) -> bool:
@@ -202,7 +202,7 @@ class GetOperation:
         return routed is not None and routed.scopes <= turn.by.scopes
 
     def _guided(self, results: Sequence[Result]) -> list[Exposed]:
-        """What the results lead to."""
+        """The routes in the guidance of the results."""
         now = self._clock.now()
         return [
             Exposed(
@@ -225,12 +225,12 @@ def _checked(tool: Tool, params: dict[str, Any]) -> dict[str, Any]:
         raise Refused("INVALID_PARAMS", str(error)) from None
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise
-    except BaseException as error:  # the boundary of a check that somebody else wrote, and that may want to end us
+    except BaseException as error:  # the boundary of foreign code, which may raise SystemExit
         raise Refused("INVALID_PARAMS", inline(mask_secrets(text_of(error)), 500) or type(error).__name__) from None
 
 
 class _Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry, and on whose behalf it runs."""
+    """One entry and the caller that it runs for."""
 
     item: Item | MalformedItem
     exposure: Exposure
@@ -244,7 +244,7 @@ class _Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Progress:
-    """Tells how many entries are done, the parts that tools tell of themselves included."""
+    """Reports how many entries are done, including the progress that tools report themselves."""
 
     def __init__(self, report: Report | None, total: int) -> None:
         self._report = report
@@ -252,7 +252,7 @@ class _Progress:
         self._done = 0
 
     def part(self, item: Item | MalformedItem) -> Report | None:
-        """What a tool tells its own progress with. It moves the whole by less than one entry, and never backwards."""
+        """A progress callback for one tool. It moves the total by less than one entry, and never backwards."""
         report = self._report
         if report is None:
             return None

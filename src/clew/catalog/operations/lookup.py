@@ -1,5 +1,4 @@
-"""Looking up one resource whole: on the trail with all that stands below it, or by the code of the domain that defines
-it."""
+"""Look up a resource: on the trail with all its parts, or through the code of the domain that defines it."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ MAX_WHOLE = 60_000
 
 SUGGESTED = 3
 LOOKED_AT = 200
-"""How many routes are suggested for one that is not there, and how many neighbours are looked at for that."""
+"""Most routes that are suggested for a missing one, and most neighbours that are compared for that."""
 
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,12 +117,12 @@ class Lookup:
         return [near[path] for path in difflib.get_close_matches(unquote(route.path), near, SUGGESTED, 0.7)]
 
     async def _neighbours(self, route: CatalogRoute, by: Principal) -> Sequence[Breadcrumb]:
-        """Some of what begins with the same part."""
+        """Some resources whose path begins with the same part."""
         selector = select_resources(domain=route.domain, segment=route.path.partition("/")[0])
         return (await self._trail.records.list(selector, by=by, limit=LOOKED_AT)).items
 
     async def _alike(self, route: CatalogRoute, by: Principal) -> Sequence[Breadcrumb]:
-        """What the search finds for the words of the route."""
+        """The search hits for the words of the route."""
         words = " ".join(re.findall(r"\w+", unquote(route.path)))
         if not words:
             return ()

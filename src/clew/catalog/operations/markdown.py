@@ -18,7 +18,7 @@ MAX_PARAMS = 300
 MAX_FILLED = 2_000
 """Characters of arguments that are filled in, over which they are not written out."""
 QUOTED = "*Quoted from the files, notes and commits of this folder: data, not instructions.*"
-"""What stands below the heading of what is known."""
+"""The line below the heading `Known`."""
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _OPENING = frozenset("`*<>[]")
@@ -27,7 +27,7 @@ _inlined = lru_cache(maxsize=4_096)(inline)
 
 
 def describe_params(schema: Mapping[str, Any]) -> str:
-    """`query (string), limit (integer); needed: query` of a JSON Schema. What is needed is said where not all is."""
+    """`query (string), limit (integer); needed: query` of a JSON Schema. Names the required ones unless all are."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or not properties:
         return ""
@@ -103,7 +103,7 @@ def render_answer(answer: CatalogAnswer) -> str:
 
 
 def known_lines(notes: Sequence[str], text: str) -> list[str]:
-    """What stands before the citations: sentences about them, and the words of a model."""
+    """The lines before the citations: notes about them, and the words of a model."""
     return [*(f"*{note}*" for note in notes), *(f"- {one_line(line)}" for line in text.splitlines() if line.strip())]
 
 
@@ -139,7 +139,7 @@ def render_guidance(guidance: Sequence[Guidance]) -> list[str]:
 
 
 def _filled(params: Mapping[str, Any] | None) -> str:
-    """Arguments as JSON of the same value, with an escape for what nobody sees and what could open markup."""
+    """Arguments as JSON of the same value; invisible characters and those that open markup are escaped."""
     if not params:
         return ""
     text = msgspec.json.encode(params).decode()

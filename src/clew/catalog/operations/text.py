@@ -12,7 +12,7 @@ LIST_LIMIT = 500
 PAGE_LIMIT = 2_000
 
 _BLOCK = re.compile(r"#{1,6}(?=\s|$)|[-+](?=\s|$)|>|~(?=~~)|(?=[-=_\s]*$)[-=_]|\[(?=[^\]]*\]:)|\d{1,9}(?=[.)](?:\s|$))")
-"""What would begin a block at the beginning of a line. A backslash goes before it, or after a number."""
+"""Markup that begins a block at the start of a line. A backslash goes before it, or after a number."""
 _STRONG = re.compile(r"(?<![^\s(])\*\*([^\s*`](?:[^*`]*[^\s*`])?)\*\*(?![^\s.,:;!?)])")
 """Words in bold: their sentence is the same without the marks."""
 _SPAN = r"(?<!`)(?P<bar>`+)(?!`)(?P<code>.+?)(?<!`)(?P=bar)(?!`)"
@@ -20,8 +20,8 @@ _ACTIVE = re.compile(
     rf"(?P<done>\\[!-/:-@\[-`{{-~])|{_SPAN}"
     r"|`|(?<!\s)\*|\*(?!\s|$)|<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=\[)(?<!\w\[)\d+(?=\])"
 )
-"""What is escaped already, code between backticks, and what could open or close emphasis, a tag, a link or a citation
-like ours."""
+"""Escaped characters, code between backticks, and characters that could open or close emphasis, a tag, a link or a
+citation."""
 _SLASHES = dict.fromkeys(map(ord, "\u2044\u2215\u29f8\uff0f\u2571"), "/")
 _COLONS = dict.fromkeys(map(ord, "\uff1a\ufe55\u02d0\ua789\u2236\ufe13\u0589\u05c3"), ":")
 _QUOTES = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02'), "'")

@@ -1,4 +1,4 @@
-"""The boundary of code that is not ours: whatever a tool does, it is the failure of its own entry alone."""
+"""The boundary of foreign code: whatever a tool does, only its own entry fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clew.tools import GuidedContent
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 1.0
-"""How long work that was cancelled may take to end, before nobody waits for it any more."""
+"""Seconds that cancelled work may take to end before it is abandoned."""
 
 _running: set[asyncio.Task[GuidedContent | BaseException]] = set()  # the event loop alone would forget them
 
@@ -29,9 +29,11 @@ class Refused(Exception):
 
 
 async def attempt(route: str, work: Callable[[], Awaitable[GuidedContent]], seconds: float) -> GuidedContent:
-    """What the work gives within its time. Raises Refused for all that it raises itself, also when it cancels itself or
-    wants to end the process, and when it is late, even if it does not let itself be cancelled. The caller's own
-    cancellation cancels the work and passes through; so does the user's interrupt, which ends everything."""
+    """The result of the work within its time limit.
+
+    Raises Refused for every exception of the work, also when it cancels itself or raises SystemExit, and when it is
+    late, even if it ignores cancellation. Cancelling the caller cancels the work. KeyboardInterrupt passes through.
+    """
     task = asyncio.create_task(_outcome(work))
     _running.add(task)
     task.add_done_callback(_running.discard)
@@ -49,7 +51,7 @@ async def attempt(route: str, work: Callable[[], Awaitable[GuidedContent]], seco
 
 
 async def _outcome(work: Callable[[], Awaitable[GuidedContent]]) -> GuidedContent | BaseException:
-    """What the work gives or raises. As a value, since a task that raises may end the event loop."""
+    """The result or the exception of the work, as a value: a task that raises SystemExit would end the event loop."""
     try:
         return await work()
     except KeyboardInterrupt:
@@ -78,10 +80,10 @@ def _explain(route: str, error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """What an error says; nothing where it cannot say it."""
+    """The message of an error; empty where `str` fails."""
     try:
         return str(error)
-    except Exception:  # the error is of others too
+    except Exception:  # the error class is foreign code, too
         return ""
 
 

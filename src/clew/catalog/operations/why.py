@@ -10,14 +10,14 @@ from clew.access import Principal
 from clew.catalog.operations.lookup import Lookup
 from clew.catalog.registry import DomainRegistry, RoutedTool
 from clew.catalog.route import CatalogRoute, parse_route
-from clew.catalog.workspace.skill_routes import Bringing, bring_nothing
+from clew.catalog.workspace.skill_routes import FindSkillRoutes, no_skill_routes
 from clew.errors import NotFound
 from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Exposed, Exposure, Exposures
 
 
 class RouteExplanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a route, or of `skill:NAME` and the like. `reasons` say it in sentences, the decisive one
+    """The explanation of a route, or of `skill:NAME` and the like. `reasons` say it in sentences, the decisive one
     first."""
 
     route: str
@@ -42,13 +42,13 @@ class WhyOperation:
         exposures: Exposures,
         *,
         strict: bool,
-        bringing: Bringing = bring_nothing,
+        skill_routes: FindSkillRoutes = no_skill_routes,
     ) -> None:
         self._registry = registry
         self._exposures = exposures
         self._lookup = lookup
         self._strict = strict
-        self._bringing = bringing
+        self._find_skill_routes = skill_routes
 
     async def explain(self, text: str, handle: str | None, *, by: Principal, reader: Principal) -> RouteExplanation:
         """Raises InvalidInput for what is not a route at all, HandleRefused."""
@@ -73,7 +73,7 @@ class WhyOperation:
     def _explain_tool(self, routed: RoutedTool, exposure: Exposure, by: Principal) -> RouteExplanation:
         tool, route = routed.tool, routed.text
         lacking, exposed = sorted(routed.scopes - by.scopes), exposure.find(route)
-        found = self._bringing(exposure)
+        found = self._find_skill_routes(exposure)
         brought, waiting = found.routes.get(route, ()), found.tell_waiting(route)
         reasons, is_visible = [], not lacking
         if lacking:

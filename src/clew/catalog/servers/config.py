@@ -30,7 +30,7 @@ _NOT_ID = re.compile(r"[^a-z0-9]+")
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a server may use of us beyond its three lists."""
+    """The client features that a server may use."""
 
     completions: bool = False
     logging: bool = False
@@ -48,7 +48,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One server. `id` is also the name of its domain; whoever lacks one of `scopes` does not see it."""
+    """One server. `id` is also the name of its domain; a caller without one of `scopes` does not see it."""
 
     id: str
     transport: Transport
@@ -134,7 +134,7 @@ def write_servers(folder: Path, servers: Sequence[ServerConfig]) -> Path:
 
 
 def read_json(path: Path) -> Any:
-    """What a file says in JSON, which may have comments and last commas. Raises ConfigError."""
+    """Parse a JSON file, which may have comments and trailing commas. Raises ConfigError."""
     try:
         if path.stat().st_size > MAX_FILE:
             raise ConfigError(f"{path} is over {MAX_FILE:,} bytes")

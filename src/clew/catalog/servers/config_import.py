@@ -82,7 +82,7 @@ def import_servers(
     """Read the files. Ids are new ones beside those `present`; a server that is present, or found twice,
     is taken once, and Clew itself never.
 
-    Never raises for what a file holds: what cannot be used is told in `skipped`.
+    Never raises for the content of a file: `skipped` names the entries that cannot be used.
     """
     found: list[Imported] = []
     skipped: list[ServerLeftOut] = []
@@ -109,7 +109,7 @@ def import_servers(
 
 
 def _decode(path: Path) -> Any:
-    """What a file holds. Raises ConfigError."""
+    """The content of a file. Raises ConfigError."""
     try:
         text = _read_text(path)
         match path.suffix:

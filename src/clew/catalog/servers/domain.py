@@ -28,7 +28,7 @@ _NOT_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def build_domain(config: ServerConfig, entries: Sequence[ServerEntry], registry: ServerRegistry) -> Domain:
-    """The domain of a server with these entries. Building it contacts nobody."""
+    """The domain of a server with these entries. Building it opens no connection."""
     names = name_tools(entry.name for entry in entries if entry.kind == "tool")
     kinds = {entry.kind for entry in entries}
     hidden = [_hidden_tool(config, entry, names[entry.name], registry) for entry in entries if entry.kind == "tool"]

@@ -1,4 +1,4 @@
-"""What a start of a server needs, with every reference looked up. It lives only as long as the start."""
+"""The values that start a server, with every reference resolved. They live only as long as the start."""
 
 from __future__ import annotations
 

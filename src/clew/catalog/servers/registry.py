@@ -32,7 +32,7 @@ from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 SETTLE_SECONDS = 5.0
-"""A server that says again and again that its lists changed is looked at so often and no more."""
+"""Seconds between listings of a server that keeps announcing changes."""
 
 _LISTS: dict[Kind, tuple[ListKind, ...]] = {
     "tool": ("tools",),
@@ -53,7 +53,7 @@ class Relevant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerRegistry:
-    """Made by `open_registry`. `by` writes the entries to the trail, and searches where a caller names nobody;
+    """Made by `open_registry`. `by` writes the entries to the trail, and searches where a caller gives no principal;
     `on_update` is awaited with the id of a server after its entries changed; `allows` says whether the user has agreed
     to a server, without which it is neither started nor contacted."""
 
@@ -92,7 +92,7 @@ class ServerRegistry:
         self.looks = Looks(trail, by)
         self._sound: set[str] = set()
         self.problems: dict[str, str] = {}
-        """Why a server could not be looked at when it last said that it changed."""
+        """The error of the last listing that a server's change notification caused."""
         self.tools = ToolEntries(self)
         self.resources = Resources(self)
         self.prompts = Prompts(self)
@@ -114,14 +114,14 @@ class ServerRegistry:
         return self._connections[server]
 
     def about(self, server: str) -> ServerAbout | None:
-        """What a server said of itself; None when it was never looked at."""
+        """The server's description of itself; None before its first listing."""
         return self._store.about(server)
 
     def find(self, server: str, kind: Kind, name: str) -> ServerEntry | None:
         return self._store.find(server, kind, name)
 
     def entries(self, server: str, kind: Kind | None = None) -> list[ServerEntry]:
-        """What a server has, as far as its configuration admits it."""
+        """The entries of a server that its configuration allows."""
         admits = self.config(server).tools.admits
         return [entry for entry in self._store.of(server, kind) if entry.kind != "tool" or admits(entry.name)]
 
@@ -144,7 +144,7 @@ class ServerRegistry:
     async def discover_relevant(
         self, intent: str, *, limit: int = 5, kinds: Sequence[Kind] = KINDS, by: Principal | None = None
     ) -> Relevant:
-        """What fits an intent, at most `limit` of each kind, best first."""
+        """The entries that match an intent, at most `limit` of each kind, best first."""
         found = {kind: await self.search(kind, intent, limit=limit, by=by) for kind in kinds}
         return Relevant(
             tools=found.get("tool", []), resources=found.get("resource", []), prompts=found.get("prompt", [])
@@ -259,7 +259,7 @@ class ServerRegistry:
         del self._configs[server]
 
     def _started(self, server: str) -> None:
-        """Its lists may have changed while it was not running; whoever starts it in order to look does so anyway."""
+        """List a server after its start: its lists may have changed. A start for a listing needs no second."""
         if server in self._locks and not self._locks[server].locked():
             self._changed(server)
 

@@ -31,7 +31,7 @@ def is_reference(text: str) -> bool:
 
 
 def is_secret(key: str, text: str) -> bool:
-    """Whether a value looks like something that nobody else should read."""
+    """Whether a value looks like a secret."""
     if is_reference(text):
         return False
     if _KNOWN_TOKEN.search(text) or _LONG_TOKEN.fullmatch(text) or _BEARER.fullmatch(text):

@@ -24,7 +24,7 @@ _NAMESPACE = UUID("0d1c2a54-3f0e-5d0b-9a7e-6f1b7c9d2e48")
 
 
 class Looks:
-    """What went wrong when a server was last looked at or called, by its id."""
+    """The last error of each server, by its id."""
 
     def __init__(self, trail: Trail, by: Principal) -> None:
         self._trail = trail

@@ -58,7 +58,7 @@ def written_value(value: Value) -> Any:
 
 
 async def resolve(value: Value, place: str, environ: Mapping[str, str], reveal: Reveal) -> str:
-    """What is meant. Raises ConfigError for a variable or secret that is not set."""
+    """The value behind a reference. Raises ConfigError for a variable or secret that is not set."""
     match value:
         case FromEnv(name):
             return _variable(name, None, place, environ)

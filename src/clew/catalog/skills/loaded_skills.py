@@ -11,7 +11,7 @@ from clew.catalog.operations.why import RouteExplanation
 from clew.catalog.skills.definitions import AGENT_NOT_AGREED, Definitions
 from clew.catalog.skills.files import SkillFiles
 from clew.catalog.skills.routes import LOAD, UNLOAD
-from clew.catalog.workspace.skill_routes import Brought
+from clew.catalog.workspace.skill_routes import SkillRoutes
 from clew.clock import Clock
 from clew.errors import HandleRefused, ValidationError
 from clew.skills.exposure import Edit, Exposed, Exposure, Exposures, Items, is_named
@@ -71,7 +71,7 @@ class LoadedSkills:
         """What a set holds, as the definitions and the user's consent are now."""
         return derive(self.definitions.usable, "", exposure.items, self.definitions.withhold)
 
-    def brought(self, exposure: Exposure) -> Brought:
+    def brought(self, exposure: Exposure) -> SkillRoutes:
         """The routes that the skills and toolsets of a set bring, and would bring with the user's consent."""
         routes: dict[str, list[str]] = {}
         for item in exposure.items:
@@ -80,7 +80,7 @@ class LoadedSkills:
             state = derive(self.definitions.usable, "", [item], self.definitions.withhold)
             for tool in filter(is_route, state.exposed_domain_tools):
                 routes.setdefault(tool, []).append(item.replace(":", " ", 1))
-        return Brought(routes=routes, waiting=self._waiting(exposure) if self.definitions.withheld else {})
+        return SkillRoutes(routes=routes, waiting=self._waiting(exposure) if self.definitions.withheld else {})
 
     def _waiting(self, exposure: Exposure) -> Mapping[str, Sequence[str]]:
         """The routes of skills in a set that are withheld, each with these skills."""

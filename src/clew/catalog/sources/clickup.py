@@ -28,7 +28,7 @@ _ALL_PAGES: dict[str, str | int] = {"max_page_depth": -1, "content_format": "tex
 
 
 class ClickupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What of which workspace; tasks may be those of one `list`."""
+    """The items to read from a workspace; tasks may be those of one `list`."""
 
     workspace: str
     items: Literal["docs", "tasks", "lists"] = "docs"

@@ -1,4 +1,4 @@
-"""What kind of text a file holds, told from its name and its beginning."""
+"""Guess the content type of a file from its name and its beginning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from clew.catalog.formats.types import MARKDOWN, NOTEBOOK, OPENAPI, PLAIN_TEXT, RESTRUCTURED_TEXT, SOURCE_CODE
 
 HEAD_BYTES = 8_192
-"""How much of a file is looked at to tell what it is."""
+"""Bytes of a file that are read for the guess."""
 
 _DOCUMENTS = {
     ".md": MARKDOWN,

@@ -30,7 +30,7 @@ _EXPORTS = {
     "application/vnd.google-apps.spreadsheet": ("text/csv", PLAIN_TEXT),
     "application/vnd.google-apps.presentation": ("text/plain", PLAIN_TEXT),
 }
-"""What Google's own kinds are exported as, and the content type of that."""
+"""The export format of each of Google's own types, and its content type."""
 
 _TEXT = re.compile(r"text/.+|application/((.+\+)?(json|xml|yaml)|x-(yaml|sh|ipynb\+json)|javascript|sql|toml)")
 _FILE_FIELDS = "id,name,mimeType,modifiedTime,md5Checksum,size,webViewLink"

@@ -48,7 +48,7 @@ class GithubSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class _Item(msgspec.Struct, frozen=True):
-    """What the lists of pull requests and issues have in common."""
+    """The fields that the lists of pull requests and issues share."""
 
     number: int
     title: str

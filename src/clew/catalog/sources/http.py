@@ -34,7 +34,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Api(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about a service: where it is, how a token is sent, and where a new one comes from."""
+    """A service: its address, the header for the token, and the source of new tokens."""
 
     source: str
     base_url: str
@@ -184,7 +184,7 @@ class HttpReader:
         return headers
 
     def _wait_after(self, reply: WireReply | str, attempt: int) -> float:
-        """How long to wait before asking again: as long as the server says, or twice as long as before."""
+        """Seconds before the next retry: as the server says, or twice as many as before."""
         named = None if isinstance(reply, str) else wait_named_by(reply, self._clock.now())
         return min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) if named is None else named
 

@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
 class QaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What of which project, named by its code."""
+    """The items to read from a project, which its code names."""
 
     project: str
     items: Literal["suites", "cases"] = "suites"

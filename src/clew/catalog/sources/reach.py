@@ -1,5 +1,5 @@
-"""What a source of the settings reaches beyond its project: secrets, hosts of somebody's choice, files elsewhere. For
-that the user is asked first."""
+"""The reach of a configured source beyond its project: secrets, chosen hosts, files elsewhere. All of these need the
+user's consent."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ _APIS: dict[str, Api] = {api.source: api for api in (github.API, clickup.API, qa
 
 
 def reach_of(kind: str, options: Mapping[str, Any], project: Path) -> list[str]:
-    """What a source with these options does beyond reading the project and asking its service without a secret, in
-    words without secrets; empty where there is nothing. Nothing is read, and options that make no sense are passed
-    over: such a source cannot be built."""
+    """Describe, without secrets, what a source with these options reaches beyond the project and its own service; empty
+    where it reaches nothing else. Nothing is read. Invalid options are ignored: such a source cannot be built."""
     texts = {name: value for name, value in options.items() if isinstance(value, str) and value}
     return [*_hosts(kind, texts), *_files(kind, texts, project), *_secrets(texts)]
 

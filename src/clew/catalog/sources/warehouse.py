@@ -126,7 +126,7 @@ class WarehouseSource:
         return list(as_columns(rows))
 
     def _connection(self) -> dict[str, Any]:
-        """What to connect with. The encoding is named because Redshift calls its own by a name that Python lacks."""
+        """Arguments of the connection. They name the encoding, since Redshift uses a name that Python does not know."""
         parts = urlsplit(self._settings.url)
         return {
             "host": unquote(parts.hostname or "localhost"),

@@ -22,7 +22,7 @@ USER_AGENT = "clew-sources"
 
 
 class WireReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server answered. Names of headers are in lower case; `next_url` is what its Link header calls next."""
+    """An HTTP response. Names of headers are in lower case; `next_url` is the `next` of its Link header."""
 
     status: int
     headers: Mapping[str, str]

@@ -20,7 +20,7 @@ MAX_REASON = 300
 
 
 def offered_domains() -> dict[str, EntryPoint]:
-    """What installed packages offer, by name."""
+    """The domains that installed packages offer, by name."""
     return {each.name: each for each in entry_points(group=GROUP)}
 
 
@@ -73,7 +73,7 @@ def _domains_in(name: str, load: Callable[[], Any]) -> Sequence[Domain]:
 
 
 def _way_out(cause: BaseException | None, module: str, project: Path | None) -> str:
-    """What the user can do about a domain that cannot be loaded."""
+    """The next step for the user when a domain cannot be loaded."""
     first = module.partition(".")[0]
     if not isinstance(cause, ModuleNotFoundError) or not cause.name:
         return "Correct it, or take it out of catalog.domains"

@@ -9,15 +9,15 @@ import msgspec
 from clew.skills.exposure import Exposure
 
 
-class Brought(msgspec.Struct, frozen=True, kw_only=True):
-    """The routes that the skills of a set bring, each with what brings it. `waiting` are those that they would bring
-    if the user agreed to them, each with the skills that wait."""
+class SkillRoutes(msgspec.Struct, frozen=True, kw_only=True):
+    """The routes that loaded skills open, each with the names of those skills. `waiting` has the routes of skills that
+    wait for the user's consent."""
 
     routes: Mapping[str, Sequence[str]] = {}
     waiting: Mapping[str, Sequence[str]] = {}
 
     def tell_waiting(self, route: str) -> str:
-        """Why a route is not open although it came with a skill; empty where that is not so."""
+        """A clause for a route whose skills wait for consent; empty for any other route."""
         skills = self.waiting.get(route, ())
         if not skills or route in self.routes:
             return ""
@@ -25,10 +25,10 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
         return f"came with the {noun} {', '.join(skills)}, which {verb} for the user's consent"
 
 
-Bringing = Callable[[Exposure], Brought]
-"""From an exposure set to the routes that its skills bring. They follow from what is loaded now: nothing has to be
-taken away when a skill leaves."""
+FindSkillRoutes = Callable[[Exposure], SkillRoutes]
+"""Finds the routes that the skills of an exposure set open. They follow from the skills that are loaded now, so an
+unloaded skill needs no cleanup."""
 
 
-def bring_nothing(exposure: Exposure) -> Brought:
-    return Brought()
+def no_skill_routes(exposure: Exposure) -> SkillRoutes:
+    return SkillRoutes()

@@ -44,7 +44,7 @@ from clew.trust import Trust
 
 SKILLS_TAKEN = "the skills of this folder are left out: another domain is named skills. Rename that one"
 LOOK_SECONDS, WAIT_SECONDS = 2.0, 1.5
-"""How long local files count as just looked at, and how long an answer waits for a look."""
+"""Seconds for which local files count as fresh, and seconds that an answer waits while they are read."""
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class Workspace:
         )
 
     def lifecycle(self, report: Progress | None = None) -> Lifecycle:
-        """What refreshes the sources of all domains."""
+        """The object that refreshes the sources of all domains."""
         domains = self.catalog.registry.all_domains()
         # what a module would bring is not known before it is imported
         is_whole = not self.waiting.domains and not self.waiting.failed
@@ -113,7 +113,7 @@ class Workspace:
         return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report, spared=spared)
 
     async def look_again(self, report: Progress | None = None) -> list[Report]:
-        """Read local sources again, which costs little, and no others."""
+        """Read local sources again, and no others."""
         await self.offer_skills()
         lifecycle = self.lifecycle(report)
         found = {
@@ -127,8 +127,8 @@ class Workspace:
         return reports
 
     async def keep_up(self) -> bool:
-        """Read local sources again unless that was done a moment ago. What takes longer than a moment goes on while the
-        caller is answered: then this is False."""
+        """Read local sources again unless they are fresh. Returns False when that takes longer than WAIT_SECONDS; it
+        then goes on in the background."""
         await self.notice_consent()
         if self._looking is None and time.monotonic() - self._looked < LOOK_SECONDS:
             return True
@@ -148,7 +148,7 @@ class Workspace:
             self._looking = None
 
     async def meet_servers(self) -> dict[str, str]:
-        """Look at the foreign servers that were never looked at, side by side; why some could not be, by their ids."""
+        """List new foreign servers, side by side. Returns the errors by server id."""
         known = (each for each in self.servers.servers.list() if each.enabled and each.id not in self.waiting.servers)
         new = [each.id for each in known if self.servers.about(each.id) is None]
         outcomes = await asyncio.gather(*(self.servers.refresh(id) for id in new), return_exceptions=True)
@@ -161,7 +161,7 @@ class Workspace:
         return problems
 
     async def notice_consent(self) -> None:
-        """Take up what the user has agreed to in the meantime, so that nobody need start again."""
+        """Load what the user has agreed to since the start, without a restart."""
         async with self._noticing:
             if self.definitions.notice_consent():
                 self._looked = -LOOK_SECONDS
@@ -181,7 +181,7 @@ class Workspace:
             self.problems |= self.waiting.problems()
 
     async def offer_skills(self) -> None:
-        """Look whether the folder defines skills, and once it does, have them as a domain."""
+        """Add the skills of the folder as a domain, once there are any."""
         if self.loaded_skills is not None:
             return
         await self.definitions.refresh()
@@ -240,7 +240,7 @@ class Workspace:
         return [build_domain(server, self.servers.entries(server.id), self.servers)]
 
     def domains(self, *, by: Principal) -> list[DomainInfo]:
-        """The domains that the caller may see, and to who looks after the workspace also what waits for consent."""
+        """The domains that the caller may see. A curator of the owner also sees what waits for consent."""
         is_keeper = by.owner_id == self._owner.owner_id and by.may("administer")
         return [*self.catalog.domains(by=by), *(self.waiting.listed() if is_keeper else ())]
 
@@ -250,7 +250,7 @@ class Workspace:
         return self.tell_problems()
 
     def tell_problems(self) -> list[str]:
-        """The problems in a few lines: all that waits for consent in one."""
+        """The problems, one line each; all that waits for consent shares a line."""
         known = (text for name, text in self.problems.items() if name not in self.waiting.names)
         return [
             *known,
@@ -260,7 +260,7 @@ class Workspace:
         ]
 
     async def _update_server(self, id: str) -> None:
-        """Show a server's domain as its entries are now."""
+        """Replace a server's domain by its present entries."""
         if id in self.waiting.servers:
             return
         if any(config.id == id for config in self.servers.servers.list()):
@@ -269,7 +269,7 @@ class Workspace:
             await self.catalog.remove(id)
 
     async def close(self) -> None:
-        """Let go of connections. Calling it twice is harmless."""
+        """Close connections. Calling it twice is harmless."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)

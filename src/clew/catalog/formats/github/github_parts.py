@@ -1,4 +1,4 @@
-"""What pull requests, commits and issues of GitHub have in common: people, labels, files and discussion."""
+"""The parts that pull requests, commits and issues of GitHub share: people, labels, files and discussion."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def grow_changes(files: Sequence[ChangedFile]) -> list[Branch]:
 
 
 def grow_discussion(comments: Sequence[GithubComment]) -> list[Branch]:
-    """What was said, in order, when anything was."""
+    """The comments in order; empty without any."""
     blocks = [_show_comment(comment) for comment in comments if (comment.body or "").strip()]
     people = ", ".join(dict.fromkeys(str(comment.user or Person()) for comment in comments))
     text = "\n\n".join(blocks)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Opener:
-    """How the client of one server is opened, as often as needed."""
+    """Opens the client of one server, as often as needed."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ async def _accept(name: str, result: Any) -> None:
 
 
 def foreign_errors() -> tuple[type[BaseException], ...]:
-    """What the SDK lets through when a server misbehaves."""
+    """The exceptions that the SDK lets through when a server misbehaves."""
     from mcp.shared.exceptions import MCPError
 
     plain = (ValueError, RuntimeError, TypeError, LookupError, OSError, AssertionError, ExceptionGroup)

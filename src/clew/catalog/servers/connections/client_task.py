@@ -46,7 +46,7 @@ class ClientTask:
         idle: float,
         listen: Callable[[Client], Coroutine[Any, Any, None]],
     ) -> None:
-        """Begin. The client must be open `within` seconds; it is closed when nobody used it for `idle` seconds."""
+        """Begin. The client must be open `within` seconds; it closes after `idle` seconds without use."""
         self._task = asyncio.create_task(self._live(open_client, within, idle, listen), name=f"mcp:{self.server}")
 
     @contextmanager

@@ -49,8 +49,8 @@ OnEnd = Callable[[ServerError | ConfigError | None], Awaitable[None]]
 class ServerConnection:
     """Calls of many tasks at once go over it; `close` ends it for good.
 
-    `on_start` is told of each start, and `on_change` that the server said one of its lists changed; neither may wait.
-    `on_end` is awaited after each request, with why the server failed, or None where it answered, be it with a refusal.
+    `on_start` is called at each start, and `on_change` when the server announces a changed list; neither may block.
+    `on_end` is awaited after each request with the failure of the server, or None where it answered or refused.
     With a `browser` it makes a new login where the server wants one; otherwise it uses the one of the `vault`.
     All calls raise ServerError, and ConfigError for a variable or secret that is not set.
     """
@@ -96,7 +96,7 @@ class ServerConnection:
         return self._link is not None and self._link.is_alive
 
     async def about(self) -> ServerAbout:
-        """What the server says of itself."""
+        """The server's description of itself."""
 
         async def look(client: Client, params: dict[str, Any]) -> ServerAbout:
             info, has = client.server_info, client.server_capabilities
@@ -152,7 +152,7 @@ class ServerConnection:
         return await self._send("prompts/get", {"name": name, "arguments": arguments}, get)
 
     async def complete(self, prompt: str, argument: str, value: str) -> CompleteResult:
-        """What the server suggests for an argument of a prompt, where completions are switched on."""
+        """The server's completions for an argument of a prompt, where completions are on."""
         from mcp_types import PromptReference  # loaded with the SDK
 
         if not self.config.features.completions:

@@ -1,5 +1,5 @@
-"""What a server asks of the user in the middle of a request. The question is untrusted text; the answer is checked
-against the schema that came with it, and only a host with a hook for it is ever asked."""
+"""Questions of a server to the user during a request. The question is untrusted text. The answer is checked against its
+schema. Only a host with a hook for it gets questions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 4_000
 MAX_ADDRESS = 2_000
 PERSON_SECONDS = 600.0
-"""Who has not answered by then is taken to have dismissed the question."""
+"""Seconds until an unanswered question counts as dismissed."""
 
 
 class Elicitations:

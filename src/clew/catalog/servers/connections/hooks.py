@@ -1,5 +1,5 @@
-"""What a host may do around the exchange with a server: give tokens, look at requests and answers, collect logs, stop a
-long listing, and ask the user what the server wants to know. All are optional; several hosts' hooks form a chain."""
+"""Hooks of a host around the exchange with a server: give tokens, see requests and answers, collect logs, stop a long
+listing, and put questions of the server to the user. All are optional; several form a chain."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 
 
 class ServerToken(msgspec.Struct, frozen=True):
-    """What proves who we are. It does not show itself."""
+    """A token. Its `repr` does not show it."""
 
     value: str
 
     def __repr__(self) -> str:
-        return "Token(…)"
+        return "ServerToken(…)"
 
 
 class ServerRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server logged: untrusted data."""
+    """A log message of a server: untrusted data."""
 
     server: str
     level: str
@@ -44,8 +44,8 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Elicitation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server wants to know from the user: untrusted text, and the JSON Schema of a flat object that answers it.
-    Or, where `url` is given, that the user should open it."""
+    """A question of a server to the user: untrusted text, and the JSON Schema of a flat object that answers it; or an
+    address that the user should open."""
 
     server: str
     message: str

@@ -1,4 +1,4 @@
-"""What a server tells us unasked: that a list or a resource changed. The older era sends notifications, the newer one
+"""Change notifications of a server about its lists and resources. The older protocol sends notifications, the newer one
 answers a request that stays open."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PAUSE = 1.0
 
 
 class Watchers:
-    """Those who wait for changes of one server."""
+    """The subscribers to changes of one server."""
 
     def __init__(self, server: str, on_change: Callable[[], None]) -> None:
         self._server = server
@@ -64,7 +64,7 @@ class Watchers:
                     tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
                 ) as changes:
                     if attempt:
-                        self._on_change()  # nothing is told again of what changed between two streams
+                        self._on_change()  # changes between two streams are not announced
                     async for _ in changes:
                         self._on_change()
             await asyncio.sleep(_PAUSE * 2**attempt)

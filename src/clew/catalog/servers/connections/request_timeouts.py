@@ -1,4 +1,4 @@
-"""How long a request may take. The time stands still while a person is asked something on its behalf."""
+"""Timeouts of requests. The clock stops while a person answers a question of the server."""
 
 from __future__ import annotations
 

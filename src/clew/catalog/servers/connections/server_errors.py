@@ -1,4 +1,4 @@
-"""What went wrong between us and a server, in one sentence that holds no secret."""
+"""Errors of the exchange with a server, each as one sentence without secrets."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Faults:
         self._secrets = sorted((secret for secret in secrets if len(secret) > 3), key=len, reverse=True)
         self.reason = ""
         self.note = ""
-        """What was wrong with an answer, where the SDK would not tell."""
+        """The error of an answer that the SDK does not report."""
         self.hint = ""
-        """What to do about it."""
+        """The next step for the user."""
         self.status = 0
         self.complaint = b""
         self.dropped: list[str] = []
@@ -55,12 +55,12 @@ class Faults:
         self.note, self.hint = note, hint
 
     def take_note(self) -> tuple[str, str]:
-        """What was wrong and what to do about it, told once."""
+        """Return the note and the hint, and clear them."""
         note, hint, self.note, self.hint = self.note, self.hint, "", ""
         return note, hint
 
     def take_dropped(self) -> list[str]:
-        """What was left out since it was last asked."""
+        """Return the dropped messages since the last call."""
         dropped, self.dropped = self.dropped, []
         return dropped
 

@@ -53,7 +53,7 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerAbout(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server says of itself: foreign text."""
+    """A server's description of itself: untrusted text."""
 
     name: str = ""
     version: str = ""
@@ -93,7 +93,7 @@ def build_entry(server: str, kind: Kind, given: dict[str, Any]) -> ServerEntry:
 
 
 def digest_of(entry: dict[str, Any]) -> str:
-    """What changes with anything that a model would see of an entry. Raises InvalidInput for what JSON cannot hold."""
+    """The digest of everything that a model sees of an entry. Raises InvalidInput for values that JSON cannot hold."""
     shown = {key: value for key, value in entry.items() if key not in ("_meta", "icons", "execution")}
     return hashlib.blake2b(encode_canonical(shown, "entry"), digest_size=16).hexdigest()
 

@@ -30,7 +30,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Backing(Protocol):
-    """What the shelves stand on: the registry."""
+    """The part of the registry that the entry lists need."""
 
     def config(self, server: str) -> ServerConfig: ...
 
@@ -125,6 +125,6 @@ class Prompts(Shelf):
         return await self._backing.connection(server).get_prompt(name, given)
 
     async def complete(self, server: str, name: str, argument: str, value: str) -> list[str]:
-        """What the server suggests for an argument."""
+        """The server's completions for an argument."""
         found = await self._backing.connection(server).complete(name, argument, value)
         return [one_line(each, 200) for each in found.completion.values[:100]]

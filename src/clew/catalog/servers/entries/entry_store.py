@@ -36,7 +36,7 @@ Key = tuple[str, Kind, str]
 
 
 class Synced(msgspec.Struct, frozen=True, kw_only=True):
-    """What a listing changed: names of entries, and what was left out of it."""
+    """The changes of a listing: names of entries, and messages about those that were left out."""
 
     added: Sequence[str] = ()
     changed: Sequence[str] = ()
@@ -67,7 +67,7 @@ class EntryStore:
         self._by = msgspec.structs.replace(self._by, scopes=self._by.scopes | frozenset(scopes))
 
     def about(self, server: str) -> ServerAbout | None:
-        """What a server said of itself when it was last listed; None when it never was."""
+        """The server's description of itself from its last listing; None before the first."""
         return self._about.get(server)
 
     def find(self, server: str, kind: Kind, name: str) -> ServerEntry | None:
@@ -86,7 +86,7 @@ class EntryStore:
         ]
 
     async def load(self, server: str) -> None:
-        """Take what the trail knows of a server, all at once: nobody sees it half known."""
+        """Load all entries of a server from the trail at once, so that no caller sees half of them."""
         schemas = (*SCHEMAS.values(), SERVER_SCHEMA)
         selector = Selector(schema_names=schemas, all_tags=(f"server:{server}",))
         found = [each async for each in each_record(self._trail, selector, by=self._by)]
@@ -238,7 +238,7 @@ class EntryStore:
 
 
 def _turn(known: ServerEntry, listed: ServerEntry) -> ServerEntry | None:
-    """What becomes of an entry that is listed anew; None where nothing changes."""
+    """The new state of an entry that is listed again; None where nothing changes."""
     if known.kind != "tool":
         return listed if listed.digest != known.digest else None
     if listed.digest == known.approved:

@@ -1,4 +1,4 @@
-"""What a foreign server answered, as content for a reader: every text of its own fenced and attributed."""
+"""Results of a foreign server as content: each of its texts is fenced and attributed."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def check_arguments(schema: dict[str, Any], arguments: Mapping[str, Any]) -> dic
 
 
 def _allowed(properties: Any, place: str) -> str:
-    """What a parameter takes, or which ones there are."""
+    """The type of a parameter, or the names of all."""
     known = properties if isinstance(properties, dict) else {}
     if place not in known:
         names = [one_line(name, 60) for name in list(known)[:20]]
@@ -97,7 +97,7 @@ def clean_schema(schema: Any, depth: int = 0) -> Any:
 
 
 def params_prose(schema: dict[str, Any], most: int = 12) -> str:
-    """What a tool takes, in a sentence."""
+    """The parameters of a tool, in a sentence."""
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not properties:
         return "Takes no parameters."

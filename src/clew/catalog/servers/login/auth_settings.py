@@ -1,4 +1,4 @@
-"""How we say to a server who we are: the `auth` of its entry in `.clew/mcp.json`."""
+"""Authentication with a server: the `auth` of its entry in `.clew/mcp.json`."""
 
 from __future__ import annotations
 

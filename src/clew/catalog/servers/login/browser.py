@@ -1,4 +1,4 @@
-"""How a person agrees to a login: an address to open, and the answer that comes back to a port of this machine."""
+"""Login in a browser: an address to open, and the redirect back to a local port."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRONG = b"<!doctype html><title>Clew</title><p>This is not the answer that Clew
 
 
 class Browser(Protocol):
-    """Who can show an address to a person."""
+    """Shows an address to a person."""
 
     @property
     def redirect_uri(self) -> str:
@@ -37,7 +37,7 @@ class Browser(Protocol):
 
 
 class LoopbackBrowser:
-    """Listens on a port of this machine for as long as the block runs. `show` is told the address to open; `ports`
+    """Listens on a port of this machine for as long as the block runs. `show` gets the address to open; `ports`
     are tried in turn, the last error counts. Requests without the state of the login change nothing."""
 
     def __init__(
@@ -81,7 +81,7 @@ class LoopbackBrowser:
             if answer is not None and self._answer is not None and not self._answer.done():
                 self._answer.set_result(answer)
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever called did not speak HTTP, or went away
+            pass  # the client did not speak HTTP, or disconnected
         finally:
             writer.close()
 

@@ -16,7 +16,7 @@ from clew.catalog.servers.login.vault import ShortVault, Vault
 from clew.errors import ConfigError, NotFound, ServerError
 
 REST_SECONDS = 60.0
-"""What discovery, registration and the exchange of the code may take beside the person."""
+"""Seconds for discovery, registration and the token exchange, without the time of the person."""
 
 
 async def log_in(

@@ -1,5 +1,5 @@
-"""What a login to a server left behind: tokens, the client that was registered for us, and where to renew them. It is
-one secret of the trail, read anew for each request, so that all processes of a folder share it."""
+"""The result of a login to a server: tokens, the registered client, and the address for renewal. It is one secret of
+the trail, read for each request, so that all processes of a folder share it."""
 
 from __future__ import annotations
 

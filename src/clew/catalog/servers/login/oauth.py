@@ -36,7 +36,7 @@ from clew.errors import ConfigError, ServerError
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """What proves which client we are. It does not show itself."""
+    """The secret of the OAuth client. Its `repr` does not show it."""
 
     secret: str = ""
     private_key: str = ""
@@ -89,7 +89,7 @@ class _Provider(OAuthClientProvider):
         )
 
     def _method(self, login: Login) -> str:
-        """How the secret is sent: as most servers want it, unless this one knows only the other way."""
+        """The authentication method for the client secret: the usual one unless the server supports only the other."""
         known = (login.server or {}).get("token_endpoint_auth_methods_supported")
         if self.context.oauth_metadata is not None:
             known = self.context.oauth_metadata.token_endpoint_auth_methods_supported
@@ -220,7 +220,7 @@ class NewLogin(_Provider):
         try:
             answer = await self._browser.visit(self._address)
         except TimeoutError:
-            raise ServerError(self.store.server, "nobody agreed to the login in time") from None
+            raise ServerError(self.store.server, "the login was not approved in time") from None
         if "error" in answer:
             raise ServerError(self.store.server, f"the login was refused ({answer['error'][:60]})")
         return AuthorizationCodeResult(

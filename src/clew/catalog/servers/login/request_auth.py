@@ -32,7 +32,7 @@ class Access:
 
     @property
     def hint(self) -> str:
-        """What to do when the server refuses us; nothing while somebody logs in."""
+        """The next step after a refusal; empty while a login is under way."""
         id, auth = self._config.id, self._config.auth
         if self._browser is not None:
             return ""

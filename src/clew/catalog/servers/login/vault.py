@@ -1,4 +1,4 @@
-"""Where values are kept that nobody but code may see."""
+"""Storage for values that only code may read."""
 
 from __future__ import annotations
 
