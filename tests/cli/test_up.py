@@ -174,4 +174,4 @@ def test_it_tells_people_what_it_serves_and_how_to_get_a_token(clew: Clew, folde
     assert lines[5].split() == ["owner", "ann"]
     assert lines[6].strip() == f"token      clew token --folder {folder} --owner ann"
     assert "Ctrl-C" in lines[8]
-    assert ending == "Closed; everything that was accepted is on the trail.\n"
+    assert ending == "Stopped. All accepted requests are on the trail.\n"

@@ -177,7 +177,7 @@ class Chat:
                 asked.request_id, asking.result(), by=self._by, question=asked.id
             )
         except AlreadyExists:
-            note("It was answered elsewhere.", dim=True)
+            note("Somebody else answered it.", dim=True)
 
 
 async def without_old_pieces(steps: AsyncIterator[Step], head: int) -> AsyncIterator[Step]:
