@@ -23,7 +23,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.knowledge.history.beliefs import Belief, BeliefLedger, BeliefFact, BeliefStanding, relate
+from clew.knowledge.history.beliefs import Belief, BeliefFact, BeliefLedger, BeliefStanding, relate
 from clew.trail import open_trail
 from clew.trail.store import Trail
 

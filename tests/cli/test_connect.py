@@ -43,7 +43,7 @@ def test_an_entry_is_shown_as_a_diff_and_written_once(clew: Clew, folder: Path, 
     written = path.read_bytes()
     again = clew("connect", client.name)
     assert (again.code, again.out) == (0, "")
-    assert "knows about Clew already" in again.err
+    assert "is already connected" in again.err
     assert path.read_bytes() == written
     assert not folder.exists()
     assert os.listdir(path.parent) == [path.name] or client.name == "claude-code"

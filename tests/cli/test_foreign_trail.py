@@ -141,8 +141,8 @@ def test_a_trail_that_the_user_made_runs_from_then_on_until_it_is_somewhere_else
     (tmp_path / "script.yaml").write_text(SCRIPT)
     for _ in range(2):
         assert chat(clew, "hello").out == "Good morning.\n"
-    assert clew("trust").err == "Nothing waits for your consent here.\n"
-    assert clew("trust", "--revoke").err == "There was nothing to revoke for this folder.\n"
+    assert clew("trust").err == "Nothing here needs your consent.\n"
+    assert clew("trust", "--revoke").err == "Nothing to revoke for this folder.\n"
     other = tmp_path / "other" / ".clew"
     other.mkdir(parents=True)
     shutil.copy(folder / "trail.db", other / "trail.db")

@@ -121,7 +121,7 @@ def test_ctrl_c_while_documents_are_read_keeps_what_was_written_and_the_next_run
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (INTERRUPTED, "")
-    assert err == "Interrupted. What was read is kept, and the next run goes on from there.\n"
+    assert err == "Interrupted. The next run continues from here.\n"
     assert in_trail(written) == WINDOW
 
     (folder.parent / "go").touch()

@@ -74,7 +74,7 @@ def test_paths_begin_where_the_person_is(clew: Clew, project: Path, monkeypatch:
 def test_where_there_are_no_rules_that_is_said(clew: Clew, folder: Path) -> None:
     done = clew("rules", "for", "x.py")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "No rules hold there. An AGENTS.md in a folder holds for what is below it.\n"
+    assert done.err == "No rules apply there. An AGENTS.md applies to everything below its folder.\n"
     assert clew("rules", "ls").out == ""
 
 

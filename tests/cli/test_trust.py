@@ -328,7 +328,7 @@ def test_a_broken_file_of_grants_is_told_and_is_no_consent(repository: Repositor
 
 
 def test_a_folder_that_asks_for_nothing_needs_no_file_of_grants(clew: Clew, folder: Path, trust_file: Path) -> None:
-    assert "Nothing waits for your consent here." in clew("trust").err
+    assert "Nothing here needs your consent." in clew("trust").err
     assert not trust_file.exists()
     trust_file.write_text("{")
     asked = clew("ask", "anything")

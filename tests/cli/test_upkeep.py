@@ -33,7 +33,7 @@ def test_a_run_removes_what_has_expired_and_reports_it(clew: Clew, put: Put) -> 
 def test_without_a_run_there_is_nothing_to_report(clew: Clew, put: Put) -> None:
     put("here")
     result = clew("hygiene", "stats")
-    assert (result.code, result.out, result.err) == (0, "", "No run has been recorded. `clew hygiene run` makes one.\n")
+    assert (result.code, result.out, result.err) == (0, "", "No report yet. `clew hygiene run` makes one.\n")
     assert clew("hygiene", "stats", "--json").json == {}
 
 
@@ -60,8 +60,8 @@ def test_dead_letters_are_listed_retried_and_dropped(clew: Clew, dead_letters: l
     assert {(line[1], line[3], line[5]) for line in lines} == {("painter", "1", "no \\x1b[31mpaint")}
     assert clew("dlq", "ls", "--consumer", "other").out == ""
     assert clew("dlq", "drop", dead_letters[0]).out == "1 dead letter dropped.\n"
-    assert clew("dlq", "retry", dead_letters[1]).out == "1 event will be tried again.\n"
-    assert clew("dlq", "retry", "--all").out == "1 event will be tried again.\n"
+    assert clew("dlq", "retry", dead_letters[1]).out == "1 event will be retried.\n"
+    assert clew("dlq", "retry", "--all").out == "1 event will be retried.\n"
     assert clew("dlq", "ls", "--json").json == {"items": []}
     assert clew("dlq", "retry", "--all", "--json").json == {"retried": []}
 
@@ -83,6 +83,6 @@ def test_a_letter_that_is_not_there_is_told(clew: Clew, put: Put) -> None:
         assert (unknown.code, missing.code) == (1, 2)
         assert "99-99" in unknown.err
         assert "clew dlq ls" in missing.err
-    assert clew("dlq", "retry", "--all").out == "0 events will be tried again.\n"
+    assert clew("dlq", "retry", "--all").out == "0 events will be retried.\n"
     both = clew("dlq", "retry", "1-1", "--all")
     assert (both.code, both.err) == (2, "clew: --all: leaves no room for an ID. Give one or the other\n")

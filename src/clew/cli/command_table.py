@@ -37,14 +37,19 @@ class Group:
 
 COMMANDS: tuple[CliCommand | Group, ...] = (
     CliCommand("chat", "Talk to an agent of this folder.", "clew.cli.chat.chat:chat", "[MESSAGE...]"),
-    CliCommand("ask", "Ask what can be done and what is known.", "clew.cli.commands.catalog:ask", "QUERY..."),
+    CliCommand(
+        "ask",
+        "Ask a question about this folder, or about what can be done here.",
+        "clew.cli.commands.catalog:ask",
+        "QUERY...",
+    ),
     CliCommand(
         "get",
-        "Run tools and read resources, side by side.",
+        "Run tools and read resources in parallel.",
         "clew.cli.commands.catalog:get",
         "ROUTES...",
     ),
-    CliCommand("domains", "List the domains that you may see.", "clew.cli.commands.catalog:domains"),
+    CliCommand("domains", "List the domains that you can see.", "clew.cli.commands.catalog:domains"),
     CliCommand(
         "refresh",
         "Bring the resources of the catalog up to date.",
@@ -58,7 +63,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
     ),
     CliCommand(
         "locate",
-        "Find the files that a text is about, each with its best line.",
+        "Find the files that a text is about, with the best line of each.",
         "clew.cli.commands.knowledge:locate",
         "QUERY...",
     ),
@@ -67,20 +72,26 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
     ),
     CliCommand(
         "blame-why",
-        "Say why a line is as it is: commits, decisions and what was noted.",
+        "Explain a line of a file by commits, decisions and notes.",
         "clew.cli.commands.knowledge:blame_why",
         "PLACE",
     ),
     CliCommand(
-        "brief", "Show where things stand, each line with its source.", "clew.cli.commands.knowledge:brief", "[TIER]"
+        "brief",
+        "Show the state of the work: open threads, decisions and failures.",
+        "clew.cli.commands.knowledge:brief",
+        "[TIER]",
     ),
     CliCommand(
-        "route", "Decide who takes a message, and how sure that is.", "clew.cli.commands.route:route", "MESSAGE..."
+        "route",
+        "Show which agent takes a message, and with what confidence.",
+        "clew.cli.commands.route:route",
+        "MESSAGE...",
     ),
-    CliCommand("why", "Say why a route is, or is not, there for you.", "clew.cli.commands.catalog:why", "WHAT..."),
+    CliCommand("why", "Explain why a route is visible to you or not.", "clew.cli.commands.catalog:why", "WHAT..."),
     Group(
         "context",
-        "See what a model would see.",
+        "Show the context that a model would get.",
         (
             CliCommand(
                 "preview",
@@ -90,22 +101,20 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
             ),
         ),
     ),
-    CliCommand("agents", "List the agents of this folder, and how they are.", "clew.cli.commands.agents:agents"),
-    CliCommand(
-        "usage", "Show what models took: calls, tokens, cost, and what was saved.", "clew.cli.commands.usage:usage"
-    ),
+    CliCommand("agents", "List the agents of this folder and their status.", "clew.cli.commands.agents:agents"),
+    CliCommand("usage", "Show model usage and cost.", "clew.cli.commands.usage:usage"),
     Group(
         "skills",
-        "Write, check, find and load the skills of this folder.",
+        "Write, check, find and load skills.",
         (
             CliCommand("list", "List the skills of this folder.", "clew.cli.commands.skills:list_"),
             CliCommand(
                 "show",
-                "Show one skill: what it is for, what it brings, and its text.",
+                "Show one skill: purpose, tools and text.",
                 "clew.cli.commands.skills:show",
                 "NAME",
             ),
-            CliCommand("new", "Write a new skill to begin with.", "clew.cli.commands.skill_files:new", "NAME"),
+            CliCommand("new", "Create a skill from a template.", "clew.cli.commands.skill_files:new", "NAME"),
             CliCommand("import", "Copy skills into this folder.", "clew.cli.commands.skill_files:import_", "PATHS..."),
             CliCommand(
                 "lint",
@@ -123,18 +132,18 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
             CliCommand(
                 "unload", "Unload a skill in the session of an agent.", "clew.cli.commands.skills:unload", "NAME"
             ),
-            CliCommand("why", "Say why a skill is, or is not, loaded.", "clew.cli.commands.skills:why", "NAME"),
+            CliCommand("why", "Explain why a skill is loaded or not.", "clew.cli.commands.skills:why", "NAME"),
         ),
     ),
     CliCommand(
         "connect",
-        "Tell a coding agent about the MCP server of this folder.",
+        "Add the MCP server of this folder to a coding agent.",
         "clew.cli.servers.connect:connect",
         "CLIENT",
     ),
     Group(
         "mcp",
-        "Serve MCP to a coding agent, and front other MCP servers.",
+        "Serve MCP to a coding agent, and use other MCP servers.",
         (
             CliCommand(
                 "serve",
@@ -143,7 +152,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
             ),
             CliCommand(
                 "import",
-                "Take over the MCP servers of other clients.",
+                "Import the MCP servers of other clients.",
                 "clew.cli.servers.add_servers:import_",
                 "FILES...",
             ),
@@ -160,9 +169,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
                 "clew.cli.servers.servers:approve",
                 "SERVER TOOLS...",
             ),
-            CliCommand(
-                "login", "Log in to a foreign server that wants OAuth.", "clew.cli.servers.login:login", "SERVER"
-            ),
+            CliCommand("login", "Log in to a foreign server with OAuth.", "clew.cli.servers.login:login", "SERVER"),
             CliCommand("logout", "Forget the login to a foreign server.", "clew.cli.servers.login:logout", "SERVER"),
             CliCommand(
                 "rm", "Forget foreign servers and what they offered.", "clew.cli.servers.servers:rm", "SERVERS..."
@@ -172,17 +179,22 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
         more="`clew mcp` alone serves one agent that starts it, on standard input and output; `clew connect` tells an"
         " agent to. For several agents, other machines or REST, `clew up` serves the same at /mcp over HTTP.",
     ),
-    CliCommand("trust", "Agree to what the files of this folder bring.", "clew.cli.commands.trust:trust", "NAMES..."),
+    CliCommand(
+        "trust",
+        "Agree to settings, servers and definitions of this folder.",
+        "clew.cli.commands.trust:trust",
+        "NAMES...",
+    ),
     CliCommand("verify", "Verify a source that a tool ingested.", "clew.cli.commands.verify:verify", "ID"),
     Group(
         "rules",
-        "See the rules of this folder: AGENTS.md and its like.",
+        "Show the rules of this folder, such as AGENTS.md.",
         (
-            CliCommand("for", "Show which rules hold for a file, and why.", "clew.cli.commands.rules:for_", "PATH"),
+            CliCommand("for", "Show which rules apply to a file, and why.", "clew.cli.commands.rules:for_", "PATH"),
             CliCommand("ls", "List the rule files of the project.", "clew.cli.commands.rules:ls"),
             CliCommand(
                 "search",
-                "Find documents that the rules link to, by what is to be done.",
+                "Find linked documents of the rules for a task.",
                 "clew.cli.commands.rules:search",
                 "INTENT...",
             ),
@@ -194,9 +206,9 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
         "Read, search, follow and write breadcrumbs.",
         (
             CliCommand("ls", "List breadcrumbs, newest first.", "clew.cli.trail.browse:ls"),
-            CliCommand("show", "Show one breadcrumb as a model should see it.", "clew.cli.trail.browse:show", "ID"),
+            CliCommand("show", "Show one breadcrumb as a model sees it.", "clew.cli.trail.browse:show", "ID"),
             CliCommand("search", "Find breadcrumbs by words and by meaning.", "clew.cli.trail.browse:search", "TEXT"),
-            CliCommand("tail", "Follow what happens on the trail until Ctrl-C.", "clew.cli.trail.tail:tail"),
+            CliCommand("tail", "Follow the events of the trail until Ctrl-C.", "clew.cli.trail.tail:tail"),
             CliCommand("put", "Write breadcrumbs from options or from standard input.", "clew.cli.trail.write:put"),
             CliCommand("edit", "Write the next version of a breadcrumb.", "clew.cli.trail.write:edit", "ID"),
             CliCommand("rm", "Remove breadcrumbs with their versions and edges.", "clew.cli.trail.write:rm", "IDS..."),
@@ -207,22 +219,22 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
             CliCommand("import", "Read what `clew trail export` wrote.", "clew.cli.trail.transfer:import_", "FILE"),
             CliCommand("stats", "Count breadcrumbs, events and edges.", "clew.cli.trail.browse:stats"),
             CliCommand(
-                "reembed", "Give every breadcrumb a vector of the present embedder.", "clew.cli.trail.transfer:reembed"
+                "reembed", "Recompute all vectors with the current embedder.", "clew.cli.trail.transfer:reembed"
             ),
         ),
     ),
-    CliCommand("token", "Print a token for the REST door of this folder.", "clew.cli.commands.token:token"),
+    CliCommand("token", "Print a token for the REST API of this folder.", "clew.cli.commands.token:token"),
     Group(
         "hygiene",
-        "Remove what has expired, or see what was removed.",
+        "Remove expired breadcrumbs, or show the last report.",
         (
-            CliCommand("run", "Remove what has expired, now.", "clew.cli.trail.maintenance:run_hygiene"),
+            CliCommand("run", "Remove expired breadcrumbs now.", "clew.cli.trail.maintenance:run_hygiene"),
             CliCommand("stats", "Show the report of the last hygiene run.", "clew.cli.trail.maintenance:hygiene_stats"),
         ),
     ),
     Group(
         "dlq",
-        "See, retry and drop events that a consumer gave up on.",
+        "Show, retry and drop dead letters.",
         (
             CliCommand("ls", "List dead letters, oldest first.", "clew.cli.trail.maintenance:list_dead_letters"),
             CliCommand(
@@ -233,11 +245,11 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
     ),
     Group(
         "secret",
-        "Keep values that breadcrumbs may name and no read returns.",
+        "Store secret values that breadcrumbs can refer to.",
         (
             CliCommand(
                 "put",
-                "Write a secret; its value comes from standard input or a prompt.",
+                "Store a secret from standard input or a prompt.",
                 "clew.cli.trail.secret:put",
                 "NAME",
             ),
@@ -245,9 +257,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
             CliCommand("rm", "Remove secrets.", "clew.cli.trail.secret:rm", "NAMES..."),
         ),
     ),
-    CliCommand(
-        "doctor", "Check the installation, the folder and all that is in it.", "clew.cli.commands.doctor:doctor"
-    ),
+    CliCommand("doctor", "Check the installation, the folder and its trail.", "clew.cli.commands.doctor:doctor"),
 )
 
 _EXAMPLES = """\

@@ -52,28 +52,26 @@ class Wishes:
 
 
 async def chat(
-    *message: Annotated[str, Parameter(help="Say this, show the answer, and end.")],
-    session: Annotated[str | None, Parameter(help="Go on with this session; --list shows them.")] = None,
+    *message: Annotated[str, Parameter(help="Send this message, print the answer and exit.")],
+    session: Annotated[str | None, Parameter(help="Continue this session; --list shows them.")] = None,
     list: Annotated[bool, Parameter(help="List the sessions, newest first.")] = False,
-    agent: Annotated[str, Parameter(help="Whom to talk to; `clew agents` lists them.")] = DEFAULT_AGENT,
+    agent: Annotated[str, Parameter(help="The agent to talk to; `clew agents` lists them.")] = DEFAULT_AGENT,
     allow: Annotated[
-        tuple[str, ...], Parameter(help="A tool that may run without asking, by name or glob; may be repeated.")
+        tuple[str, ...], Parameter(help="A tool that may run without asking, as a name or glob; repeatable.")
     ] = (),
     adapter: Annotated[
-        tuple[Path, ...], Parameter(help="A Python file whose `adapter` is put around the agent; it is run.")
+        tuple[Path, ...], Parameter(help="A Python file with an `adapter` for the agent. Clew runs it.")
     ] = (),
-    script: Annotated[
-        Path | None, Parameter(help="A file that says what the model answers, instead of a model.")
-    ] = None,
-    last: Annotated[int, Parameter(help="How many earlier messages of a session to show.")] = 10,
-    json: Annotated[bool, Parameter(help="Print one JSON object for each thing that happens.")] = False,
+    script: Annotated[Path | None, Parameter(help="A file with scripted answers, instead of a model.")] = None,
+    last: Annotated[int, Parameter(help="Number of earlier messages to show.")] = 10,
+    json: Annotated[bool, Parameter(help="Print one JSON object for each event.")] = False,
     here: Here = HERE,
 ) -> int:
     """Talk to an agent of this folder.
 
-    Answers are shown while they are written, tools as they are called. A tool that needs your permission asks for it;
-    where nobody can be asked, only what --allow names may run. Ctrl-C cancels an answer, Ctrl-D ends the conversation.
-    Everything is on the trail: a session can be gone on with after any end, also that of the machine.
+    Shows answers and tool calls as they arrive. A tool that needs your permission asks for it; in a pipe, only tools of
+    --allow run. Ctrl-C cancels an answer, Ctrl-D ends the conversation. The session is on the trail, so you can
+    continue it later, even after a crash.
 
         clew chat
         clew chat "what did we decide about retries?"
@@ -192,7 +190,7 @@ async def _take_up(talk: Chat, agent: Agent, wishes: Wishes, *, is_long: bool) -
         show_turns(await agent.turns(talk.session, limit=wishes.last))
     for sent in await agent.open_runs(talk.session):
         if not wishes.json:
-            note("The last message has no answer yet: going on with it.", dim=True)
+            note("The last message has no answer yet: continuing it.", dim=True)
         await talk.wait_for(sent)
 
 
@@ -207,7 +205,7 @@ async def _converse(talk: Chat, lines: Lines, caught: Interrupts) -> int:
         if not text.strip():
             continue
         if is_person() and text.strip().lower() in NO_MESSAGES:
-            note("Ctrl-D ends the conversation; Ctrl-C cancels an answer. `clew chat --help` tells the rest.")
+            note("Ctrl-D ends the conversation; Ctrl-C cancels an answer. See `clew chat --help`.")
             continue
         try:
             code = _code(await talk.say(text))
@@ -230,7 +228,7 @@ def _code(last: Step | None) -> int:
 
 def _tell_session(talk: Chat, message: str) -> None:
     if talk.session is not None and is_person() and not message:
-        note(f"Go on with: clew chat --session {talk.session[-8:]}", dim=True)
+        note(f"Continue with: clew chat --session {talk.session[-8:]}", dim=True)
 
 
 async def _talk_without(app: App, missing: ModelError, message: str, *, as_json: bool) -> int:

@@ -28,7 +28,7 @@ def tell_sessions(found: Sequence[SessionInfo], *, as_json: bool) -> None:
     rows = [(id, show_time(each.last_at), each.agent or "-", each.title) for id, each in zip(ids, found, strict=True)]
     print_rows(("session", "last message", "agent", "title"), rows, main=3, spare=(2,))
     if not rows and is_terminal():
-        note("Nothing was said yet. `clew chat` begins a session.")
+        note("No sessions yet. `clew chat` starts one.")
 
 
 async def find_session(conversations: Conversations, given: str, *, by: Principal) -> str:

@@ -167,7 +167,7 @@ class Chat:
         try:
             await self._agent.answer_permission(asked.request_id, asking.result(), question=asked.id)
         except AlreadyExists:
-            note("It was answered elsewhere.", dim=True)
+            note("Somebody else answered it.", dim=True)
 
 
 def ask_person(lines: Lines, allowed: Sequence[str] = ()) -> Asker:

@@ -20,17 +20,15 @@ if TYPE_CHECKING:
 
 async def agents(
     *,
-    permissions: Annotated[
-        bool, Parameter(help="Show what you have allowed for a session or always, instead of the agents.")
-    ] = False,
+    permissions: Annotated[bool, Parameter(help="Show lasting permissions instead of the agents.")] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """List the agents of this folder, and how they are.
+    """List the agents of this folder and their status.
 
-    Each with its model, how its newest model calls went, whether its circuit is open after failures, the events that
-    wait for it or that it gave up on, and what is left of the budget of its newest session. Agents of markdown files
-    that do not run, since you have not agreed to them or their files are broken, are told below.
+    Shows the model of each agent, the results of its latest model calls, its circuit breaker, its pending and failed
+    events, and the budget left in its latest session. Agents of markdown files that do not run are listed below, with
+    the reason.
 
         clew agents
         clew agents --permissions
@@ -78,7 +76,7 @@ def _show_allowances(found: Sequence[LastingPermission], *, as_json: bool) -> No
         for id, each in zip(ids, found, strict=True)
     ]
     print_rows(("id", "allowed", "what", "since", "session"), rows, main=2, spare=(4,))
-    note("Take one back: clew trail rm ID" if rows else "Nothing is allowed for longer than once.", dim=True)
+    note("Take one back: clew trail rm ID" if rows else "No lasting permissions.", dim=True)
 
 
 def _row(each: AgentStatus) -> tuple[str, ...]:

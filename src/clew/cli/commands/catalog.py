@@ -31,16 +31,14 @@ if TYPE_CHECKING:
 
 SHOWN_SKIPPED, SHOWN_PATH = 10, 120
 
-Handle = Annotated[
-    str | None, Parameter(help="The handle of an earlier answer: what it showed stays shown, and is remembered.")
-]
+Handle = Annotated[str | None, Parameter(help="The handle of an earlier answer. Routes that it revealed stay visible.")]
 
 PATIENCE_SECONDS = 30.0
 """So long a command waits for what is known: a person would rather wait than not be told."""
 
 
 async def ask(
-    *query: Annotated[str, Parameter(help="What you want to do or know, in your own words.")],
+    *query: Annotated[str, Parameter(help="A question or a task, in your own words.")],
     domain: Annotated[str | None, Parameter(help="Only this domain.")] = None,
     per_domain: Annotated[int, Parameter(help="At most this many resources of each domain.")] = 10,
     budget: Annotated[int, Parameter(help="At most this many tokens.")] = 2_000,
@@ -90,10 +88,10 @@ async def get(
     json: Json = False,
     here: Here = HERE,
 ) -> int:
-    """Run tools and read resources, side by side.
+    """Run tools and read resources in parallel.
 
-    A route is followed by its parameters as key=value, read as what the tool wants there; where it wants a list, a key
-    may be repeated. --params takes them all as JSON. Ends with 1 when a route fails.
+    Write the parameters of a route after it as key=value; repeat a key for a list. --params takes them all as JSON.
+    The exit code is 1 when a route fails.
 
         clew get repo://tools/search query="claim lease" limit=3
         clew get repo://resources/README.md
@@ -116,10 +114,10 @@ async def get(
 
 
 async def domains(*, json: Json = False, here: Here = HERE) -> None:
-    """List the domains that you may see.
+    """List the domains that you can see.
 
-    Each with its entry points, the number of its hidden tools, and where its resources come from. What is not trusted
-    yet is listed, but not loaded.
+    Shows the entry points of each domain, the number of its hidden tools, and the sources of its resources. Domains
+    that you have not trusted yet are listed, but not loaded.
 
         clew domains
         clew domains --json
@@ -142,16 +140,16 @@ async def refresh(
     source: Annotated[str | None, Parameter(help="The id of one source, as `clew refresh --list` shows them.")] = None,
     /,
     *,
-    all: Annotated[bool, Parameter(help="Fetch everything again, whatever is known.")] = False,
-    force: Annotated[bool, Parameter(help="Believe a source that is suddenly empty.")] = False,
+    all: Annotated[bool, Parameter(help="Fetch everything again, even if it is fresh.")] = False,
+    force: Annotated[bool, Parameter(help="Accept a source that is suddenly empty.")] = False,
     list: Annotated[bool, Parameter(help="Show the sources and how fresh they are; refresh nothing.")] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> int:
     """Bring the resources of the catalog up to date.
 
-    Refreshes the sources that are stale, one source, or with --all everything. What is fetched replaces the old only
-    when it is there; a source that fails keeps its documents. Ends with 1 when one fails.
+    Refreshes stale sources, one source, or with --all every source. A source that fails keeps its old documents, and
+    the exit code is 1.
 
         clew refresh
         clew refresh github:prs:owner/name
@@ -190,11 +188,11 @@ async def why(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Say why a route is, or is not, there for you.
+    """Explain why a route is visible to you or not.
 
-    Tells who may use it, what has shown it to you and when, and how many tokens it takes. Of a skill or toolset, tells
-    whether it is loaded, by what, and what would load it. Of the context of an agent, by its id or that of the message,
-    tells what it was made of; a second id asks about one breadcrumb of it.
+    For a route: who may use it, what revealed it to you and when, and how many tokens it takes. For a skill or toolset:
+    whether it is loaded, by what, and what would load it. For the context of an agent, by its id or the id of the
+    message: the breadcrumbs in it; a second id asks about one breadcrumb.
 
         clew why repo://tools/search
         clew why warehouse://tools/hidden/query --handle clew-Tu3NKGM5AqgxXEgy
@@ -269,7 +267,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        note("Interrupted. What was read is kept, and the next run goes on from there.")
+        note("Interrupted. The next run continues from here.")
         raise
 
 

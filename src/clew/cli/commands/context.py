@@ -30,8 +30,8 @@ async def preview(
 ) -> None:
     """Show the context that a message would get.
 
-    Nothing is sent and nothing is written. Each breadcrumb stands there with what brought it, what it scored and how
-    many tokens it takes; then what was left out, and why.
+    Sends and writes nothing. Lists each breadcrumb with its source, score and tokens, then the breadcrumbs that were
+    left out, with the reason.
 
         clew context preview "how are writes made durable"
         clew context preview "and then?" --session 0190a1b2-… --text

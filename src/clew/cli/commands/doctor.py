@@ -27,7 +27,7 @@ _MARKS = {"ok": ("ok", GREEN), "note": ("note", YELLOW), "wrong": ("WRONG", RED)
 
 
 async def doctor(*, json: Json = False, here: Here = HERE) -> int:
-    """Check the installation, the folder and all that is in it.
+    """Check the installation, the folder and its trail.
 
     Reads the whole trail: the file's structure and the checksum of every version. Domains are loaded and sources,
     servers and models looked up, without a network and without starting any. The exit code is 1 when something is

@@ -49,8 +49,8 @@ async def _gather(app: App) -> GatherReport:
 async def index(*, json: Json = False, here: Here = HERE) -> None:
     """Read the code, the history and the documents of this folder.
 
-    What has not changed since the last time is not read again. Commands that need it do this by themselves; the first
-    of them is quicker afterwards.
+    Reads only files that changed since the last time. Other commands do this when they need it, so this only makes the
+    first of them faster.
 
         clew index
         clew index --json
@@ -73,13 +73,13 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
     say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{unknown}: {changed}, {seconds:.1f} s")
     say(f"{count(gathered.commits, 'new commit')}, {count(gathered.decisions, 'decision')} new or changed")
     for each in left_out[:_LEFT_OUT_SHOWN]:
-        note(f"Not all is known of {cut(each.path, _PLACE_SHOWN)}: it {each.reason}")
+        note(f"Partly indexed: {cut(each.path, _PLACE_SHOWN)} {each.reason}")
     if len(left_out) > _LEFT_OUT_SHOWN:
-        note(f"Nor of {len(left_out) - _LEFT_OUT_SHOWN:,} more: `clew index --json` lists them")
+        note(f"and {len(left_out) - _LEFT_OUT_SHOWN:,} more: `clew index --json` lists them")
     if gathered.is_log_cut:
         from clew.knowledge.git.log import NEWEST  # with the rest of knowledge
 
-        note(f"Of the history, the newest {NEWEST:,} commits are known; older ones are not read")
+        note(f"Only the newest {NEWEST:,} commits are indexed")
 
 
 async def locate(
@@ -88,9 +88,9 @@ async def locate(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Find the files that a text is about, each with its best line.
+    """Find the files that a text is about, with the best line of each.
 
-    No model is asked. Names, paths and tracebacks in the text count most.
+    Names, paths and tracebacks in the text count most. It uses no model.
 
         clew locate "connections are not closed when a request times out"
         clew locate --limit 3 "$(cat issue.txt)" --json
@@ -104,7 +104,7 @@ async def locate(
     rows = [(f"{each.path}:{each.line}", each.symbol, each.why) for each in found]
     print_rows(("place", "symbol", "why"), rows, main=0, spare=(2, 1))
     if not found:
-        note("No file is about that. Try other words, or a name that stands in the code")
+        note("No file matches. Try other words, or a name from the code")
 
 
 async def callers(
@@ -151,7 +151,7 @@ async def blame_why(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Say why a line is as it is: commits, decisions and what was noted.
+    """Explain a line of a file by commits, decisions and notes.
 
     The line may be changed and not committed yet. Every line of the answer names its source.
 
@@ -179,9 +179,9 @@ async def brief(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Show where things stand, each line with its source.
+    """Show the state of the work: open threads, decisions and failures.
 
-    Open threads, decisions and failures of the session, and the decision records of the project.
+    Every line names its source. Decision records of the project are included.
 
         clew brief
         clew brief full --session release

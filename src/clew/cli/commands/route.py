@@ -19,17 +19,14 @@ if TYPE_CHECKING:
 async def route(
     *message: Annotated[str, Parameter(help="The message, as the user wrote it.")],
     talking_to: Annotated[str, Parameter(help="The agent who answered last: a follow-up stays there.")] = "",
-    script: Annotated[
-        Path | None, Parameter(help="A file that says what the model answers, instead of a model.")
-    ] = None,
+    script: Annotated[Path | None, Parameter(help="A file with scripted answers, instead of a model.")] = None,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Decide who takes a message, and how sure that is.
+    """Show which agent takes a message, and with what confidence.
 
-    Slash commands come first, then what the classifier is certain of (a confidence of 0.8 or more). A model is asked
-    about the rest, if one is configured. Without one a message stays with the agent who is talking, or goes to the
-    Architect with a question back to you.
+    Slash commands come first, then the classifier if its confidence is 0.8 or more, then a model if you configured one.
+    Otherwise the message stays with the agent who is talking, or goes to the Architect, who asks you back.
 
         clew route "where is the auth middleware"
         clew route --talking-to inspector "and the error handling?" --json

@@ -31,7 +31,7 @@ async def for_(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Show which rules hold for a file, and why.
+    """Show which rules apply to a file, and why.
 
     The rules of the project come first, then those of each folder on the way, the outermost first, with about how many
     tokens they take. An agent gets them when it works on that file, each once, and only those that you trust.
@@ -60,7 +60,7 @@ async def for_(
     print_rows(("#", "rules", "tokens", "why", "state"), rows, main=3, spare=(1,))
     _tell(whole)
     if not rules:
-        note("No rules hold there. An AGENTS.md in a folder holds for what is below it.")
+        note("No rules apply there. An AGENTS.md applies to everything below its folder.")
 
 
 async def ls(*, json: Json = False, here: Here = HERE) -> None:
@@ -83,7 +83,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
     print_rows(("rules", "holds below", "tokens", "state"), rows, main=0, spare=(1,))
     _tell(found)
     if not found.rules:
-        note("There are no rules here. An AGENTS.md tells agents how to work in its folder.")
+        note("No rules here. Add an AGENTS.md to tell agents how to work in this folder.")
 
 
 async def search(
@@ -92,7 +92,7 @@ async def search(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Find documents that the rules link to, by what is to be done.
+    """Find linked documents of the rules for a task.
 
     They are found by the text of the link and by what they say. Nothing is shown where nothing is close.
 
@@ -121,7 +121,7 @@ async def search(
     ]
     print_rows(("document", "linked by", "as"), rows, main=2)
     if not found:
-        note(f"Nothing is close to that among {count(references, 'document')} that the rules link to.")
+        note(f"None of the {count(references, 'linked document')} of the rules matches.")
 
 
 def _tell_outside(path: str, files: RuleFiles, *, as_json: bool) -> None:

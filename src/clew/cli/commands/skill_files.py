@@ -41,8 +41,8 @@ async def build(
 ) -> int:
     """Build the manifest of agents, skills, toolsets and tools.
 
-    The same definitions always give the same bytes. What is wrong is told, and with errors nothing is written: ends
-    with 1. A program loads the manifest with Skills.from_manifest. With --json the problems come along.
+    The same definitions always give the same bytes. With errors it writes nothing and the exit code is 1. Programs load
+    the manifest with Skills.from_manifest. --json includes the problems.
 
         clew skills build --out manifest.json
         clew skills build team > manifest.json
@@ -71,15 +71,14 @@ async def lint(
     place: Place = None,
     /,
     *,
-    fix: Annotated[bool, Parameter(help="Mend what can be mended without asking.")] = False,
+    fix: Annotated[bool, Parameter(help="Fix what can be fixed automatically.")] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> int:
     """Check the definitions of agents, skills, toolsets and tools.
 
-    Each problem has its file, line and column, what was probably meant, and what is allowed. Ends with 1 when there is
-    an error, or nothing is defined there; a warning keeps nothing out. Routes of toolsets, and tools and models of
-    agents, are compared with those that the folder and its trail know.
+    Each problem names its file, line and column, with a suggestion. It also checks that routes, tools and models exist,
+    as far as the folder and its trail know them. The exit code is 1 for errors, and when nothing is defined there.
 
         clew skills lint
         clew skills lint --fix
@@ -101,7 +100,7 @@ async def lint(
     if json:
         return 1 if errors else 0
     for each in mended:
-        say(f"mended {each.path}:{each.line}: {each.fix.says if each.fix is not None else each.message}", GREEN)
+        say(f"fixed {each.path}:{each.line}: {each.fix.says if each.fix is not None else each.message}", GREEN)
     _show(problems, part.definers.root)
     number = len(problems) - errors
     note(f"{count(errors, 'error')}, {count(number, 'warning')}.{_fixable(problems)}")
@@ -112,14 +111,14 @@ def new(
     name: Annotated[str, Parameter(help="Lower-case letters, digits and single hyphens, at most 64.")],
     /,
     *,
-    description: Annotated[str, Parameter(help="What it does, and when it is of use.")] = "",
+    description: Annotated[str, Parameter(help="What it does and when to use it.")] = "",
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Write a new skill to begin with.
+    """Create a skill from a template.
 
-    Makes .clew/skills/NAME/SKILL.md with front matter and the parts that a good skill has. Agents get it when you have
-    written it and agreed to it with `clew trust`.
+    Creates .clew/skills/NAME/SKILL.md with front matter and the usual sections. Agents can use it after you have
+    written it and run `clew trust`.
 
         clew skills new release-notes
         clew skills new release-notes --description "Draft release notes from merged changes"
@@ -146,9 +145,9 @@ def import_(
 ) -> int:
     """Copy skills into this folder.
 
-    A skill is a folder with SKILL.md; all its files are copied to .clew/skills/NAME, a link within it as what it leads
-    to, and no link out of it. Front matter that is not allowed here is written anew; keys without a meaning here go
-    below `metadata`. You have chosen it, so it counts as trusted as it is now. Ends with 1 when one cannot be copied.
+    A skill is a folder with SKILL.md. All its files go to .clew/skills/NAME; links that lead out of it are refused.
+    Unknown keys of the front matter move below `metadata`. An imported skill counts as trusted in its present state.
+    The exit code is 1 when one cannot be copied.
 
         clew skills import ~/skills/release-notes
         clew skills import ~/skills --dry-run

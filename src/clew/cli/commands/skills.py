@@ -37,8 +37,8 @@ TRUSTED, NOT_TRUSTED = "trusted", "not trusted yet: run `clew trust`"
 async def list_(*, session: Session = None, agent: Agent = None, json: Json = False, here: Here = HERE) -> None:
     """List the skills of this folder.
 
-    Those of .clew/skills, and those that other agents keep in the project: .claude/skills, .agents/skills and so on.
-    With a session, tells which are loaded there.
+    Includes .clew/skills and the skills of other agents in the project, such as .claude/skills and .agents/skills. With
+    --session it shows which of them are loaded.
 
         clew skills list
         clew skills list --session 42 --json
@@ -68,9 +68,9 @@ async def list_(*, session: Session = None, agent: Agent = None, json: Json = Fa
 
 
 async def show(name: Name, /, *, json: Json = False, here: Here = HERE) -> None:
-    """Show one skill: what it is for, what it brings, and its text.
+    """Show one skill: purpose, tools and text.
 
-    Nothing is loaded by looking at it.
+    This does not load the skill.
 
         clew skills show release-notes
         clew skills show release-notes --json
@@ -112,7 +112,7 @@ async def why(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Say why a skill is, or is not, loaded.
+    """Explain why a skill is loaded or not.
 
     The same answer as `clew why skill NAME` and GET /why/skill/NAME.
 
@@ -139,7 +139,7 @@ async def load(
 ) -> None:
     """Load a skill in the session of an agent.
 
-    What you load is there for the agent at once, with its toolsets and tools; so is what that costs in tokens.
+    The agent gets the skill at once, with its toolsets and tools. Prints the cost in tokens.
 
         clew skills load release-notes --session 42
         clew skills load release-notes --session main --agent researcher

@@ -29,7 +29,7 @@ async def token(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Print a token for the REST door of this folder.
+    """Print a token for the REST API of this folder.
 
     Nothing else is printed, so that it can be used in place. It holds the scopes of --scopes.
 

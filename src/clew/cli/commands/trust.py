@@ -30,24 +30,23 @@ TEXTS = frozenset(("agent", "skill", "rules"))
 
 
 def trust(
-    *names: Annotated[str, Parameter(help="Only these, as `clew trust` names them.")],
-    yes: Annotated[bool, Parameter(help="Agree without being asked.")] = False,
-    list: Annotated[bool, Parameter(help="Show what you have agreed to, in all folders.")] = False,
+    *names: Annotated[str, Parameter(help="Only these names, as `clew trust` lists them.")],
+    yes: Annotated[bool, Parameter(help="Agree without a prompt.")] = False,
+    list: Annotated[bool, Parameter(help="List what you agreed to, in all folders.")] = False,
     revoke: Annotated[
-        bool, Parameter(help="Take your consent back: for these names, or for all that this folder brought.")
+        bool, Parameter(help="Revoke your consent for these names, or for everything of this folder.")
     ] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> int:
-    """Agree to what the files of this folder bring.
+    """Agree to settings, servers and definitions of this folder.
 
-    A folder can bring MCP servers (mcp.json) and Python modules (catalog.domains in config.toml), which run with your
-    rights; sources and providers of models that send a secret, contact a host of their own choice or read outside of
-    the folder; agents, skills and rules (AGENTS.md and its like); settings that reach beyond the folder (an address for
-    other machines, another trail); and keys or a trail that you did not make, with agents, tools and permissions of its
-    own. None is used before you have agreed to it here, and again when it has changed. This is
-    kept in your own configuration folder, or in the file that CLEW_TRUST names. What waits on a trail is dropped when
-    you agree to it. Ends with 1 when you do not agree, and with 2 when there is nobody to ask.
+    Files that came with a folder can define MCP servers, Python modules, sources, model providers, agents, skills,
+    rules and settings that reach beyond the folder. They can also bring keys or a trail that you did not make. Clew
+    uses none of them before you agree here, and asks again after a change. Pending work on such a trail is dropped.
+
+    Your answers are stored in your configuration folder, or in the file CLEW_TRUST. The exit code is 1 when you say no,
+    and 2 when nobody can be asked.
 
         clew trust
         clew trust geo --yes
@@ -87,7 +86,7 @@ def _agree(config: Config, names: Sequence[str], *, yes: bool, as_json: bool) ->
     elif waiting:
         note(f"Trusted: {', '.join(each.name for each in waiting)}. A change needs your consent again.")
     else:
-        note(f"{', '.join(names)}: trusted already." if names else "Nothing waits for your consent here.")
+        note(f"{', '.join(names)}: trusted already." if names else "Nothing here needs your consent.")
     return 0
 
 
@@ -151,7 +150,7 @@ def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:
 
 def _show(wishes: Sequence[Wish], review: Review) -> None:
     """Each in full, and where it was agreed to before, what changed since; what is cut of that is counted."""
-    say(f"The files of {wishes[0].folder} bring what works with your rights:")
+    say(f"Files of {wishes[0].folder} want to run with your permissions:")
     for each in wishes:
         named = each.kind if each.name == each.kind else f"{each.kind} {each.name}"
         say(f"  {named}: {each.summary}{f' ({each.note})' if each.note else ''}")
@@ -204,7 +203,7 @@ def _revoke(config: Config, names: Sequence[str], *, as_json: bool) -> int:
         kinds = {each.kind for each in grants if each.name in (names or brought)}
         note(f"{count(revoked, 'grant')} revoked.{_effect(kinds)}")
     else:
-        note("There was nothing to revoke for this folder.")
+        note("Nothing to revoke for this folder.")
     return 0
 
 

@@ -100,7 +100,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
     if not as_json:
         if sys.stderr.isatty():
             sys.stderr.write("\n")  # after ^C
-        note("Closed; everything that was accepted is on the trail.")
+        note("Stopped. All accepted requests are on the trail.")
 
 
 async def _teller(app: App, *, as_json: bool) -> Callable[[str, int], None]:

@@ -18,17 +18,17 @@ By = Literal["agent", "session", "layer", "model"]
 
 async def usage(
     *,
-    by: Annotated[By | None, Parameter(help="Only the sums by this.")] = None,
-    session: Annotated[str | None, Parameter(help="Only what this session took.")] = None,
-    agent: Annotated[str | None, Parameter(help="Only what this agent took.")] = None,
-    since: Annotated[str | None, Parameter(help="Only what was taken after this time, or 1h for an hour ago.")] = None,
+    by: Annotated[By | None, Parameter(help="Show only the totals by this.")] = None,
+    session: Annotated[str | None, Parameter(help="Only this session.")] = None,
+    agent: Annotated[str | None, Parameter(help="Only this agent.")] = None,
+    since: Annotated[str | None, Parameter(help="Only calls after this time, or 1h for an hour ago.")] = None,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Show what models took: calls, tokens, cost, and what was saved.
+    """Show model usage and cost.
 
-    A call that was answered without a model is a hit of the layer that answered it. Savings are measured against what
-    the call would have taken the plain way, over those calls of which that is known.
+    Shows calls, tokens, cost and savings. A call that a cache or a shortcut answered counts as a hit of that layer.
+    Savings compare with the same call without that layer, where its size is known.
 
         clew usage
         clew usage --by model --since 1d
@@ -50,7 +50,7 @@ async def usage(
     for remark in report.remarks:
         note(remark, dim=True)
     if not rows:
-        note("No model was called yet.", dim=True)
+        note("No model calls yet.", dim=True)
 
 
 def _row(kind: str, name: str, each: Spent) -> tuple[str, ...]:

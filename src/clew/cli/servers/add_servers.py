@@ -41,7 +41,7 @@ async def import_(
     json: Json = False,
     here: Here = HERE,
 ) -> int:
-    """Take over the MCP servers of other clients.
+    """Import the MCP servers of other clients.
 
     Reads the settings that Claude, Cursor, VS Code, Zed, Gemini, Codex and goose keep for you, and those in this folder
     (.mcp.json and its like). Somebody else may have written the latter, so what they would run is shown and you are

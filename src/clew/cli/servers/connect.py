@@ -33,7 +33,7 @@ def connect(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Tell a coding agent about the MCP server of this folder.
+    """Add the MCP server of this folder to a coding agent.
 
     Shows the change to the agent's settings as a diff, and writes it. Other entries and comments stay as they are; a
     file that cannot be changed without loss is left alone, and the entry is shown instead. Running it again changes
@@ -63,7 +63,7 @@ def connect(
         return
     _show_diff(before, after, path)
     if not is_changed:
-        note(f"{chosen.title} knows about Clew already: {path}")
+        note(f"{chosen.title} is already connected: {path}")
     elif dry_run:
         note(f"Nothing was written. Without --dry-run this goes to {path}")
     else:

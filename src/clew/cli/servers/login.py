@@ -26,7 +26,7 @@ async def login(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Log in to a foreign server that wants OAuth.
+    """Log in to a foreign server with OAuth.
 
     Prints the address to open, and opens it where this is a terminal. The answer comes back to a port of this machine.
     The tokens are kept as a secret of the trail and renewed as needed; nobody is shown them.
@@ -64,7 +64,7 @@ async def login(
         return
     note(f"Logged in to {server}." if problem else f"Logged in to {server}, which has {count(tools, 'tool')}.")
     if problem:
-        note(f"It could not be looked at: {problem}")
+        note(f"Clew could not read it: {problem}")
 
 
 async def logout(server: Server, /, *, json: Json = False, here: Here = HERE) -> None:

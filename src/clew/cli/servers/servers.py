@@ -56,7 +56,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
     rows = [(one.id, one.transport, one.target, str(one.tools), _state(one)) for one in found]
     print_rows(("server", "transport", "target", "tools", "state"), rows, main=4)
     if not found and is_terminal():
-        note("No servers. Take over those of your editor, or add one: clew mcp import, clew mcp add")
+        note("No servers. Import those of your editor with `clew mcp import`, or add one with `clew mcp add`")
 
 
 async def _describe(server: ServerConfig, registry: ServerRegistry) -> ServerInfo:

@@ -69,7 +69,7 @@ async def ls(
     if not rows and is_terminal():
         note(NONE_YET if which == EVERY and cursor is None else "No breadcrumb fits that.")
     if passed:
-        note(f"{count(passed, 'breadcrumb')} of Clew's own left out; --system shows them.", dim=True)
+        note(f"{count(passed, 'system breadcrumb')} hidden; --system shows them.", dim=True)
     if hides_steps:
         note(STEPS, dim=True)
     if page.cursor is not None:
@@ -85,7 +85,7 @@ async def show(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Show one breadcrumb as a model should see it.
+    """Show one breadcrumb as a model sees it.
 
     Its llm_hints are applied, and it counts as a read where the breadcrumb ends after a number of reads.
 
@@ -147,7 +147,7 @@ async def search(
     ]
     print_rows(("id", "score", "schema", "title"), rows, main=3, spare=(2, 1))
     if not rows and is_terminal():
-        note("Nothing was found. `clew trail ls` lists what there is.")
+        note("Nothing found. `clew trail ls` lists all breadcrumbs.")
     if hides_steps:
         note(STEPS, dim=True)
 

@@ -30,7 +30,7 @@ Letters = Annotated[str, Parameter(help="The id of a dead letter.")]
 
 
 async def run_hygiene(*, json: Json = False, here: Here = HERE) -> None:
-    """Remove what has expired, now.
+    """Remove expired breadcrumbs now.
 
     `clew up` does this every few minutes by itself.
 
@@ -65,7 +65,7 @@ async def hygiene_stats(*, json: Json = False, here: Here = HERE) -> None:
         print_json(report)
         return
     if not report:
-        note("No run has been recorded. `clew hygiene run` makes one.")
+        note("No report yet. `clew hygiene run` makes one.")
         return
     names = ("runs_completed", "total_breadcrumbs_purged", "last_run_duration_ms", "hygiene_enabled")
     rows = [(name, str(report.get(name))) for name in names]
@@ -122,7 +122,7 @@ async def retry_dead_letters(
             ids = tuple(letter.id for letter in await app.trail.dead_letters.list(by=app.me, limit=MOST))
         for id in ids:
             await app.trail.dead_letters.replay(id, by=app.me)
-    print_json({"retried": ids}) if json else say(f"{count(len(ids), 'event')} will be tried again.")
+    print_json({"retried": ids}) if json else say(f"{count(len(ids), 'event')} will be retried.")
 
 
 async def drop_dead_letters(*ids: Letters, json: Json = False, here: Here = HERE) -> None:

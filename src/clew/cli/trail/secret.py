@@ -16,7 +16,7 @@ Name = Annotated[str, Parameter(help="The name that breadcrumbs use.")]
 
 
 async def put(name: Name, /, *, json: Json = False, here: Here = HERE) -> None:
-    """Write a secret; its value comes from standard input or a prompt.
+    """Store a secret from standard input or a prompt.
 
     Breadcrumbs refer to it as {"$secret": "name"}. A line end after the value does not belong to it.
 
@@ -26,7 +26,7 @@ async def put(name: Name, /, *, json: Json = False, here: Here = HERE) -> None:
     value = _read_value(name)
     async with open_here(here, create=True) as app:
         await app.trail.secrets.put(name, value, by=app.me)
-    print_json({"kept": name}) if json else note(f"{name} is kept.")
+    print_json({"kept": name}) if json else note(f"{name} is stored.")
 
 
 def _read_value(name: str) -> str:
@@ -57,7 +57,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
     for name in names:
         say(name)
     if not names and is_terminal():
-        note("No secrets yet. Keep one: clew secret put NAME")
+        note("No secrets yet. Store one: clew secret put NAME")
 
 
 async def rm(*names: Name, json: Json = False, here: Here = HERE) -> None:

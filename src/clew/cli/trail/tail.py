@@ -50,7 +50,7 @@ async def tail(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Follow what happens on the trail until Ctrl-C.
+    """Follow the events of the trail until Ctrl-C.
 
     Events of other processes are seen as well. With --json each line is an event. Those of Clew's own breadcrumbs
     are left out, also of the JSON, unless --system or --schema asks for them.

@@ -135,7 +135,7 @@ def _print_report(report: ImportReport) -> None:
 
 
 async def reembed(*, json: Json = False, here: Here = HERE) -> None:
-    """Give every breadcrumb a vector of the present embedder.
+    """Recompute all vectors with the current embedder.
 
     Run it after changing `embedder` in config.toml. It may be interrupted and run again; search uses the old
     vectors until the last one is replaced.

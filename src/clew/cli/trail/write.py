@@ -204,7 +204,7 @@ async def _edit_by_hand(app: App, id: str, expect: int | None) -> Breadcrumb:
         with reading_content():
             written = await _write_edited(app, found, before, file.read_bytes())
     except ClewError:
-        note(f"What you wrote is kept in {file}")
+        note(f"Your text is in {file}")
         raise
     file.unlink()
     return written
