@@ -174,8 +174,7 @@ def test_it_tells_people_what_it_serves_and_how_to_get_a_token(clew: Clew, folde
     assert lines[5].split() == ["owner", "ann"]
     assert lines[6].strip() == f"token      clew token --folder {folder} --owner ann"
     assert "Ctrl-C" in lines[8]
-<<<<<<< HEAD
-    assert ending == "Closed; everything that was accepted is on the trail.\n"
+    assert ending == "Stopped. All accepted requests are on the trail.\n"
 
 
 @pytest.mark.req("RCR-53")
@@ -202,6 +201,3 @@ def test_a_chat_of_an_owner_whose_agents_do_not_run_here_is_refused(clew: Clew, 
     assert answer.status_code == 403
     assert answer.json()["error"]["message"] == "may not chat: agents of bob do not run on this server"
     assert "clew up --owner bob" in answer.json()["error"]["hint"]
-=======
-    assert ending == "Stopped. All accepted requests are on the trail.\n"
->>>>>>> tool

@@ -3,7 +3,7 @@ cancel runs, answer questions for permission and list sessions through it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Protocol
 
@@ -51,7 +51,7 @@ class Agent(Protocol):
         """The domains, those of MCP servers among them, that the agent reaches; None where there are none."""
         ...
 
-    def process(self, input: AgentInput) -> AsyncIterator[Step]:
+    def process(self, input: AgentInput) -> AsyncGenerator[Step, None]:
         """Send a message and yield its steps: first `Begun`, last `Answered` or `GaveUp`. The run goes on when the
         reader leaves. Raises InvalidInput, NotFound, AccessDenied."""
         ...
@@ -60,11 +60,11 @@ class Agent(Protocol):
         """Write a message and return at once. Raises as `process`."""
         ...
 
-    def follow(self, sent: Sent) -> AsyncIterator[Step]:
+    def follow(self, sent: Sent) -> AsyncGenerator[Step, None]:
         """Yield the steps of a message that was sent, up to the end of its run. Raises AccessDenied."""
         ...
 
-    def resume(self, sent: Sent) -> AsyncIterator[Step]:
+    def resume(self, sent: Sent) -> AsyncGenerator[Step, None]:
         """As `follow`, for a run that was left: without pieces of an answer that was never finished."""
         ...
 
@@ -126,7 +126,7 @@ class AgentCore:
         self._source = source
         self._open: AsyncExitStack | None = None
 
-    async def process(self, input: AgentInput) -> AsyncIterator[Step]:
+    async def process(self, input: AgentInput) -> AsyncGenerator[Step, None]:
         sent = await self.send(input)
         yield Begun(seq=sent.after, session=sent.session, run=sent.run, id=sent.id, agent=sent.agent)
         async for step in self.follow(sent):
@@ -137,12 +137,12 @@ class AgentCore:
             input.text, by=self._by, session=input.session, agent=self.name, source=self._source, key=input.key
         )
 
-    async def follow(self, sent: Sent) -> AsyncIterator[Step]:
+    async def follow(self, sent: Sent) -> AsyncGenerator[Step, None]:
         async with aclosing(self._conversations.follow(sent, by=self._by)) as steps:
             async for step in steps:
                 yield step
 
-    async def resume(self, sent: Sent) -> AsyncIterator[Step]:
+    async def resume(self, sent: Sent) -> AsyncGenerator[Step, None]:
         async with aclosing(self._conversations.resume(sent, by=self._by)) as steps:
             async for step in steps:
                 yield step

@@ -14,7 +14,7 @@ DESCRIPTION = 120
 
 
 def render_brief(answer: CatalogAnswer) -> str:
-    """Return the markdown of an answer. `CatalogAnswer.markdown` is the long form, with all tools and their parameters."""
+    """Return the short markdown of an answer. `CatalogAnswer.markdown` has all tools with their parameters."""
     known = [*known_lines(answer.notes, answer.text), *map(cited_line, answer.known)]
     parts = [
         answer.hint,
