@@ -224,7 +224,7 @@ async def test_what_is_killed_in_the_middle_goes_on_where_it_was(tmp_path: Path)
                 break
     async with opened(root) as graph:
         with graph.store.reading() as sql:
-            known = find_files(sql, many(240))
+            known = list(find_files(sql, many(240)))
         assert known
         assert not graph.is_whole
         done = await graph.refresh()

@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, time
 from typing import NamedTuple
 
+import numpy as np
 from packaging.version import Version
 
 from clew.catalog.operations.text import code_span
@@ -89,12 +90,13 @@ class _NoteIndex:
 
     def __init__(self, notes: Sequence[ChangeNote]) -> None:
         self.notes = notes
-        self._by_term: dict[int, list[int]] = defaultdict(list)
+        by_term: dict[int, list[int]] = defaultdict(list)
         self._by_version: dict[Version | None, list[ChangeNote]] = defaultdict(list)
         for number, note in enumerate(notes):
             self._by_version[version_key(note.version)].append(note)
             for term in _terms(f"{note.text} {note.version}"):
-                self._by_term[term].append(number)
+                by_term[term].append(number)
+        self._by_term = {term: np.array(numbers) for term, numbers in by_term.items()}
 
     def of_version(self, version: str) -> list[ChangeNote]:
         """The notes of a version, else those of the releases that its number begins."""
@@ -105,14 +107,14 @@ class _NoteIndex:
     def search(self, weights: Mapping[str, float], limit: int) -> list[tuple[ChangeNote, float]]:
         """The notes that have more than LEAST_COVER of some words by weight, best first, each with its share."""
         total = sum(weights.values()) or 1.0
-        shares: dict[int, float] = defaultdict(float)
+        shares = np.zeros(len(self.notes))
         for word, weight in weights.items():
             parts = parts_of(word)
             for part in parts:
-                for number in self._by_term.get(part, ()):
-                    shares[number] += weight / (total * len(parts))
-        fitting = [(-share, number) for number, share in shares.items() if share > LEAST_COVER]
-        return [(self.notes[number], -share) for share, number in sorted(fitting)[:limit]]
+                if part in self._by_term:
+                    shares[self._by_term[part]] += weight / (total * len(parts))
+        best = np.argsort(-shares, kind="stable")[:limit].tolist()
+        return [(self.notes[number], float(shares[number])) for number in best if shares[number] > LEAST_COVER]
 
 
 ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
@@ -124,6 +126,7 @@ class HistoryHandler:
     def __init__(self, commits: Commits, changes: ReadChanges, code: CodeGraph) -> None:
         self._commits, self._changes, self._code = commits, changes, code
         self._notes = _NoteIndex(())
+        self._checked_for: ParsedQuestion | None = None
         self._large: tuple[Sequence[FileInfo], list[LeftOutFile]] = ((), [])
         """Changelogs that are left out of the index, for a list of files."""
         self._stems: tuple[Sequence[FileInfo], dict[str, list[str]]] = ((), {})
@@ -159,7 +162,7 @@ class HistoryHandler:
         wanted = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING} or dict(weights)
         commits = [each.node for each in await self._commits.search(" ".join(wanted), limit=CANDIDATES)]
         scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in commits]
-        notes = (await self._note_index()).search(wanted, CANDIDATES)
+        notes = (await self._note_index(question)).search(wanted, CANDIDATES)
         scored += [ScoredNode(node=note_node(note, now), similarity=share) for note, share in notes]
         if (
             WHICH_VERSION_OR_WHEN.search(question.text)
@@ -185,16 +188,19 @@ class HistoryHandler:
                 return [ScoredNode(node=commit_node(commit), similarity=SURE) for commit in reversed(wanted)]
         return []
 
-    async def _note_index(self) -> _NoteIndex:
-        """The notes of all changelogs, indexed again when a changelog changes."""
+    async def _note_index(self, question: ParsedQuestion) -> _NoteIndex:
+        """The notes of all changelogs. Checks once for each question whether a changelog changed."""
+        if self._checked_for is question:
+            return self._notes
         notes = await self._changes()
         if self._notes.notes is not notes:
             self._notes = await asyncio.to_thread(_NoteIndex, notes)
+        self._checked_for = question
         return self._notes
 
     async def _of_version(self, question: ParsedQuestion, now: datetime) -> HistoryAnswer | None:
         """The notes of a version, those with the words of the question first; else the commits of its tag."""
-        found = (await self._note_index()).of_version(question.version)
+        found = (await self._note_index(question)).of_version(question.version)
         if found:
             words = [word.lower() for word in question.words if word.lower() not in _ASKING]
             ranked = sorted(found, key=lambda note: -_shared(words, f"{note.kind} {note.text}"))
