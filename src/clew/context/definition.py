@@ -46,7 +46,7 @@ class Subscription(Selector, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return Selector(**{name: getattr(self, name) for name in Selector.__struct_fields__})
 
 
-class Subscriptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ContextSubscriptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     selectors: tuple[Subscription, ...] = ()
 
 
@@ -124,7 +124,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     model: str | None = None
     system_prompt: str = ""
     capabilities: Capabilities = Capabilities()
-    subscriptions: Subscriptions = Subscriptions()
+    subscriptions: ContextSubscriptions = ContextSubscriptions()
     context_trigger: Selector | None = None
     context_sources: ContextSources = ContextSources()
     budget: dict[str, Any] | None = None

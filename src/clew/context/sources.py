@@ -18,7 +18,7 @@ from clew.context.relevance import (
     LEAST_CLOSE,
     LEAST_SAID,
     SAME,
-    Question,
+    ContextQuestion,
     find_closest,
     is_meant,
     question_of,
@@ -78,7 +78,7 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class _Read(msgspec.Struct, frozen=True):
+class _SourceRead(msgspec.Struct, frozen=True):
     selector: Selector
     fetch: Fetch
 
@@ -114,7 +114,7 @@ async def find_always(
     for source in sources:
         name = source.schema_name if source.type == "schema" else source.tag
         wanted = _selector_of(source, trigger)
-        fetched = _Read(wanted, Fetch(method=source.method, limit=source.limit)) if wanted is not None else None
+        fetched = _SourceRead(wanted, Fetch(method=source.method, limit=source.limit)) if wanted is not None else None
         found = await _fetch(trail, fetched, trigger, by) if fetched is not None else []
         if not found and not source.optional:
             missing.append(Missing(source=name, reason=f"nothing of {source.type} {name} is on the trail"))
@@ -153,7 +153,7 @@ async def find_similar(
     trigger: Breadcrumb,
     machinery: Sequence[str],
     *,
-    question: Question,
+    question: ContextQuestion,
     flow: Flow,
     by: Principal,
 ) -> list[Seed]:
@@ -278,7 +278,7 @@ async def find_seeds(
     trigger: Breadcrumb,
     machinery: Sequence[str],
     *,
-    question: Question,
+    question: ContextQuestion,
     flow: Flow,
     by: Principal,
 ) -> tuple[list[Seed], list[Missing]]:

@@ -21,7 +21,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any] = {}
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class MessageSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where the text of a message is: at a dotted path of one version of a breadcrumb."""
 
     id: str
@@ -38,7 +38,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     name: str = ""
-    source: Source | None = None
+    source: MessageSource | None = None
     extra: dict[str, Any] = {}
 
 

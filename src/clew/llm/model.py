@@ -14,10 +14,10 @@ from clew.llm.model_catalogue import Catalogue, ModelInfo, shipped
 from clew.llm.providers.keys import read_key
 from clew.llm.providers.provider import Provider, check_consent, find_provider
 from clew.llm.providers.remote_model import WireModel
-from clew.llm.requests import Answer, FinishReason, Model, ModelRequest, OnText
+from clew.llm.requests import FinishReason, Model, ModelReply, ModelRequest, OnText
 from clew.trust import Trust
 
-__all__ = ["Answer", "FinishReason", "Model", "ModelInfo", "ModelRequest", "Models", "OnText", "open_models"]
+__all__ = ["FinishReason", "Model", "ModelInfo", "ModelReply", "ModelRequest", "Models", "OnText", "open_models"]
 
 ROLES = ("default", "fast", "strong", "coding")
 EVERY = "*"

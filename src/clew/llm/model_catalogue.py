@@ -71,7 +71,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     roles: dict[str, str] = {}
 
 
-class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model. `provider` is who sells it, empty for one that anybody may serve."""
 
     name: str
@@ -88,7 +88,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class _Shipped(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_of: str
     providers: dict[str, Preset]
-    models: tuple[_Entry, ...]
+    models: tuple[_CatalogueEntry, ...]
 
 
 @lru_cache(maxsize=1)
@@ -148,20 +148,20 @@ def _budget(context: int) -> int:
     return min(max(context * 3 // 4, min(SMALLEST_BUDGET, context // 2)), LARGEST_BUDGET)
 
 
-def _context(entry: _Entry | None, preset: Preset | None) -> int:
+def _context(entry: _CatalogueEntry | None, preset: Preset | None) -> int:
     if entry is not None:
         return entry.context_tokens
     return preset.context_tokens if preset is not None else UNKNOWN_CONTEXT
 
 
-def _prices(entry: _Entry | None, preset: Preset | None, seller: str) -> dict[str, float | None]:
+def _prices(entry: _CatalogueEntry | None, preset: Preset | None, seller: str) -> dict[str, float | None]:
     if preset is not None and preset.is_local:
         return {"input_price": 0.0, "output_price": 0.0, "cached_price": 0.0}
     sold = entry if entry is not None and entry.provider and entry.provider == seller else None
     return {key: getattr(sold, key, None) for key in ("input_price", "output_price", "cached_price")}
 
 
-def _find(name: str) -> _Entry | None:
+def _find(name: str) -> _CatalogueEntry | None:
     """The entry that a name means: its own, or that of a model that it names more closely."""
     for spelled in _spellings(name):
         fitting = [

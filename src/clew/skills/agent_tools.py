@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from clew.skills.manifest import Agent, Permissions
+from clew.skills.manifest import Agent, AgentPermissions
 from clew.tools.permissions.rules import parse_rule, wild_matches
 
 ALWAYS = ("ask", "get")
@@ -41,10 +41,10 @@ def rule_here(text: str) -> str:
     return _HEAD.sub(lambda found: name_here(found[0].strip()), text, count=1)
 
 
-def permissions_of(agent: Agent) -> Permissions:
+def permissions_of(agent: Agent) -> AgentPermissions:
     """The rules of an agent, in the names of here."""
     given = agent.permissions
-    return Permissions(
+    return AgentPermissions(
         allow=tuple(map(rule_here, given.allow)),
         ask=tuple(map(rule_here, given.ask)),
         deny=tuple(map(rule_here, given.deny)),

@@ -32,7 +32,7 @@ _TYPES: dict[ParameterType, Any] = {
 }
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True):
+class DeclaredSkill(msgspec.Struct, frozen=True, kw_only=True):
     """A skill with its handler: as an entry of a manifest, and as a tool that can be run."""
 
     skill: Skill
@@ -141,7 +141,7 @@ class SkillBuilder:
         self._handler = handler
         return self
 
-    def build(self) -> Declared:
+    def build(self) -> DeclaredSkill:
         """The skill. Raises ValidationError without a description or a handler."""
         if not self._description.strip() or self._handler is None:
             missing = "description" if not self._description.strip() else "handler"
@@ -159,7 +159,7 @@ class SkillBuilder:
             parameters=parameters,
             origin="code",
         )
-        return Declared(skill=skill, tool=_as_tool(skill, self._handler))
+        return DeclaredSkill(skill=skill, tool=_as_tool(skill, self._handler))
 
     def _add(self, name: str, type: ParameterType, about: str, required: bool, values: tuple[str, ...] = ()) -> Self:
         if name in self._parameters:

@@ -22,7 +22,7 @@ from clew.errors import AlreadyExists, Conflict, HandleRefused, NotFound
 from clew.skills.exposure import (
     LIFE,
     Edit,
-    Ended,
+    EndedExposure,
     Exposed,
     Exposure,
     adding,
@@ -207,7 +207,7 @@ class _Stored(msgspec.Struct):
     """The context of a set's breadcrumb. Older ones have no `ended`."""
 
     items: list[Exposed]
-    ended: tuple[Ended, ...] = ()
+    ended: tuple[EndedExposure, ...] = ()
 
 
 def _read(found: Breadcrumb, handle: str) -> Exposure:

@@ -38,7 +38,7 @@ class ToolRegistry:
 
     def __init__(self) -> None:
         self._shelves: dict[str, _Shelf] = {}
-        self._known = _Known()
+        self._known = _KnownTools()
 
     def register(self, toolset: str, tools: Given) -> None:
         """Add tools to a toolset; of two with one name the last wins. All of them are added, or none.
@@ -121,7 +121,7 @@ class ToolRegistry:
         return self._shelves[owners[-1]].tools[name] if owners else None
 
 
-class _Known:
+class _KnownTools:
     """What all shelves know together: the toolsets that have a tool of a name, and how often anything changed."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class _Known:
 class _Shelf:
     """One toolset: its tools, and the providers and later tools that wait for it to be exposed."""
 
-    def __init__(self, name: str, known: _Known) -> None:
+    def __init__(self, name: str, known: _KnownTools) -> None:
         self.tools: dict[str, Tool] = {}
         self._name = name
         self._known = known

@@ -21,7 +21,7 @@ from clew.clock import Clock
 from clew.llm.ledger import usage_draft, usage_record
 from clew.llm.model import Models
 from clew.llm.model_catalogue import ModelInfo
-from clew.llm.requests import Answer, ModelRequest
+from clew.llm.requests import ModelReply, ModelRequest
 from clew.llm.tokens import estimate_tokens
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
@@ -87,7 +87,7 @@ class ModelCalls:
         return await self.budgets.reserve(budget, key, most, by=self.by, least=Amount(calls=1, tokens=1))
 
     def _usage(
-        self, request: ToolRequest, record: Breadcrumb, answer: Answer, info: ModelInfo, seconds: float
+        self, request: ToolRequest, record: Breadcrumb, answer: ModelReply, info: ModelInfo, seconds: float
     ) -> Draft:
         made = usage_record(
             answer.usage,
@@ -139,7 +139,7 @@ class Pieces:
             self._written = time.monotonic()
 
 
-def _output(answer: Answer, prompt: Prompt) -> dict[str, Any]:
+def _output(answer: ModelReply, prompt: Prompt) -> dict[str, Any]:
     """The answer as a response holds it."""
     output: dict[str, Any] = {
         "content": answer.content,
@@ -152,6 +152,6 @@ def _output(answer: Answer, prompt: Prompt) -> dict[str, Any]:
     return {**output, "extra": answer.extra} if answer.extra else output
 
 
-def _spent(answer: Answer) -> Amount:
+def _spent(answer: ModelReply) -> Amount:
     usage = answer.usage
     return Amount(tokens=usage.input_tokens + usage.output_tokens, money=usage.cost or 0.0, calls=1)

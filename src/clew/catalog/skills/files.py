@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.definitions import FolderDefinitions
 from clew.errors import FormatError, NotFound
 from clew.skills.files.document import MAX_BYTES, read_document
 from clew.skills.files.tree_walk import is_plain, walk
@@ -55,7 +55,7 @@ class SkillFiles:
     """Skills whose names and front matter follow the rules of agentskills.io, in the order of their addresses. Others
     are found by `ask` all the same."""
 
-    def __init__(self, definitions: Definitions) -> None:
+    def __init__(self, definitions: FolderDefinitions) -> None:
         self._definitions = definitions
         self._known: dict[str, tuple[str, ServedSkill]] = {}
 

@@ -8,7 +8,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.operations.why import Why
-from clew.catalog.skills.definitions import AGENT_NOT_AGREED, Definitions
+from clew.catalog.skills.definitions import AGENT_NOT_AGREED, FolderDefinitions
 from clew.catalog.skills.files import SkillFiles
 from clew.catalog.skills.routes import LOAD, UNLOAD
 from clew.catalog.workspace.skill_routes import Brought
@@ -31,7 +31,7 @@ MAX_TOLD = 20
 class LoadedSkills:
     """The loaded skills of every caller, each in the exposure set of its handle."""
 
-    def __init__(self, definitions: Definitions, exposures: Exposures, clock: Clock) -> None:
+    def __init__(self, definitions: FolderDefinitions, exposures: Exposures, clock: Clock) -> None:
         self.definitions = definitions
         self.files = SkillFiles(definitions)
         self._exposures = exposures

@@ -23,7 +23,7 @@ from clew.catalog.operations.dead_ends import find_dead_ends
 from clew.catalog.servers.config import ServerConfig, read_servers
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.registry import ServerRegistry, open_registry
-from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.definitions import FolderDefinitions
 from clew.catalog.skills.domain import build_skills
 from clew.catalog.skills.loaded_skills import LoadedSkills
 from clew.catalog.skills.skill_search import SkillSearch
@@ -57,7 +57,7 @@ class Workspace:
         owner: Principal,
         servers: ServerRegistry | None = None,
         waiting: Waiting | None = None,
-        definitions: Definitions | None = None,
+        definitions: FolderDefinitions | None = None,
         tables: SourceTables | None = None,
         embedder: Embedder | None = None,
     ) -> None:
@@ -262,7 +262,7 @@ async def open_workspace(
     waiting = Waiting(Consent(project, trust))
     known = [_placed(each, project) for each in read_servers(config.folder)]
     servers = await open_registry(trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server)
-    definitions = Definitions(definers_of(config), waiting.consent)
+    definitions = FolderDefinitions(definers_of(config), waiting.consent)
     tables = SourceTables(trail, project, owner)
     embedder = open_embedder(config.embedder)
     workspace = Workspace(trail, clock, catalog, owner, servers, waiting, definitions, tables, embedder)

@@ -14,9 +14,9 @@ from clew.skills.checks.front_matter_fixes import replace_value, without_item, w
 from clew.skills.checks.problems import Fix, Problem, in_order
 from clew.skills.definitions.fields import Sort, problem_at
 from clew.skills.definitions.own_format import REFERRING, BuildMemory, Definition, read_own
-from clew.skills.definitions.references import Misfit, Names, find_misfits, find_unknown
+from clew.skills.definitions.references import DefinedNames, Misfit, find_misfits, find_unknown
 from clew.skills.definitions.tool_entries import join_entry, read_tools
-from clew.skills.files.document import Document
+from clew.skills.files.document import MarkdownDocument
 from clew.skills.files.tree_walk import is_left_out, show
 from clew.skills.formats.collection import Collected
 from clew.skills.formats.rules import resolve_beside
@@ -168,18 +168,18 @@ class _Build:
                 entries[name] = entry
         return dict(sorted(entries.items()))
 
-    def _names(self, manifest: Manifest) -> Names:
+    def _names(self, manifest: Manifest) -> DefinedNames:
         """All that is declared, also what has errors: who refers to that is not wrong."""
         own: dict[str, set[str]] = {"agent": set(), "skill": set(), "toolset": set(), "tool": set()}
         for sort, name in self._places:
             own[sort].add(name)
-        return Names(
+        return DefinedNames(
             skills=own["skill"] | manifest.skills.keys(),
             toolsets=own["toolset"] | manifest.toolsets.keys(),
             tools=own["tool"] | manifest.tools.keys(),
         )
 
-    def _misfits_of_broken(self, names: Names) -> Iterator[Misfit]:
+    def _misfits_of_broken(self, names: DefinedNames) -> Iterator[Misfit]:
         """What definitions with errors refer to and there is not: one fault hides no other."""
         for (sort, name), definition in self._places.items():
             if definition.record is None:
@@ -242,7 +242,7 @@ class _Build:
         if cause is None:
             return
         definition = self._places.get((sort, record.name))
-        document = definition.document if definition is not None else Document(path=record.path)
+        document = definition.document if definition is not None else MarkdownDocument(path=record.path)
         item = _item(definition, field, name) if definition is not None else field
         message = f"the {what} {name[:80]} is left out here: it has errors in {cause.path}"
         yield problem_at(document, item, message, kind="build", severity="warning")

@@ -44,7 +44,7 @@ class Vocabulary(msgspec.Struct, frozen=True):
     tools: frozenset[str] = frozenset()
 
 
-class Fit:
+class SkillFit:
     """The measure for one question. Without an embedder it is `closeness`, by words alone. To a question without any
     telling word nothing is close but what it names."""
 

@@ -9,7 +9,7 @@ import msgspec
 from clew.fences import clean, fenced
 from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Via
-from clew.skills.rules.files import Rule
+from clew.skills.rules.files import AgentRule
 from clew.trust import printable
 
 ITEM = "rule:"
@@ -43,7 +43,7 @@ class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{ITEM}{self.path}#"
 
 
-def as_text(rule: Rule, via: Via, why: str, *, is_trusted: bool) -> RuleText:
+def as_text(rule: AgentRule, via: Via, why: str, *, is_trusted: bool) -> RuleText:
     """A rule that is given; without its text where the user has not agreed to it."""
     reason = f"{why}, imported by {rule.imported_by}" if rule.imported_by else why
     return RuleText(
