@@ -1,4 +1,4 @@
-"""From scored parts to one text: what fits goes in, in sections; what does not is told with the reason. Pure."""
+"""Build one text from scored parts: sections within a budget, and a reason for each part left out. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def assemble(parts: Sequence[ContextPart], room: Room) -> Assembled:
 
 
 def _candidates(parts: Sequence[ContextPart]) -> tuple[list[ContextCandidate], dict[str, str]]:
-    """What may be in, and why the rest may not."""
+    """Return the parts that may be shown, and the reasons for the others."""
     best = sorted(parts, key=lambda part: (_RANK.get(part.origin, len(_RANK)), -part.score))
     candidates: list[ContextCandidate] = []
     dropped: dict[str, str] = {}

@@ -50,7 +50,7 @@ MAX_RENDERED = 64_000_000
 
 
 class Budgeted(Protocol):
-    """What the builder has to know of a model."""
+    """The model's properties that the builder needs."""
 
     @property
     def name(self) -> str: ...
@@ -162,7 +162,7 @@ class ContextBuilder:
         hidden: Sequence[str],
         by: Principal,
     ) -> list[ContextPart]:
-        """What the walk found, nearest first, until it is enough, or more than the budget could take."""
+        """Return the records that the walk found, nearest first, up to the limit or the budget."""
         parts: list[ContextPart] = []
         tokens = 0
         for each in walked:

@@ -26,7 +26,7 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a subscription is read. Without a limit the method decides."""
+    """How a subscription is read. Without a limit the method has a default."""
 
     method: Method = "event_data"
     limit: Limit | None = None
@@ -65,7 +65,7 @@ class AlwaysSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class SemanticSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is close to the trigger in meaning and words. No schemas means any."""
+    """Records close to the trigger in meaning and words. No schemas means any."""
 
     enabled: bool = True
     schemas: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class ContextSources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the agent may do. `tools` are names or globs; None means all that its permissions allow."""
+    """Capabilities of an agent. `tools` are names or globs; None means all that its permissions allow."""
 
     can_spawn_agents: bool = False
     can_use_tools: bool = True

@@ -29,7 +29,7 @@ Key = tuple[str, frozenset[str], str]
 
 
 class SessionGraph:
-    """What is known of the edges around one session. `size` is in bytes."""
+    """The cached edges around one session. `size` is in bytes."""
 
     def __init__(self, built: datetime) -> None:
         self.built = built

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 FANOUT = 64
-"""Of the edges at one breadcrumb so many are followed, the cheapest: a hub leads everywhere, which is nowhere."""
+"""The cheapest edges of one record that are followed: a hub would lead everywhere."""
 STARTS = 64
 """From so many seeds the walk begins, the cheapest."""
 EXPANDED = 32
-"""So many of the nearest at each level are gone on from."""
+"""The nearest records of each level from which the walk goes on."""
 WIDER = 2
-"""So many times what is wanted is looked at, because not all of it can be shown."""
+"""The factor by which more candidates are read than wanted, since some cannot be shown."""
 
 
 class GraphHop(NamedTuple):

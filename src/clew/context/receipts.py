@@ -92,7 +92,7 @@ class _Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(breadcrumb: Breadcrumb) -> Explanation:
-    """What a context was made of. Raises InvalidInput for a breadcrumb that is none, or has no receipt."""
+    """Return the receipt of a context. Raises InvalidInput for a record that is no context or has no receipt."""
     try:
         found = msgspec.convert(breadcrumb.context, _Context)
     except msgspec.ValidationError as error:

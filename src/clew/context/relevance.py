@@ -1,4 +1,4 @@
-"""What a trigger asks for in words, and what is close enough to that to be worth its place in a context."""
+"""The question in a trigger, and which records are relevant to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clew.trail.store import Trail
 
 MAX_QUESTION = 1_000
 LEAST_CLOSE = 0.1
-"""What is less close in meaning is not worth its place; 0.5 is just close enough for an answer."""
+"""The least similarity for a context; an answer needs 0.5."""
 LEAST_SAID = 0.5
 """The same of what was said in another session: chat is like other chat, and rarely of use there."""
 LEAST_MEANT = 0.15
@@ -31,7 +31,7 @@ _COURTESIES = frozenset(("bye", "cheers", "goodbye", "hallo", "hello", "hey", "o
 
 
 class ContextQuestion(msgspec.Struct, frozen=True):
-    """What is looked for, and how many of its words mean something. Without any, nothing is like it."""
+    """A question, and the number of its content words. Without any, nothing is relevant."""
 
     text: str
     words: int

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 SHARES: Mapping[str, float] = {"tools": 0.4, "browser": 0.2, "knowledge": 0.5, "history": 0.4, "message": 0.5}
-"""How much of the whole a section may take; nobody crowds the others out."""
+"""The share of the budget that one section may take."""
 SHARE = 0.25
 """The same of a section that has no share of its own."""
 ITEM_SHARE = 0.2

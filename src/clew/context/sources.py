@@ -33,16 +33,16 @@ from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 LIMITS = {"event_data": 1, "latest": 1, "recent": 10, "vector": 10, "all": 50}
-"""How many a method brings where nobody says."""
+"""Default limits by method."""
 MAX_POINTERS = 8
 TAGGED = 5
-"""So many of the newest breadcrumbs that share a pointer with the trigger are entry points."""
+"""The newest records that share a pointer with the trigger and become seeds."""
 ALWAYS_COST, POINTER_COST, STEP_BACK = 1.0, 0.5, 0.1
 """What it takes to begin a walk at what is always there, at what shares a pointer, and so many steps back in a session:
 a way from the trigger itself comes first."""
 
 SAID = 5
-"""So many messages and answers of other sessions are entry points."""
+"""The messages and answers of other sessions that become seeds."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INSTANT = timedelta(microseconds=1)
@@ -108,7 +108,7 @@ async def _fetch(
 async def find_always(
     trail: Trail, sources: Sequence[AlwaysSource], trigger: Breadcrumb, *, by: Principal
 ) -> tuple[list[Seed], list[Missing]]:
-    """What the sources bring, in their order, and which of those that are needed brought nothing."""
+    """The records of the sources, in their order, and the required sources that found nothing."""
     seeds: list[Seed] = []
     missing: list[Missing] = []
     for source in sources:

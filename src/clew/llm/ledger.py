@@ -1,4 +1,4 @@
-"""What models took: a usage record for each call, and their sums by agent, session, layer and model."""
+"""Model usage: one record a call, and sums by agent, session, layer and model."""
 
 from __future__ import annotations
 

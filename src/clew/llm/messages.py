@@ -1,4 +1,4 @@
-"""What is said between an agent and a model, as records: messages, tool calls, tool descriptions and usage."""
+"""Records of model calls: messages, tool calls, tool descriptions and usage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as a model is told of it. `schema` is the JSON Schema of its arguments."""
+    """The description of a tool for a model. `schema` is the JSON Schema of its arguments."""
 
     name: str
     description: str

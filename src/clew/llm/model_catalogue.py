@@ -1,4 +1,4 @@
-"""What is known of models, as data: `models.json`, and what the user adds under `[models.known.NAME]`."""
+"""Data about models: `models.json`, and the user's `[models.known.NAME]`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from clew.errors import ConfigError
 ProviderKind = Literal["openai", "openai-compatible", "anthropic"]
 FORMATTERS = ("native", "functiongemma", "json")
 SMALLEST_BUDGET, LARGEST_BUDGET = 50_000, 750_000
-"""What a context may take, wherever the model's own context is large enough for it."""
+"""The least and the most tokens of a context, where the model's window is large enough."""
 SURCHARGE = 0.25
-"""What Anthropic and OpenAI ask on top of the price of tokens that they keep for the next call."""
+"""The surcharge of Anthropic and OpenAI for tokens written to their cache."""
 UNKNOWN_CONTEXT = 32_768
 """The context size of a model of which nothing is known, at a provider of which nothing is known."""
 
 _SAME = re.compile(r"(?:-\d{6,8}|-\d{4}-\d{2}-\d{2}|-latest|[:@].*)?")
-"""What may follow a model's name without making it another model: a date, a tag."""
+"""Suffixes that keep the model the same: a date or a tag."""
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -168,7 +168,7 @@ def _check(turn: ScriptedTurn, number: int, request: ModelRequest) -> None:
 
 
 def _message(text: str) -> str:
-    """Of a context the message that it is for, otherwise all of the text."""
+    """Return the message to answer in a context, otherwise all of the text."""
     before, heading, message = text.rpartition(f"{HEADING}\n")
     return message if heading and (not before or before.endswith("\n")) else text
 
@@ -178,7 +178,7 @@ def _texts(expect: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _new_text(messages: Sequence[Message]) -> str:
-    """All that came since the last answer; before the first, what the user said."""
+    """Return the text since the last answer; before the first, the user's messages."""
     last = max((at for at, each in enumerate(messages) if each.role == "assistant"), default=-1)
     return "\n".join(each.content for each in messages[last + 1 :] if each.role != "system")
 

@@ -93,7 +93,7 @@ class SkillBuilder:
         return self
 
     def with_priority(self, priority: int) -> Self:
-        """Of several that fit equally, the one with more comes first."""
+        """Set the priority: among skills that fit equally, the highest comes first."""
         self._priority = priority
         return self
 
@@ -137,7 +137,7 @@ class SkillBuilder:
         return self._add(name, "object", about, required)
 
     def handled_by(self, handler: Handler) -> Self:
-        """What runs it: an async function of its arguments."""
+        """Set the async function that runs the skill."""
         self._handler = handler
         return self
 

@@ -20,7 +20,7 @@ LIFE = timedelta(days=7)
 """A set ends when it was not changed for so long."""
 MAX_ITEMS = 2_000
 MAX_ENDED = 200
-"""How many ended routes are remembered, and how many ended skills and toolsets; the oldest are forgotten."""
+"""The most ended routes, and the most ended skills and toolsets, that a set keeps; the oldest go first."""
 MAX_HANDLE = 300
 
 KINDS = ("agent", "skill", "toolset")

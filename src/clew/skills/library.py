@@ -67,7 +67,7 @@ class SkillSuggestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkillFinder(Protocol):
-    """What finds skills by what they are for."""
+    """Finds skills for a need."""
 
     async def suggest(self, query: str, *, among: Sequence[str], limit: int) -> list[SkillSuggestion]:
         """Skills that fit, the best first; none where nothing is close."""
@@ -75,7 +75,7 @@ class SkillFinder(Protocol):
 
 
 class Options(TypedDict, total=False):
-    """How skills are used, beside what they are; see `Skills`."""
+    """Keyword options of `Skills`."""
 
     exposures: Exposures | None
     clock: Clock | None
@@ -160,7 +160,7 @@ class Skills:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of what was opened to find skills. Needed only after `suggest_skills` without a finder."""
+        """Close the search index. Needed only after `suggest_skills` without a finder."""
         shelf, self._shelf, self._shelved = self._shelf, None, None
         if shelf is not None:
             await shelf.close()
@@ -174,7 +174,7 @@ class Skills:
 
     @property
     def prompts_built(self) -> int:
-        """How many prompts were not in the cache."""
+        """The number of prompts that were built, not taken from the cache."""
         return self._prompts.made
 
     def register_tools(self, toolset: str, tools: Iterable[Tool] | Mapping[str, Tool]) -> None:
@@ -182,7 +182,7 @@ class Skills:
         self.registry.register(toolset, tools)
 
     def register_tool_provider(self, toolset: str, provider: Provider) -> None:
-        """What gives the tools of a toolset when an agent first has it."""
+        """Register a function that returns the tools of a toolset when an agent first needs them."""
         self.registry.register_tool_provider(toolset, provider)
 
     def session(self, agent: str, conversation: str = MAIN) -> AgentSession:
@@ -192,7 +192,7 @@ class Skills:
         return self._sessions.find_or_make((agent, conversation), lambda: self._open(agent, conversation))
 
     async def get_session_state(self, agent: str, conversation: str = MAIN) -> SessionState | None:
-        """What an agent has: a copy. None for an agent that there is not, and for a session that has not begun."""
+        """Return a copy of an agent's session state, or None for an unknown agent or a session that has not begun."""
         check_text("agent", agent)
         return await self.session(agent, conversation).find_state() if agent in self.manifest.agents else None
 
@@ -322,7 +322,7 @@ class Skills:
             return self._shelf
 
     def _loadable(self, agent: Agent) -> tuple[str, ...]:
-        """What an agent may load now."""
+        """Return the names of the skills that an agent may load now."""
         withheld = self._withheld()
         names = loadable_skills(Terms(manifest=self.manifest, agent=agent))
         return tuple(name for name in names if name not in withheld)

@@ -99,7 +99,7 @@ class ToolRegistry:
 
     @property
     def clashes(self) -> tuple[Clash, ...]:
-        """What to warn of: names that several toolsets have, as far as they are known."""
+        """Tool names that several registered toolsets share."""
         known = self._known.owners.items()
         return tuple(Clash(tool=tool, toolsets=tuple(owners)) for tool, owners in known if len(owners) > 1)
 
@@ -122,7 +122,7 @@ class ToolRegistry:
 
 
 class _KnownTools:
-    """What all shelves know together: the toolsets that have a tool of a name, and how often anything changed."""
+    """Shared by all toolsets: the owners of each tool name, and a version number."""
 
     def __init__(self) -> None:
         self.owners: dict[str, list[str]] = {}

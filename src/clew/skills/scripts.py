@@ -52,7 +52,7 @@ class Store(Protocol):
     """Where scripts are kept."""
 
     def read(self) -> Mapping[str, Script]:
-        """All that are kept, expired ones among them. Raises ConfigError where they cannot be read."""
+        """Return all stored scripts, expired ones included. Raises ConfigError when they cannot be read."""
         ...
 
     def change(self, edit: Edit) -> None:
@@ -95,7 +95,7 @@ class FileStore:
 
 
 class CallbackStore:
-    """What a program keeps itself: `load` gives all scripts, `save` is called with all that are to be kept."""
+    """Storage by callbacks: `load` returns all scripts, and `save` receives all of them."""
 
     def __init__(self, load: Callable[[], Sequence[Script]], save: Callable[[Sequence[Script]], None]) -> None:
         self._load = load

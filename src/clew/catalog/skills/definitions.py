@@ -1,4 +1,4 @@
-"""What the files of a folder define for agents, as of the last look, and what of it the user has agreed to."""
+"""Agents and skills that the files of a folder define, and the user's consent to them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class FolderDefinitions:
         return name in self._waiting
 
     def told(self) -> list[str]:
-        """What waits for the user's consent, in one line for that user, or none."""
+        """Return one line about definitions that wait for consent, or none."""
         agents = [name for name in self.manifest.agents if name not in self._agents]
         rules = [each.name for each in self._rules if not self._consent.allows(each)]
         counted = [("agent", agents), ("skill", list(self.withheld)), ("rule file", rules)]

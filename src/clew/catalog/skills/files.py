@@ -26,7 +26,7 @@ from clew.skills.manifest import Skill
 SCHEME = "skill://"
 MAIN = "SKILL.md"
 MAX_FILES, MAX_TOTAL = 512, 16 * 1_048_576
-"""What one skill may have at most to be served: the limits of the extension."""
+"""Limits of one skill that is served, as the MCP extension sets them."""
 
 _NAME = re.compile(r"(?!-)(?!.*--)[a-z0-9-]{1,64}(?<!-)")
 _MAX_DESCRIPTION, _MAX_COMPATIBILITY = 1_024, 500
@@ -60,7 +60,7 @@ class SkillFiles:
         self._known: dict[str, tuple[str, ServedSkill]] = {}
 
     async def all(self) -> list[ServedSkill]:
-        """All that are served."""
+        """Return all skills that are served."""
         found = await asyncio.to_thread(lambda: [self._served(each) for each in self._free()])
         return sorted((each for each in found if each is not None), key=lambda each: each.uri)
 

@@ -1,4 +1,4 @@
-"""What callers have loaded: skills in their exposure sets, the routes that follow from them, and why."""
+"""Loaded skills of callers: in their exposure sets, with the routes that follow and the reasons."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clew.skills.sessions.session import SKILL, TOOLSET, SessionState, cost_of, 
 from clew.skills.variables import Variables, inject
 
 SOMEBODY = "agent"
-"""What a caller without a name is called."""
+"""The agent name of an anonymous caller."""
 MAX_TOLD = 20
 
 
@@ -68,7 +68,7 @@ class LoadedSkills:
         return Terms(manifest=manifest, agent=agent, withhold=self.definitions.withhold)
 
     def state(self, exposure: Exposure) -> SessionState:
-        """What a set holds, as the definitions and the user's consent are now."""
+        """Return the state of a set under the present definitions and consent."""
         return derive(self.definitions.usable, "", exposure.items, self.definitions.withhold)
 
     def brought(self, exposure: Exposure) -> Brought:

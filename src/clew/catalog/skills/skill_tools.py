@@ -1,4 +1,4 @@
-"""What the tools of the domain do: find a skill for a need, load and unload it, read its references."""
+"""The tools of the domain `skills`: find, load and unload skills, read their references."""
 
 from __future__ import annotations
 

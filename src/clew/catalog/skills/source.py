@@ -22,7 +22,7 @@ SKILL_TYPE, REFERENCE_TYPE = "skill", "reference"
 UNSOUGHT_TYPE = "skill-by-name"
 """A skill of the third tier: no question finds it by its words."""
 MAX_REFERENCES = 200
-"""So many references of one skill are found by themselves."""
+"""The most references of one skill that search finds."""
 
 
 class SkillSource:
@@ -58,7 +58,7 @@ class SkillSource:
         """Holds nothing."""
 
     def _known(self) -> dict[str, tuple[Skill, SkillLink | None]]:
-        """What there is, by id. References of a skill that is withheld, or comes only by name, are not there."""
+        """Return skills and references by id, without references of skills that are withheld or load only by name."""
         found: dict[str, tuple[Skill, SkillLink | None]] = {}
         for skill in self._definitions.manifest.skills.values():
             name = path_part(skill.name)

@@ -1,4 +1,4 @@
-"""What a formatter has to do, and which ones there are."""
+"""The interface of formatters, and their registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Formatter(Protocol):
         ...
 
     def safe_length(self, text: str) -> int:
-        """How much of an unfinished answer is surely text, and no beginning of a call."""
+        """Return the length of an unfinished answer that is certainly text, not the start of a call."""
         ...
 
 

@@ -26,7 +26,7 @@ _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*")
 _KEY = re.compile(r"\s*([^\s:{}\[\],<>][^:{}\[\],<>]*?)\s*:")
 _BARE = re.compile(r"[^,{}\[\]<]*")
 MAX_NODES = 500
-"""So many parts of a schema are written."""
+"""The most parts of a schema that are written."""
 _TYPES = ("string", "number", "integer", "boolean", "array", "object")
 
 

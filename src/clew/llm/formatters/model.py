@@ -37,7 +37,7 @@ class FormattedModel:
 
 
 class _Shown:
-    """What of an answer has been handed over: never more than surely is text."""
+    """The part of an answer that was streamed: only what is certainly text."""
 
     def __init__(self, formatter: Formatter, on_text: OnText) -> None:
         self._formatter = formatter

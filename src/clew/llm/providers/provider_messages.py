@@ -166,7 +166,7 @@ def extra_of(response: wire.ModelResponse, provider: str) -> dict[str, Any]:
 
 
 def usage_of(usage: RequestUsage, info: ModelInfo) -> Usage:
-    """What a call took by the provider's word, and its cost by the catalogue."""
+    """Return the usage that the provider reports, with its cost by the catalogue."""
     told: Mapping[str, int] = {
         "input_tokens": usage.input_tokens or 0,
         "output_tokens": usage.output_tokens or 0,

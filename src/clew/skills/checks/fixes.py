@@ -25,7 +25,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 class FixReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was mended, and what is still wrong after it."""
+    """The problems that were fixed, and those that remain."""
 
     mended: tuple[Problem, ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -187,7 +187,7 @@ def problem_at(document: MarkdownDocument, path: str, message: str, *, is_key: b
 
 
 def check_name(fields: Fields, name: str) -> bool:
-    """Whether a name is allowed; what is wrong with it is told."""
+    """Whether a name is allowed. Adds a problem if not."""
     allowed = _TOOL_NAME if fields.sort == "tool" else _NAME
     if allowed.fullmatch(name):
         return True
@@ -202,7 +202,7 @@ def check_name(fields: Fields, name: str) -> bool:
 
 
 def check_text(fields: Fields, *, is_required: bool) -> bool:
-    """Whether there is a description that can be shown to people and models; what is wrong with it is told."""
+    """Whether there is a usable description. Adds a problem if not."""
     text = fields.values.get("description", "")
     key = fields.key_of("description")
     if not text.strip():
@@ -263,7 +263,7 @@ def check_schema(fields: Fields) -> None:
 
 
 def _at(value: Any, parts: list[str]) -> Any:
-    """What stands at a place within mappings; None where there is nothing."""
+    """Return the value at a path within mappings, or None."""
     for each in parts:
         value = value.get(each) if isinstance(value, dict) else None
     return value

@@ -31,7 +31,7 @@ _R = TypeVar("_R", Agent, Skill, Toolset)
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be used of a tree, and all that is wrong with it, in the order of places."""
+    """The manifest of a tree, and its problems in the order of their places."""
 
     manifest: Manifest
     problems: tuple[Problem, ...] = ()
@@ -114,7 +114,7 @@ class _Build:
             self._problems.append(told)
 
     def _records(self, sort: Sort, found: Iterable[_R]) -> dict[str, _R]:
-        """Those without errors, in the order of names; own ones go before found ones."""
+        """Return the definitions without errors by name. Clew's own format wins over other formats."""
         own: dict[str, Any] = {name: each.record for (of, name), each in self._places.items() if of == sort}
         read = {each.path for each in self._definitions}
         records = {name: record for name, record in own.items() if record is not None}
@@ -169,7 +169,7 @@ class _Build:
         return dict(sorted(entries.items()))
 
     def _names(self, manifest: Manifest) -> DefinedNames:
-        """All that is declared, also what has errors: who refers to that is not wrong."""
+        """Return all declared names, including those of definitions with errors: a reference to them is valid."""
         own: dict[str, set[str]] = {"agent": set(), "skill": set(), "toolset": set(), "tool": set()}
         for sort, name in self._places:
             own[sort].add(name)
@@ -180,7 +180,7 @@ class _Build:
         )
 
     def _misfits_of_broken(self, names: DefinedNames) -> Iterator[Misfit]:
-        """What definitions with errors refer to and there is not: one fault hides no other."""
+        """Return unknown names in definitions that have other errors: no error hides another."""
         for (sort, name), definition in self._places.items():
             if definition.record is None:
                 yield from find_unknown(sort, name, definition.given, names)

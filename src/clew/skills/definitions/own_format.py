@@ -240,7 +240,7 @@ def _check(fields: Fields, file: _DefinitionFile) -> None:
 
 
 def _check_template(fields: Fields) -> None:
-    """A text that was begun and not written is told of."""
+    """Warn about text of the template that is still there."""
     line = find_placeholder(fields.document)
     if line:
         message = "the text of the template is still there"

@@ -13,7 +13,7 @@ from clew.skills.manifest import Manifest, Skill, is_route
 from clew.skills.sessions.session import MAX_LOAD_DEPTH
 
 MAX_ALLOWED = 200
-"""So many valid names are listed."""
+"""The most valid names that a problem lists."""
 
 
 class Misfit(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Misfit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DefinedNames(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be referred to."""
+    """The names that definitions may refer to."""
 
     skills: Collection[str]
     toolsets: Collection[str]

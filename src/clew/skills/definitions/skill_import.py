@@ -24,7 +24,7 @@ from clew.skills.manifest import Skill
 from clew.trust import printable
 
 MAX_FILES, MAX_TOTAL = 512, 16 * 1_048_576
-"""What a skill may have at most to be copied."""
+"""Limits of one skill that is imported."""
 MAIN = "SKILL.md"
 _DRAFTS = ".cache"
 """Where a skill is written before it is put in its place: nobody looks for definitions in a folder of that name."""

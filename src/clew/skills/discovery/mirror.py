@@ -17,14 +17,14 @@ from clew.trail.store import Trail
 
 BATCH = 200
 MAX_CONTENT = 20_000
-"""So many characters of a text are kept, which is as many as are searched; the file has the rest."""
+"""The characters of a text that are indexed; the file has the rest."""
 _TRIES = 10
 
 T = TypeVar("T")
 
 
 class Mirrored(msgspec.Struct, frozen=True, kw_only=True):
-    """How many records were written anew, changed and removed."""
+    """The number of records that were created, updated and removed."""
 
     created: int = 0
     updated: int = 0
@@ -32,7 +32,7 @@ class Mirrored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_kept(text: str, limit: int = MAX_CONTENT) -> str:
-    """What of a text goes to the trail: no keys, and only its beginning. Keys are masked before they could be cut."""
+    """Return the beginning of a text with keys masked, for the trail. Masking comes first, so that no key is cut."""
     return mask_document(text)[:limit]
 
 

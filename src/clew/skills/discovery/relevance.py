@@ -74,7 +74,7 @@ class SkillFit:
 
 
 def open_background(embedder: Embedder | None) -> Background | None:
-    """What questions are compared with; None without an embedder."""
+    """Return the vectors of common questions, or None without an embedder."""
     return Background(embedder) if embedder is not None else None
 
 

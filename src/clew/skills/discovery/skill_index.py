@@ -147,7 +147,7 @@ class SkillShelf:
         return await asyncio.to_thread(read_reference, self._root, to_place(record))
 
     async def close(self) -> None:
-        """Let go of the trail where the shelf was opened with one of its own."""
+        """Close the trail if `open_shelf` opened it."""
         if self._close is not None:
             await self._close()
 

@@ -20,7 +20,7 @@ from clew.trust import printable
 MAX_ENTRIES = 200_000
 MAX_DEPTH = 40
 MAX_HOPS = 3
-"""So many links may follow each other on one way."""
+"""The longest chain of links that is followed."""
 SKILL_FILES = ("SKILL.md", "skill.md")
 RULE_FILES = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md")
 

@@ -23,13 +23,13 @@ from clew.skills.formats.source import DefinitionSource
 from clew.skills.manifest import Agent, Skill, SkillLink
 
 MAX_TOTAL = 100_000_000
-"""So many bytes of definitions are read of one tree."""
+"""The most bytes of definitions that are read from one tree."""
 _TICK = 50_000_000
 """File systems tell times by ticks: what changed within one of them may change again, and keep its time."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file defines, and what is wrong with it. `references` and `digest` are those of a rule."""
+    """The definition in a file, and its problems. `references` and `digest` are those of a rule."""
 
     skill: Skill | None = None
     agent: Agent | None = None
@@ -81,7 +81,7 @@ class Reader:
         self._room = MAX_TOTAL
 
     def read(self, found: FoundDefinitions) -> Reading:
-        """What a file defines. Never raises."""
+        """Read the definition in a file. Never raises."""
         bundle = bundle_of(self._tree, found.folder) if found.kind == "skill" else None
         now = time.time_ns()  # of the clock by which files have their times
         state = _state(self._root, bundle if bundle is not None else Bundle(((found.name, found.real),)))

@@ -90,7 +90,7 @@ class RuleFiles:
         self.cwd = os.path.join(self.root.path, cwd)
 
     def of_root(self) -> FoundRules:
-        """What holds always: the rules of the root, and what they import."""
+        """Return the rules of the root, and the files that they import."""
         reader = _RuleReader(self.root)
         reader.read_folder("")
         return reader.found()
@@ -266,7 +266,7 @@ class _RuleReader:
         return text.replace("\r\n", "\n").replace("\r", "\n"), raw, mtime
 
     def _imports(self, real: str) -> tuple[str, ...]:
-        """The texts that a file imports. What is wrong with them is told once."""
+        """Read the files that a rule imports. Each problem is reported once."""
         if real not in self._imported:
             references, problems = read_imports(self._texts[real], real, self._find)
             self._problems += problems

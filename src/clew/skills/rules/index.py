@@ -83,7 +83,7 @@ class RuleIndex:
         return list(found.values())
 
     async def counts(self) -> tuple[int, int]:
-        """How many rules and how many references of this root are on the trail."""
+        """Return the number of rules and of references of this root on the trail."""
         names = [each.schema_name async for each in each_record(self._trail, self._everything, by=self._by)]
         return names.count(RULE_SCHEMA), names.count(REFERENCE_SCHEMA)
 

@@ -13,7 +13,7 @@ from clew.skills.rules.files import AgentRule
 from clew.trust import printable
 
 ITEM = "rule:"
-"""What the items of rules begin with in an exposure set."""
+"""Prefix of rule items in an exposure set."""
 WAITING = "its rules wait for the user's consent and are not shown"
 _UNTRUSTED = "untrusted"
 
@@ -39,7 +39,7 @@ class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def place(self) -> str:
-        """What the items of all its versions begin with."""
+        """Prefix of the items of all its versions."""
         return f"{ITEM}{self.path}#"
 
 

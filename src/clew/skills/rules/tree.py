@@ -37,12 +37,12 @@ IN_MEMORY = "sqlite://:memory:"
 EMBEDDER = "wordllama"
 MAX_LIMIT = 100
 MAX_LINKS = 5_000
-"""So many links of all rules are followed."""
+"""The most links that are followed, over all rules."""
 _MAX_LINE = 300
 
 
 class RuleStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What is on the trail, and what the last refresh did and left out."""
+    """Counts on the trail, and the result of the last refresh."""
 
     rules: int = 0
     references: int = 0
@@ -63,11 +63,11 @@ class Rules:
         self._problems: tuple[Problem, ...] = ()
 
     async def get_root_rules(self) -> tuple[AgentRule, ...]:
-        """What holds always: the rules of the root, and what they import."""
+        """Return the rules of the root, and the files that they import."""
         return (await asyncio.to_thread(self.files.of_root)).rules
 
     async def get_rules_for_path(self, path: str | Path) -> tuple[AgentRule, ...]:
-        """What holds for a file or folder beside the rules of the root, the outermost first; see RuleFiles.on_way."""
+        """Return the rules of the folders on the way to a path, the outermost first; see RuleFiles.on_way."""
         return (await asyncio.to_thread(self.files.on_way, os.fspath(path))).rules
 
     async def search_references(self, intent: str, limit: int = 5) -> list[RuleReferenceMatch]:
@@ -100,12 +100,12 @@ class Rules:
         await self._index.remove(path)
 
     async def stats(self) -> RuleStats:
-        """How much is on the trail, what the last refresh did, and what it could not read."""
+        """Return counts, the result of the last refresh, and the files that it could not read."""
         rules, references = await self._index.counts()
         return RuleStats(rules=rules, references=references, refreshed=self._refreshed, problems=self._problems)
 
     async def close(self) -> None:
-        """Let go of the trail, where it was opened here. Calling it twice is harmless."""
+        """Close the trail if `open_rules` opened it. Calling it twice is harmless."""
         if self._owns:
             await self._trail.close()
 

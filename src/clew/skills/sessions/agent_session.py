@@ -51,7 +51,7 @@ from clew.skills.triggers import Matched, Turn, match
 from clew.tools.tool import Tool
 
 UNLOADED = "unloaded"
-"""Why a skill or toolset left that was let go of by name."""
+"""The reason recorded for an unload by name."""
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -70,7 +70,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SessionStanding(NamedTuple):
-    """What an agent has, and those of its skills whose texts no message brought."""
+    """An agent's state, and its skills whose texts are in no message yet."""
 
     state: SessionState
     untold: tuple[str, ...]
@@ -187,15 +187,15 @@ class AgentSession:
             await self._sets.change(exposure, nothing, by=self._by, ended_by=by or self._by.agent_id, reason="reset")
 
     async def state(self) -> SessionState:
-        """What the agent has. Begins the session."""
+        """Return the state. Begins the session."""
         return (await self.standing()).state
 
     async def standing(self) -> SessionStanding:
-        """What the agent has, and what it was not told of that. Begins the session."""
+        """Return the state with the skills whose texts are in no message yet. Begins the session."""
         return self._derive((await self._begun()).items)
 
     async def find_state(self) -> SessionState | None:
-        """What the agent has, None where the session has not begun."""
+        """Return the state, or None if the session has not begun."""
         items = (await self.exposure()).items
         return self._derive(items).state if self._mark in items else None
 
@@ -260,7 +260,7 @@ class AgentSession:
         return f"{AGENT}{self.terms.agent.name}"
 
     def _derive(self, items: Items) -> SessionStanding:
-        """What follows from items. The same ones need no second look, unless something may be withheld by now."""
+        """Derive the state from items. Cached for the same items unless skills can be withheld."""
         withhold = self.terms.withhold
         if items is not self._derived[0] or withhold is not withhold_nothing:
             state = derive(self.terms.manifest, self.terms.agent.name, items, withhold)
@@ -277,7 +277,7 @@ class AgentSession:
         return await self._write(exposure, lambda items: items, "", "")
 
     async def _change(self, edit: Edit, *, by: str, reason: str = "") -> tuple[Changed, Items]:
-        """What an edit of the session that has begun did, and the items that came of it."""
+        """Apply an edit; return the change and the new items. Begins the session."""
         before: Items = {}
 
         def noting(items: Items) -> Items:
