@@ -16,7 +16,7 @@ from clew.agents.conversations.steps import Answered
 from clew.clock import SystemClock
 from clew.config import Config
 from clew.llm.model import Models
-from clew.llm.scripted import ScriptedModel, Turn
+from clew.llm.scripted import ScriptedModel, ScriptedTurn
 from clew.tools.permissions.policy import read_policy
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail import open_trail
@@ -74,10 +74,10 @@ async def open_talking(
     return Talking(trail, Conversations(trail, flow, clock))
 
 
-def script(calls: int) -> list[Turn]:
-    begin = Turn(user="go", call={"step": {"n": 0}})
-    following = [Turn(expect=f"step {at}", call={"step": {"n": at}}) for at in range(1, calls)]
-    return [begin, *following, Turn(say="done")]
+def script(calls: int) -> list[ScriptedTurn]:
+    begin = ScriptedTurn(user="go", call={"step": {"n": 0}})
+    following = [ScriptedTurn(expect=f"step {at}", call={"step": {"n": at}}) for at in range(1, calls)]
+    return [begin, *following, ScriptedTurn(say="done")]
 
 
 def make_tool(step: Step) -> Tool:

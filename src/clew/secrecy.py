@@ -1,4 +1,4 @@
-"""Masks what looks like a key, token or password in text that goes to a log, a breadcrumb or a caller."""
+"""Masks keys, tokens and passwords in text for logs, breadcrumbs and callers."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _KINDS = (
 """What keys look like by themselves, each kind with texts of which one stands in every key, or else in what speaks of
 the service that it is for."""
 _ASKED_FOR = ("password", "passwd", "token", "access_token", "api_key", "apikey", "client_secret", "secret")
-"""What passwords are called in the query of an address."""
+"""Names of passwords in the query of an address."""
 _STANDS_IN = r"(?![$<%{\[*.]|\\)"
 """Not where a variable, or a word for the reader, stands for the secret."""
 _PASSWORDS = r"(?:[Pp]ass(?:[Ww]ord|wd)|[Pp]ass[Pp]hrase|[Pp]wd|PASS(?:WORD|WD|PHRASE)|PWD)"
@@ -142,7 +142,7 @@ _LITERALS = tuple(
         r"(?=[A-Za-z_+/~!@^*-]{0,100}\d)[A-Za-z0-9_+/~!@#%^*=-]{6,200}(?![A-Za-z0-9_.(\[])",
     )
 )
-"""What passwords and keys are set to in code and settings, on one line."""
+"""Literals of passwords and keys in code and settings, on one line."""
 _NAMED_KINDS = (
     (("AccountKey=", "AccessKey="), r"(?:Account|SharedAccess)Key=)[A-Za-z0-9+/=]{40,}"),
     (
@@ -188,7 +188,7 @@ _NAMED_KINDS = (
         rf"(?<![A-Za-z0-9_.])(?:Password|Pwd)=){_STANDS_IN}[^\s;\"'<>]{{1,200}}(?=;\s?[A-Za-z][A-Za-z ]{{0,30}}=)",
     ),
 )
-"""Keys that are told by what stands before them, which stays."""
+"""Keys that are recognised by their prefix; the prefix stays."""
 _PATTERNS = (
     *((marks, re.compile(rf"(?<![A-Za-z0-9]){shape}")) for marks, shape in _KINDS),
     *((marks, re.compile(rf"({shape}")) for marks, shape in _NAMED_KINDS),
@@ -266,7 +266,7 @@ def mask_message(text: str) -> str:
 
 
 def may_hold_keys(text: str) -> bool:
-    """Whether a text has what every key has. Looking for whole keys takes ten times as long."""
+    """Whether a text may hold a key. Ten times as fast as masking."""
     return bool(_marks_in(text)) or any("@" in address for address in _ADDRESS.findall(text))
 
 
@@ -296,7 +296,7 @@ def _pairs_of_marks() -> NDArray[np.uint16]:
 
 
 def _mask_key_bodies(text: str) -> str:
-    """Private keys, of which the end may be cut off."""
+    """Mask private keys, also without their end."""
     if "PRIVATE KEY" in text:
         text = _KEY_BODY.sub(rf"\g<1>{MASK}", text)
     return _PRIVATE_KEY.sub(_keep_name, text) if "Private-Lines:" in text else text

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew.llm.scripted import ScriptedModel, Turn
+from clew.llm.scripted import ScriptedModel, ScriptedTurn
 from clew.team.router import Router
 from tests.serving import Served, serve
 
@@ -19,7 +19,7 @@ QUESTION = "what is our caching strategy"
 
 @pytest.fixture
 def model() -> ScriptedModel:
-    return ScriptedModel([Turn(say=json.dumps({"routes": [ANSWER]}))])
+    return ScriptedModel([ScriptedTurn(say=json.dumps({"routes": [ANSWER]}))])
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from clew.agents.runtime import Runtime
 from clew.clock import Clock
 from clew.config import Config
 from clew.llm.model import Models
-from clew.llm.scripted import ScriptedModel, Turn
+from clew.llm.scripted import ScriptedModel, ScriptedTurn
 from clew.tools.permissions.policy import Policy, read_policy
 from clew.tools.tool import Tool
 from clew.trail.bootstrap import bootstrap
@@ -80,7 +80,7 @@ async def running(
     trail: Trail,
     clock: Clock,
     me: Principal,
-    script: Sequence[Turn | Mapping[str, Any]],
+    script: Sequence[ScriptedTurn | Mapping[str, Any]],
     *,
     tools: Iterable[Tool] = (),
     policy: Policy | None = None,
@@ -90,7 +90,7 @@ async def running(
     import msgspec
 
     await bootstrap(trail, me)
-    model = ScriptedModel(msgspec.convert(list(script), list[Turn]) if script else [Turn(say="Yes.")])
+    model = ScriptedModel(msgspec.convert(list(script), list[ScriptedTurn]) if script else [ScriptedTurn(say="Yes.")])
     models = Models(Config(), {}).with_model("*", model)
     runtime = await build_runtime(
         trail,

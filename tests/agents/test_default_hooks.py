@@ -18,7 +18,7 @@ from clew.agents.runs.requests import request_draft, response_draft
 from clew.clock import ManualClock
 from clew.context.definition import AgentDefinition
 from clew.errors import BudgetExceeded, InvalidInput
-from clew.llm.messages import Message, Source, ToolSpec
+from clew.llm.messages import Message, MessageSource, ToolSpec
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
@@ -119,7 +119,7 @@ class World:
                 },
             )
         )
-        source = Source(id=context.id, version=1, field="formatted_context")
+        source = MessageSource(id=context.id, version=1, field="formatted_context")
         return PromptData(
             agent_id="guide", session="s1", run=message.id, messages=(Message(role="user", source=source),), **fields
         )

@@ -13,7 +13,7 @@ from clew.agents.folder.registry import read_agent
 from clew.app import open_app
 from clew.config import Config
 from clew.llm.model import open_models
-from clew.llm.scripted import ScriptedModel, Turn
+from clew.llm.scripted import ScriptedModel, ScriptedTurn
 from clew.skills.manifest import Agent, Manifest, Skill
 from clew.tools.permissions.policy import Policy, decide, narrow, read_policy
 from clew.trail.model.selector import Selector
@@ -53,7 +53,7 @@ async def test_an_agent_in_markdown_answers(tmp_path: Path) -> None:
     write_agent(tmp_path, "You are a pirate.")
     config = Config(folder=tmp_path / ".clew", embedder="none")
     trust_all(config.folder)
-    model = ScriptedModel([Turn(user="hello", tools=("ask", "get", "read-file"), say="Arr.")])
+    model = ScriptedModel([ScriptedTurn(user="hello", tools=("ask", "get", "read-file"), say="Arr.")])
     async with open_app(config) as app:
         runtime = await app.runtime(open_models(config, {}).with_model("*", model))
         async with runtime.running():

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.client import Client, StreamEvent
-from clew.client.stream import Message, read_messages, wait_before
+from clew.client.stream import StreamMessage, read_messages, wait_before
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotAuthenticated
 from clew.trail.model.breadcrumb import Change, Draft
@@ -216,7 +216,7 @@ def test_messages_are_the_same_however_the_bytes_are_cut(texts: Sequence[str], c
         for start, end in itertools.pairwise(points):
             yield whole[start:end]
 
-    async def read() -> list[Message]:
+    async def read() -> list[StreamMessage]:
         return [message async for message in read_messages(chunks())]
 
-    assert asyncio.run(read()) == [Message(str(at), "e", each) for at, each in enumerate(data)]
+    assert asyncio.run(read()) == [StreamMessage(str(at), "e", each) for at, each in enumerate(data)]

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.selection import SHARES, Candidate, Room, fit
+from clew.context.selection import SHARES, ContextCandidate, Room, fit
 
 SECTIONS = (*SHARES, "other")
 candidates = st.lists(
     st.builds(
-        Candidate,
+        ContextCandidate,
         key=st.integers(0, 30).map(str),
         section=st.sampled_from(SECTIONS),
         score=st.floats(0, 1),
@@ -22,7 +22,7 @@ candidates = st.lists(
 )
 
 
-def check_fit(wanted: list[Candidate], limits: Room) -> None:
+def check_fit(wanted: list[ContextCandidate], limits: Room) -> None:
     found = fit(wanted, limits)
     assert found.tokens <= limits.total
     assert all(tokens <= limits.section(name) for name, tokens in found.sections.items())
@@ -34,7 +34,7 @@ def check_fit(wanted: list[Candidate], limits: Room) -> None:
 
 @pytest.mark.req("BEY-04")
 @given(candidates, st.integers(0, 2_000), st.integers(0, 20))
-def test_no_budget_is_ever_overrun(wanted: list[Candidate], total: int, heading: int) -> None:
+def test_no_budget_is_ever_overrun(wanted: list[ContextCandidate], total: int, heading: int) -> None:
     check_fit(wanted, Room(total=total, heading=heading))
 
 
@@ -43,7 +43,7 @@ def test_no_budget_is_overrun_in_ten_thousand_cases() -> None:
     chance = random.Random(4)
     for _ in range(10_000):
         wanted = [
-            Candidate(
+            ContextCandidate(
                 key=str(chance.randrange(30)),
                 section=chance.choice(SECTIONS),
                 score=chance.random(),
@@ -55,8 +55,10 @@ def test_no_budget_is_overrun_in_ten_thousand_cases() -> None:
         check_fit(wanted, Room(total=chance.randrange(3_000), heading=chance.randrange(20)))
 
 
-def candidate(key: str, tokens: int, *, score: float = 0.5, section: str = "knowledge", **more: bool) -> Candidate:
-    return Candidate(key=key, tokens=tokens, score=score, section=section, **more)
+def candidate(
+    key: str, tokens: int, *, score: float = 0.5, section: str = "knowledge", **more: bool
+) -> ContextCandidate:
+    return ContextCandidate(key=key, tokens=tokens, score=score, section=section, **more)
 
 
 @pytest.mark.req("RCR-35", "BEY-04")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clew.context.assembly import Part, assemble
+from clew.context.assembly import ContextPart, assemble
 from clew.context.builder import ContextBuilder
 from clew.context.draft import ContextDraft
 from clew.context.receipts import explain
@@ -236,11 +236,11 @@ async def test_scoped_knowledge_is_only_for_those_who_may_see_it(place: Place) -
     assert "secret" not in (await build(place, trigger)).formatted_context
 
 
-def part(text: str, section: str, score: float, origin: str, limits: Room, crumb: Breadcrumb, at: int) -> Part:
+def part(text: str, section: str, score: float, origin: str, limits: Room, crumb: Breadcrumb, at: int) -> ContextPart:
     crumb = msgspec.structs.replace(crumb, id=f"{at:08}-0000-4000-8000-000000000000", context={"text": text})
     cap = limits.item(section, is_pinned=origin == "trigger") - NUMBER_TOKENS
     shown = render(crumb, crumb.context, cap=cap)
-    return Part(breadcrumb=crumb, origin=origin, reason="r", score=score, section=section, rendered=shown)
+    return ContextPart(breadcrumb=crumb, origin=origin, reason="r", score=score, section=section, rendered=shown)
 
 
 texts = st.one_of(st.text(max_size=400), st.text(alphabet="`# \n[1]", max_size=200), st.just("word " * 3_000))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.context.graph_cache import GraphCache
-from clew.context.graph_walk import FANOUT, Expand, Hop, Links, spread, walk
+from clew.context.graph_walk import FANOUT, Expand, GraphHop, Links, spread, walk
 from clew.trail.model.edge import Edge
 from tests.context.conftest import Place, ids_of
 
@@ -15,7 +15,7 @@ GRAPH = {"a": {"b": 1.0, "c": 0.5}, "b": {"d": 1.0}, "c": {"b": 0.25, "e": 2.0},
 
 
 def links_of(graph: dict[str, dict[str, float]], kind: str = "causal") -> Links:
-    return {id: [Hop(cost, to, kind) for to, cost in near.items()] for id, near in graph.items()}
+    return {id: [GraphHop(cost, to, kind) for to, cost in near.items()] for id, near in graph.items()}
 
 
 def expander(links: Links, asked: list[list[str]] | None = None) -> Expand:
@@ -47,7 +47,7 @@ async def test_what_is_three_hops_away_is_absent() -> None:
 
 @pytest.mark.req("RCR-35")
 async def test_kinds_of_edges_cost_what_the_agent_says() -> None:
-    links = {"a": [Hop(0.5, "cause", "causal"), Hop(1.0, "twin", "semantic")]}
+    links = {"a": [GraphHop(0.5, "cause", "causal"), GraphHop(1.0, "twin", "semantic")]}
     usual = await walk({"a": 0.0}, expander(links), hops=2, limit=10)
     other = await walk({"a": 0.0}, expander(links), hops=2, limit=10, costs={"causal": 4.0})
     assert [each.id for each in usual] == ["cause", "twin"]

@@ -13,14 +13,14 @@ from clew.config import Config, KnowledgeConfig
 from clew.knowledge.answering.resolver import SCHEMA as ANSWERS
 from clew.knowledge.nodes.node_store import UNVERIFIED
 from clew.llm.model import open_models
-from clew.llm.requests import Answer, Model, ModelRequest, OnText
-from clew.llm.scripted import ScriptedModel, Turn
+from clew.llm.requests import Model, ModelReply, ModelRequest, OnText
+from clew.llm.scripted import ScriptedModel, ScriptedTurn
 from clew.trail.model.selector import Selector
 from tests.knowledge.doors import SETTINGS, known, opened
 
 
 def scripted(*said: str) -> ScriptedModel:
-    return ScriptedModel([Turn(user="/(?s).*/", say=each) for each in said])
+    return ScriptedModel([ScriptedTurn(user="/(?s).*/", say=each) for each in said])
 
 
 async def answers(app: App) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ async def answers(app: App) -> list[dict[str, Any]]:
 class Silent:
     """A model that never answers."""
 
-    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -88,13 +88,13 @@ async def test_nor_for_what_the_sources_answer_by_themselves(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        (Turn(user="/(?s).*/", say="It doubles, trust me."), "the model cited no source"),
-        (Turn(user="/(?s).*/", say="It doubles [7]."), "the model cited no source"),
-        (Turn(user="/(?s).*/", fault="unreachable", times=99), "the model did not answer"),
+        (ScriptedTurn(user="/(?s).*/", say="It doubles, trust me."), "the model cited no source"),
+        (ScriptedTurn(user="/(?s).*/", say="It doubles [7]."), "the model cited no source"),
+        (ScriptedTurn(user="/(?s).*/", fault="unreachable", times=99), "the model did not answer"),
     ],
 )
 async def test_a_model_that_fails_or_cites_nothing_leaves_the_word_to_the_sources(
-    tmp_path: Path, said: Turn, problem: str
+    tmp_path: Path, said: ScriptedTurn, problem: str
 ) -> None:
     async with opened(tmp_path, model="small") as app:
         asks_model(app, ScriptedModel([said]))

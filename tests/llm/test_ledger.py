@@ -7,7 +7,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import SchemaViolation
-from clew.llm.ledger import Ledger, UsageRecord, read_ledger, usage_draft, usage_record
+from clew.llm.ledger import UsageLedger, UsageRecord, read_ledger, usage_draft, usage_record
 from clew.llm.messages import Usage
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Draft
@@ -75,7 +75,7 @@ async def test_records_of_another_shape_are_counted_and_said(trail: Trail, me: P
     ledger = await read_ledger(trail, SCHEMA, by=me)
     assert (ledger.total.calls, ledger.unreadable) == (0, 1)
     assert ledger.remarks == ("1 usage records could not be read",)
-    assert Ledger().total.hit_rate is None
+    assert UsageLedger().total.hit_rate is None
     await bootstrap(trail, me)
     with pytest.raises(SchemaViolation):
         await trail.records.create(Draft(title="odd", schema_name=SCHEMA, context={"agent_id": 5}), by=me)

@@ -11,12 +11,12 @@ import pytest
 
 from clew.config import Config, KnownModel, ModelsConfig, ProviderConfig
 from clew.errors import ConfigError, ModelError
-from clew.llm.messages import Message, Source, ToolCall, ToolSpec, prompt_digest
+from clew.llm.messages import Message, MessageSource, ToolCall, ToolSpec, prompt_digest
 from clew.llm.model import ModelRequest, open_models
 from clew.llm.model_catalogue import LARGEST_BUDGET, SMALLEST_BUDGET, Catalogue, shipped
 from clew.llm.providers.keys import read_key
 from clew.llm.providers.provider import check_consent, find_provider, provider_wish, provider_wishes
-from clew.llm.providers.provider_messages import Names
+from clew.llm.providers.provider_messages import ToolNames
 from clew.trust import Trust
 
 KEY = "sk-secret-0123456789abcdef"
@@ -359,7 +359,7 @@ def test_the_digest_is_that_of_what_was_sent() -> None:
     tool = ToolSpec(name="t", description="d", schema={"b": 1, "a": 2})
     digest = prompt_digest(said, [tool])
     assert len(digest) == 32
-    sourced = [Message(role="user", content="x", source=Source(id="i", version=1, field="f")), said[1]]
+    sourced = [Message(role="user", content="x", source=MessageSource(id="i", version=1, field="f")), said[1]]
     assert prompt_digest(sourced, [ToolSpec(name="t", description="d", schema={"a": 2, "b": 1})]) == digest
     assert prompt_digest(said, []) != digest
     assert prompt_digest([*said, Message(role="tool", content="", tool_call_id="1")], [tool]) != digest
@@ -367,7 +367,7 @@ def test_the_digest_is_that_of_what_was_sent() -> None:
 
 def test_tool_names_are_made_fit_without_ever_meeting() -> None:
     given = ["a/b", "a.b", "a_b", "x" * 100, "x" * 101, "größe", "", "a b"]
-    names = Names(given)
+    names = ToolNames(given)
     there = [names.there(each) for each in given]
     assert len(set(there)) == len(given)
     assert all(each and len(each) <= 64 and each.isascii() for each in there)

@@ -8,7 +8,7 @@ from clew.config import Config
 from clew.errors import InvalidInput, ModelError
 from clew.llm.messages import Message, ToolCall, ToolSpec
 from clew.llm.model import ModelRequest, open_models
-from clew.llm.scripted import ScriptedModel, Turn, read_script
+from clew.llm.scripted import ScriptedModel, ScriptedTurn, read_script
 
 SCRIPT = """
 - user: weather            # an exchange begins
@@ -95,7 +95,7 @@ async def test_a_conversation_that_leaves_the_script_fails_loudly(
 
 
 async def test_faults_come_as_often_as_the_script_says() -> None:
-    model = ScriptedModel([Turn(say="At last.", fault="rate", times=2)])
+    model = ScriptedModel([ScriptedTurn(say="At last.", fault="rate", times=2)])
     for _ in range(2):
         with pytest.raises(ModelError) as told:
             await model.answer(asked(user("?")))
@@ -135,7 +135,7 @@ def test_a_script_without_turns_is_refused() -> None:
 
 
 def test_a_script_can_stand_in_for_one_model_or_for_all() -> None:
-    one, other = ScriptedModel([Turn(say="1")]), ScriptedModel([Turn(say="2")])
+    one, other = ScriptedModel([ScriptedTurn(say="1")]), ScriptedModel([ScriptedTurn(say="2")])
     models = open_models(Config(), {})
     every = models.with_model("*", one)
     assert [every.resolve(name)[0] for name in ("default", "fast", "ollama:x", "nonsense")] == [one] * 4

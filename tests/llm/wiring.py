@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clew.llm.messages import Message, ToolSpec
-from clew.llm.model import Answer, ModelRequest, Models
+from clew.llm.model import ModelReply, ModelRequest, Models
 from tests.llm.fake_provider import (
     FakeProvider,
     Write,
@@ -30,7 +30,7 @@ class Pieces(list[str]):
         self.append(piece)
 
 
-async def ask(models: Models, name: str, *answers: Write, provider: FakeProvider, **request: Any) -> Answer:
+async def ask(models: Models, name: str, *answers: Write, provider: FakeProvider, **request: Any) -> ModelReply:
     provider.answers = list(answers)
     model, _ = models.resolve(name)
     return await model.answer(ModelRequest(**{"messages": HELLO, **request}))

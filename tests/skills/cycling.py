@@ -14,7 +14,7 @@ from clew.llm.tokens import count_tokens
 from clew.skills.exposure_store import TrailExposures
 from clew.skills.library import Skills
 from clew.skills.manifest import Agent, Manifest, Triggers
-from clew.skills.prompt import Prompt, names_in
+from clew.skills.prompt import AgentPrompt, names_in
 from clew.skills.registry import META_TOOLS
 from clew.skills.sessions.session import AGENT, SKILL, TOOLSET
 from clew.skills.triggers import Turn
@@ -139,7 +139,7 @@ async def check(skills: Skills, recorded: Recorded) -> None:
     assert set(await skills.get_tools(WHO)) == {*META_TOOLS, *tools_of(recorded)}
 
 
-def loaded_names(prompt: Prompt) -> list[str]:
+def loaded_names(prompt: AgentPrompt) -> list[str]:
     return names_in(prompt.sections.get("loaded_skills", ""))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import InvalidInput, ValidationError
-from clew.skills.declarations import Declared, SkillBuilder, declare, declare_for
+from clew.skills.declarations import DeclaredSkill, SkillBuilder, declare, declare_for
 from clew.tools.tool import ToolContext
 
 CONTEXT = ToolContext(by=Principal(owner_id="acme"))
@@ -18,7 +18,7 @@ async def echo(arguments: dict[str, Any]) -> str:
     return repr(arguments)
 
 
-def built(builder: SkillBuilder) -> Declared:
+def built(builder: SkillBuilder) -> DeclaredSkill:
     return builder.describe("d").handled_by(echo).build()
 
 
@@ -139,7 +139,7 @@ CROSS_AGENT: dict[str, dict[str, list[str]]] = {
 }
 
 
-def from_table(agent: str, action: str, fields: list[str]) -> Declared:
+def from_table(agent: str, action: str, fields: list[str]) -> DeclaredSkill:
     builder = declare_for(agent, action)
     for field in fields:
         name, _, values = field.partition("=")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from clew.clock import ManualClock
 from clew.errors import ValidationError
 from clew.skills.exposure import Exposures
-from clew.skills.library import Skills, Suggestion
+from clew.skills.library import Skills, SkillSuggestion
 from clew.skills.manifest import Agent, Manifest, Skill, Triggers
 from clew.skills.prompt import Sections, names_in
 from clew.skills.registry import META_TOOLS
@@ -27,10 +27,10 @@ class Naming:
     def __init__(self) -> None:
         self.asked: list[Sequence[str]] = []
 
-    async def suggest(self, query: str, *, among: Sequence[str], limit: int) -> list[Suggestion]:
+    async def suggest(self, query: str, *, among: Sequence[str], limit: int) -> list[SkillSuggestion]:
         self.asked.append(among)
         named = [name for name in among if name in query.split()]
-        return [Suggestion(skill=name, description=f"About {name}", relevance=1.0) for name in named[:limit]]
+        return [SkillSuggestion(skill=name, description=f"About {name}", relevance=1.0) for name in named[:limit]]
 
 
 @pytest.mark.req("CAR-30")

@@ -12,7 +12,7 @@ from clew.skills.prompt import (
     INSTRUCTIONS,
     LOADED,
     TOOLS,
-    Prompt,
+    AgentPrompt,
     Sections,
     build_prompt,
     loaded_section,
@@ -47,7 +47,7 @@ def state(*skills: str) -> SessionState:
     )
 
 
-def prompt(*skills: str, include: Sections | None = None, hints: str = "Perhaps analysis.") -> Prompt:
+def prompt(*skills: str, include: Sections | None = None, hints: str = "Perhaps analysis.") -> AgentPrompt:
     return build_prompt(
         AGENT,
         MANIFEST,

@@ -29,11 +29,11 @@ _page = msgspec.json.Decoder(Page).decode
 _result = msgspec.json.Decoder(SearchResult).decode
 
 
-class _Written(msgspec.Struct):
+class _WrittenRecord(msgspec.Struct):
     items: list[Breadcrumb]
 
 
-_written = msgspec.json.Decoder(_Written).decode
+_written = msgspec.json.Decoder(_WrittenRecord).decode
 
 
 class Client:

@@ -42,7 +42,7 @@ class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
     context: dict[str, Any] | None
 
 
-class Message(NamedTuple):
+class StreamMessage(NamedTuple):
     """One message of the wire: the id, event and data lines."""
 
     id: str
@@ -84,14 +84,16 @@ def wait_before(attempt: int, jitter: float) -> float:
     return min(FIRST_WAIT * 2.0 ** min(attempt - 1, 20), LONGEST_WAIT) * (0.5 + 0.5 * jitter)
 
 
-async def _read_once(connection: Connection, params: Parameters, after: int | None) -> AsyncGenerator[Message, None]:
+async def _read_once(
+    connection: Connection, params: Parameters, after: int | None
+) -> AsyncGenerator[StreamMessage, None]:
     headers = {"accept": "text/event-stream"} | ({"last-event-id": str(after)} if after is not None else {})
     async with connection.stream("/events/stream", params=params, headers=headers, timeout=SILENCE_SECONDS) as response:
         async for message in read_messages(response.aiter_bytes()):
             yield message
 
 
-async def read_messages(chunks: AsyncIterator[bytes]) -> AsyncIterator[Message]:
+async def read_messages(chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamMessage]:
     """The messages in a stream of bytes, however it is cut into chunks.
 
     Lines end with a line feed only: a JSON text may hold other line separators as they are.
@@ -103,7 +105,7 @@ async def read_messages(chunks: AsyncIterator[bytes]) -> AsyncIterator[Message]:
             fields = dict(_field(line) for line in block.split(b"\n"))
             if b"data" in fields:
                 id, event = fields.get(b"id", b""), fields.get(b"event", b"message")
-                yield Message(id.decode(errors="replace"), event.decode(errors="replace"), fields[b"data"])
+                yield StreamMessage(id.decode(errors="replace"), event.decode(errors="replace"), fields[b"data"])
 
 
 def _field(line: bytes) -> tuple[bytes, bytes]:
@@ -111,7 +113,7 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
     return name, value.removeprefix(b" ")
 
 
-def _parse(message: Message) -> StreamEvent | None:
+def _parse(message: StreamMessage) -> StreamEvent | None:
     """The event of a message, or None for a ping and for data that is not an event."""
     if message.event == "ping" or not message.id.isdecimal():
         return None

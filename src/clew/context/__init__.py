@@ -1,1 +1,1 @@
-"""What a model sees: seeds, graph walk, score, budget, sections, and a receipt for all of it."""
+"""The context of a model: seeds, graph walk, scores, budget, sections and a receipt."""

@@ -1,4 +1,4 @@
-"""From scored parts to one text: what fits goes in, in sections; what does not is told with the reason. Pure."""
+"""Build one text from scored parts: sections within a budget, and a reason for each part left out. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from clew.context.receipts import MAX_DROPPED, DroppedItem, Item
+from clew.context.receipts import MAX_DROPPED, DroppedItem, ReceiptItem
 from clew.context.rendering import REPEATED, Rendered
 from clew.context.sections import HISTORY, NUMBER_TOKENS, compose, ordered
-from clew.context.selection import Candidate, Fit, Room, fit
+from clew.context.selection import ContextCandidate, ContextFit, Room, fit
 from clew.llm.tokens import count_tokens
 from clew.trail.model.breadcrumb import Breadcrumb
 
@@ -17,7 +17,7 @@ _RANK = {"trigger": 0, "always": 1, "session": 2}
 """Of two that say the same the one of the lower rank stays; of others the better one."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class ContextPart(msgspec.Struct, frozen=True, kw_only=True):
     """A breadcrumb that wants to be in a context, as it would be shown. `repeats` is the id of one that is known to say
     the same."""
 
@@ -38,14 +38,14 @@ class Assembled(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     tokens: int
-    items: tuple[Item, ...]
+    items: tuple[ReceiptItem, ...]
     dropped: tuple[DroppedItem, ...]
     more_dropped: int
     sections: dict[str, int]
     read: tuple[Breadcrumb, ...]
 
 
-def assemble(parts: Sequence[Part], room: Room) -> Assembled:
+def assemble(parts: Sequence[ContextPart], room: Room) -> Assembled:
     """The best parts that fit. What says the same as a better part, or nothing, is left out."""
     by_id = {part.breadcrumb.id: part for part in parts}
     candidates, dropped = _candidates(parts)
@@ -62,10 +62,10 @@ def assemble(parts: Sequence[Part], room: Room) -> Assembled:
         candidates = [each for each in candidates if each.key != last]
 
 
-def _candidates(parts: Sequence[Part]) -> tuple[list[Candidate], dict[str, str]]:
-    """What may be in, and why the rest may not."""
+def _candidates(parts: Sequence[ContextPart]) -> tuple[list[ContextCandidate], dict[str, str]]:
+    """Return the parts that may be shown, and the reasons for the others."""
     best = sorted(parts, key=lambda part: (_RANK.get(part.origin, len(_RANK)), -part.score))
-    candidates: list[Candidate] = []
+    candidates: list[ContextCandidate] = []
     dropped: dict[str, str] = {}
     said: dict[str, str] = {}
     for part in best:
@@ -81,7 +81,7 @@ def _candidates(parts: Sequence[Part]) -> tuple[list[Candidate], dict[str, str]]
     return candidates, dropped
 
 
-def _may_go(part: Part) -> bool:
+def _may_go(part: ContextPart) -> bool:
     """Whether a part that says nothing new can be missed. In a conversation a short line has its place, often as it is
     said."""
     if part.origin == "session":
@@ -89,8 +89,8 @@ def _may_go(part: Part) -> bool:
     return part.origin not in ("trigger", "always")
 
 
-def _candidate(part: Part) -> Candidate:
-    return Candidate(
+def _candidate(part: ContextPart) -> ContextCandidate:
+    return ContextCandidate(
         key=part.breadcrumb.id,
         section=part.section,
         score=part.score,
@@ -99,9 +99,9 @@ def _candidate(part: Part) -> Candidate:
     )
 
 
-def _in_sections(parts: Sequence[Part]) -> dict[str, list[Part]]:
+def _in_sections(parts: Sequence[ContextPart]) -> dict[str, list[ContextPart]]:
     """The parts by section: a history as it came about, what is always there in its order, the rest best first."""
-    shown: dict[str, list[Part]] = {}
+    shown: dict[str, list[ContextPart]] = {}
     for part in parts:
         shown.setdefault(part.section, []).append(part)
     for name, each in shown.items():
@@ -113,10 +113,10 @@ def _in_sections(parts: Sequence[Part]) -> dict[str, list[Part]]:
 def _assembled(
     text: str,
     tokens: int,
-    shown: dict[str, list[Part]],
-    found: Fit,
+    shown: dict[str, list[ContextPart]],
+    found: ContextFit,
     dropped: dict[str, str],
-    by_id: dict[str, Part],
+    by_id: dict[str, ContextPart],
 ) -> Assembled:
     listed = [_dropped(by_id[id], why) for id, why in dropped.items()]
     best = sorted(listed, key=lambda each: (-each.score, each.id))
@@ -131,8 +131,8 @@ def _assembled(
     )
 
 
-def _item(part: Part) -> Item:
-    return Item(
+def _item(part: ContextPart) -> ReceiptItem:
+    return ReceiptItem(
         id=part.breadcrumb.id,
         version=part.breadcrumb.version,
         schema_name=part.breadcrumb.schema_name,
@@ -147,7 +147,7 @@ def _item(part: Part) -> Item:
     )
 
 
-def _dropped(part: Part, why: str) -> DroppedItem:
+def _dropped(part: ContextPart, why: str) -> DroppedItem:
     return DroppedItem(
         id=part.breadcrumb.id,
         version=part.breadcrumb.version,

@@ -17,7 +17,7 @@ from clew.access import Principal
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.skills.routes import NAME as SKILLS
 from clew.clock import Clock
-from clew.context.assembly import Assembled, Part, assemble
+from clew.context.assembly import Assembled, ContextPart, assemble
 from clew.context.definition import AgentDefinition, GraphSource
 from clew.context.draft import ContextDraft
 from clew.context.edges import bounded, plumbing
@@ -50,7 +50,7 @@ MAX_RENDERED = 64_000_000
 
 
 class Budgeted(Protocol):
-    """What the builder has to know of a model."""
+    """The model's properties that the builder needs."""
 
     @property
     def name(self) -> str: ...
@@ -161,9 +161,9 @@ class ContextBuilder:
         trigger: Breadcrumb,
         hidden: Sequence[str],
         by: Principal,
-    ) -> list[Part]:
-        """What the walk found, nearest first, until it is enough, or more than the budget could take."""
-        parts: list[Part] = []
+    ) -> list[ContextPart]:
+        """Return the records that the walk found, nearest first, up to the limit or the budget."""
+        parts: list[ContextPart] = []
         tokens = 0
         for each in walked:
             if len(parts) == graph.limit or tokens > room.total:
@@ -191,12 +191,14 @@ class ContextBuilder:
         except NotFound:
             return None
 
-    def _part(self, seed: Seed, walked: Walked | None, schemas: Schemas, room: Room, trigger: Breadcrumb) -> Part:
+    def _part(
+        self, seed: Seed, walked: Walked | None, schemas: Schemas, room: Room, trigger: Breadcrumb
+    ) -> ContextPart:
         found = seed.breadcrumb
         is_trigger = seed.origin == "trigger"
         section = section_for(seed.origin, seed.section, schemas.of(found.schema_name).section)
         score = quality(parts_of(found, seed.similarity, seed.cost, trigger.updated_at))
-        return Part(
+        return ContextPart(
             breadcrumb=found,
             origin=seed.origin,
             reason=seed.reason,

@@ -26,7 +26,7 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a subscription is read. Without a limit the method decides."""
+    """How a subscription is read. Without a limit the method has a default."""
 
     method: Method = "event_data"
     limit: Limit | None = None
@@ -46,7 +46,7 @@ class Subscription(Selector, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return Selector(**{name: getattr(self, name) for name in Selector.__struct_fields__})
 
 
-class Subscriptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ContextSubscriptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     selectors: tuple[Subscription, ...] = ()
 
 
@@ -65,7 +65,7 @@ class AlwaysSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class SemanticSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is close to the trigger in meaning and words. No schemas means any."""
+    """Records close to the trigger in meaning and words. No schemas means any."""
 
     enabled: bool = True
     schemas: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class ContextSources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the agent may do. `tools` are names or globs; None means all that its permissions allow."""
+    """Capabilities of an agent. `tools` are names or globs; None means all that its permissions allow."""
 
     can_spawn_agents: bool = False
     can_use_tools: bool = True
@@ -124,7 +124,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     model: str | None = None
     system_prompt: str = ""
     capabilities: Capabilities = Capabilities()
-    subscriptions: Subscriptions = Subscriptions()
+    subscriptions: ContextSubscriptions = ContextSubscriptions()
     context_trigger: Selector | None = None
     context_sources: ContextSources = ContextSources()
     budget: dict[str, Any] | None = None

@@ -28,7 +28,7 @@ from clew.trail.work.handlers import Handler
 CAUSAL, TEMPORAL, TAG, SEMANTIC = "causal", "temporal", "tag", "semantic"
 KINDS = (CAUSAL, TEMPORAL, TAG, SEMANTIC)
 COSTS = {CAUSAL: 0.5, TEMPORAL: 0.75, TAG: 1.0, SEMANTIC: 1.0}
-"""What it costs to follow an edge of a kind. One by meaning costs more the farther apart the two are."""
+"""The cost of an edge by its kind. A similarity edge costs more with the distance."""
 
 FOUND_ANEW = frozenset((TEMPORAL, TAG, SEMANTIC))
 """The kinds that lead from a message where the sources of its context look themselves. Whether the handler has written
@@ -38,7 +38,7 @@ HANDLER = "context/edges"
 MAX_PARTNERS = 8
 """Breadcrumbs of one request that are linked."""
 MAX_TAGS, MAX_TAGGED = 3, 3
-"""So many pointer tags are looked at, and so many of the newest breadcrumbs that bear each."""
+"""The most pointer tags that are read, and the newest records of each."""
 MAX_SIMILAR = 4
 CLOSE = 0.6
 """From this cosine on two breadcrumbs are close in meaning."""

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.context.graph_walk import Expand, Hop, Links
+from clew.context.graph_walk import Expand, GraphHop, Links
 from clew.skills.lru_cache import Recent
 from clew.trail.model.edge import Link
 from clew.trail.store import Trail
@@ -29,12 +29,12 @@ Key = tuple[str, frozenset[str], str]
 
 
 class SessionGraph:
-    """What is known of the edges around one session. `size` is in bytes."""
+    """The cached edges around one session. `size` is in bytes."""
 
     def __init__(self, built: datetime) -> None:
         self.built = built
         self.size = _GRAPH_BYTES
-        self._hops: dict[str, dict[tuple[str, str], Hop]] = {}
+        self._hops: dict[str, dict[tuple[str, str], GraphHop]] = {}
         self._as_of: dict[str, datetime] = {}
 
     def knows(self, id: str) -> bool:
@@ -53,7 +53,7 @@ class SessionGraph:
         for near, far, type, weight in links:
             hops = self._hops[near]
             self.size += 0 if (far, type) in hops else _HOP_BYTES
-            hops[far, type] = Hop(weight, far, type)
+            hops[far, type] = GraphHop(weight, far, type)
 
     def links(self, ids: Iterable[str]) -> Links:
         return {id: list(self._hops[id].values()) for id in ids}

@@ -1,4 +1,4 @@
-"""Which ways from the seeds of a context count, and how one is told."""
+"""Paths from the seeds of a context: which count, and how they are shown."""
 
 from __future__ import annotations
 

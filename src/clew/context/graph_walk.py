@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 FANOUT = 64
-"""Of the edges at one breadcrumb so many are followed, the cheapest: a hub leads everywhere, which is nowhere."""
+"""The cheapest edges of one record that are followed: a hub would lead everywhere."""
 STARTS = 64
 """From so many seeds the walk begins, the cheapest."""
 EXPANDED = 32
-"""So many of the nearest at each level are gone on from."""
+"""The nearest records of each level from which the walk goes on."""
 WIDER = 2
-"""So many times what is wanted is looked at, because not all of it can be shown."""
+"""The factor by which more candidates are read than wanted, since some cannot be shown."""
 
 
-class Hop(NamedTuple):
+class GraphHop(NamedTuple):
     """An edge as it is followed."""
 
     cost: float
@@ -26,7 +26,7 @@ class Hop(NamedTuple):
     kind: str
 
 
-Links = Mapping[str, Sequence[Hop]]
+Links = Mapping[str, Sequence[GraphHop]]
 """For each breadcrumb that was looked at where its edges lead."""
 
 Expand = Callable[[Sequence[str]], Awaitable[Links]]
@@ -51,7 +51,7 @@ async def walk(
 
     Each level is one call of `expand`, for the starts and then for the nearest that were found: the work is bounded
     however dense the graph is."""
-    links: dict[str, Sequence[Hop]] = {}
+    links: dict[str, Sequence[GraphHop]] = {}
     nearest = dict(sorted(starts.items(), key=lambda each: (each[1], each[0]))[:STARTS])
     reached = [Walked(cost, 0, id, (id,), ()) for id, cost in nearest.items()]
     for level in range(hops):
@@ -65,9 +65,9 @@ async def walk(
     return [each for each in reached if each.id not in starts][:limit]
 
 
-def _weighted(hops: Sequence[Hop], costs: Mapping[str, float]) -> Sequence[Hop]:
+def _weighted(hops: Sequence[GraphHop], costs: Mapping[str, float]) -> Sequence[GraphHop]:
     """The cheapest of the edges at one breadcrumb, as the agent weighs them."""
-    factored = [Hop(hop.cost * costs.get(hop.kind, 1.0), hop.to, hop.kind) for hop in hops] if costs else hops
+    factored = [GraphHop(hop.cost * costs.get(hop.kind, 1.0), hop.to, hop.kind) for hop in hops] if costs else hops
     return factored if len(factored) <= FANOUT else heapq.nsmallest(FANOUT, factored)
 
 

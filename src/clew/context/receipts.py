@@ -17,7 +17,7 @@ BUILDER = 1
 MAX_DROPPED = 200
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReceiptItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A breadcrumb that the model sees: which version, which source brought it and why, what it scored and took, where
     it stands, and by which way from a seed it was reached."""
 
@@ -49,7 +49,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """What one context was made of. Items stand in the order of their numbers in the text; `more_dropped` counts those
     that are not listed."""
 
-    items: tuple[Item, ...]
+    items: tuple[ReceiptItem, ...]
     dropped: tuple[DroppedItem, ...] = ()
     more_dropped: int = 0
     seeds: dict[str, int] = {}
@@ -78,7 +78,7 @@ class ItemExplanation(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Literal["in", "dropped", "not found"]
     why: str
     number: int | None = None
-    item: Item | None = None
+    item: ReceiptItem | None = None
     dropped: DroppedItem | None = None
 
 
@@ -92,7 +92,7 @@ class _Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(breadcrumb: Breadcrumb) -> Explanation:
-    """What a context was made of. Raises InvalidInput for a breadcrumb that is none, or has no receipt."""
+    """Return the receipt of a context. Raises InvalidInput for a record that is no context or has no receipt."""
     try:
         found = msgspec.convert(breadcrumb.context, _Context)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""What a trigger asks for in words, and what is close enough to that to be worth its place in a context."""
+"""The question in a trigger, and which records are relevant to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clew.trail.store import Trail
 
 MAX_QUESTION = 1_000
 LEAST_CLOSE = 0.1
-"""What is less close in meaning is not worth its place; 0.5 is just close enough for an answer."""
+"""The least similarity for a context; an answer needs 0.5."""
 LEAST_SAID = 0.5
 """The same of what was said in another session: chat is like other chat, and rarely of use there."""
 LEAST_MEANT = 0.15
@@ -30,14 +30,14 @@ SAME = 0.97
 _COURTESIES = frozenset(("bye", "cheers", "goodbye", "hallo", "hello", "hey", "okay", "sorry", "thank", "thanks"))
 
 
-class Question(msgspec.Struct, frozen=True):
-    """What is looked for, and how many of its words mean something. Without any, nothing is like it."""
+class ContextQuestion(msgspec.Struct, frozen=True):
+    """A question, and the number of its content words. Without any, nothing is relevant."""
 
     text: str
     words: int
 
 
-def question_of(trigger: Breadcrumb, view: Mapping[str, Any] | None = None) -> Question:
+def question_of(trigger: Breadcrumb, view: Mapping[str, Any] | None = None) -> ContextQuestion:
     """The words of the trigger as a model sees it, then its pointer tags. The title of a record says what it is called,
     and counts only where it says nothing else."""
     shown = readable(trigger.title, trigger.context if view is None else view)
@@ -45,7 +45,7 @@ def question_of(trigger: Breadcrumb, view: Mapping[str, Any] | None = None) -> Q
     words = (" ".join(lines) or trigger.title)[:MAX_QUESTION]
     pointers = " ".join(tag for tag in trigger.tags if tag_kind(tag) == "pointer")
     text = f"{words} {pointers}".strip()[: 2 * MAX_QUESTION]
-    return Question(text, sum(map(_means_something, find_words(text))))
+    return ContextQuestion(text, sum(map(_means_something, find_words(text))))
 
 
 def _means_something(word: str) -> bool:
@@ -54,7 +54,7 @@ def _means_something(word: str) -> bool:
 
 
 async def find_closest(
-    trail: Trail, selector: Selector, question: Question, limit: int, *, without: str, by: Principal
+    trail: Trail, selector: Selector, question: ContextQuestion, limit: int, *, without: str, by: Principal
 ) -> tuple[Hit, ...]:
     """The best hits for a question, without the one who asks."""
     if not question.text:
@@ -68,7 +68,7 @@ def similarity(hit: Hit) -> float:
     return min(1.0, closeness(hit) / 2)
 
 
-def is_meant(hit: Hit, question: Question) -> bool:
+def is_meant(hit: Hit, question: ContextQuestion) -> bool:
     """Whether a hit is more than one that happens to hold the only word of the question."""
     is_about = hit.vector_score is None or hit.vector_score >= LEAST_MEANT or similarity(hit) >= SURE
     return question.words > 1 or is_about

@@ -22,7 +22,7 @@ _LETTERS_A_TOKEN = 8
 REPEATED = 40
 """A text of so many letters that stands in two breadcrumbs is the same thing said twice."""
 _FOLDED = 20_000
-"""So many letters are compared without regard to case and space, what follows as it is."""
+"""The first characters, which are compared without regard to case and space."""
 _SUMMARIES = ("description", "summary")
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -75,13 +75,13 @@ def _quoted(heading: str, body: str) -> str:
 
 
 def _spoken(view: Mapping[str, Any], room: int) -> str:
-    """What was said, without what is known of the saying."""
+    """Return the text of a message without its metadata."""
     said = next((view[name] for name in ("message", "content") if isinstance(view.get(name), str)), "")
     return said[:room] or body_of(view, room)
 
 
 def heading_of(breadcrumb: Breadcrumb, body: str = "") -> str:
-    """What it is called, unless its body begins so; of which schema, from when: one line."""
+    """Return one line: the title unless the body begins with it, the schema and the time."""
     title = _title(breadcrumb, body)
     shown = title if len(title) <= MAX_TITLE else f"{title[:MAX_TITLE]}…"
     facts = f"{breadcrumb.schema_name or 'no schema'}, {breadcrumb.updated_at:%Y-%m-%d %H:%M}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 SHARES: Mapping[str, float] = {"tools": 0.4, "browser": 0.2, "knowledge": 0.5, "history": 0.4, "message": 0.5}
-"""How much of the whole a section may take; nobody crowds the others out."""
+"""The share of the budget that one section may take."""
 SHARE = 0.25
 """The same of a section that has no share of its own."""
 ITEM_SHARE = 0.2
@@ -19,7 +19,7 @@ Dropped = Mapping[str, str]
 """For the key of an item why it was left out."""
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class ContextCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """An item that wants to be in. A pinned one is taken before all others."""
 
     key: str
@@ -45,7 +45,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
         return most if is_pinned else min(most, MAX_ITEM, int(self.total * ITEM_SHARE))
 
 
-class Fit(msgspec.Struct, frozen=True, kw_only=True):
+class ContextFit(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of what is in, best first; what is not, with the reason; and the tokens of each section."""
 
     chosen: tuple[str, ...]
@@ -57,7 +57,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.sections.values())
 
 
-def fit(candidates: Sequence[Candidate], room: Room) -> Fit:
+def fit(candidates: Sequence[ContextCandidate], room: Room) -> ContextFit:
     """Greedy by score; equal scores keep their order. No bound is ever passed: not that of the whole, nor of a section,
     nor of an item. Each key is taken once."""
     order = sorted(candidates, key=lambda each: (not each.is_pinned, -each.score))
@@ -78,10 +78,10 @@ def fit(candidates: Sequence[Candidate], room: Room) -> Fit:
         dropped.pop(each.key, None)
         sections[each.section] = before + more
         spent += more
-    return Fit(chosen=tuple(chosen), dropped=dropped, sections=sections)
+    return ContextFit(chosen=tuple(chosen), dropped=dropped, sections=sections)
 
 
-def _why_not(each: Candidate, room: Room, total: int, section: int) -> str:
+def _why_not(each: ContextCandidate, room: Room, total: int, section: int) -> str:
     """Why an item cannot be in, empty where it can."""
     if each.tokens > room.item(each.section, is_pinned=each.is_pinned):
         return f"its {each.tokens:,} tokens are more than one item may take"

@@ -18,7 +18,7 @@ from clew.context.relevance import (
     LEAST_CLOSE,
     LEAST_SAID,
     SAME,
-    Question,
+    ContextQuestion,
     find_closest,
     is_meant,
     question_of,
@@ -33,16 +33,16 @@ from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 LIMITS = {"event_data": 1, "latest": 1, "recent": 10, "vector": 10, "all": 50}
-"""How many a method brings where nobody says."""
+"""Default limits by method."""
 MAX_POINTERS = 8
 TAGGED = 5
-"""So many of the newest breadcrumbs that share a pointer with the trigger are entry points."""
+"""The newest records that share a pointer with the trigger and become seeds."""
 ALWAYS_COST, POINTER_COST, STEP_BACK = 1.0, 0.5, 0.1
 """What it takes to begin a walk at what is always there, at what shares a pointer, and so many steps back in a session:
 a way from the trigger itself comes first."""
 
 SAID = 5
-"""So many messages and answers of other sessions are entry points."""
+"""The messages and answers of other sessions that become seeds."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INSTANT = timedelta(microseconds=1)
@@ -78,7 +78,7 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class _Read(msgspec.Struct, frozen=True):
+class _SourceRead(msgspec.Struct, frozen=True):
     selector: Selector
     fetch: Fetch
 
@@ -108,13 +108,13 @@ async def _fetch(
 async def find_always(
     trail: Trail, sources: Sequence[AlwaysSource], trigger: Breadcrumb, *, by: Principal
 ) -> tuple[list[Seed], list[Missing]]:
-    """What the sources bring, in their order, and which of those that are needed brought nothing."""
+    """The records of the sources, in their order, and the required sources that found nothing."""
     seeds: list[Seed] = []
     missing: list[Missing] = []
     for source in sources:
         name = source.schema_name if source.type == "schema" else source.tag
         wanted = _selector_of(source, trigger)
-        fetched = _Read(wanted, Fetch(method=source.method, limit=source.limit)) if wanted is not None else None
+        fetched = _SourceRead(wanted, Fetch(method=source.method, limit=source.limit)) if wanted is not None else None
         found = await _fetch(trail, fetched, trigger, by) if fetched is not None else []
         if not found and not source.optional:
             missing.append(Missing(source=name, reason=f"nothing of {source.type} {name} is on the trail"))
@@ -153,7 +153,7 @@ async def find_similar(
     trigger: Breadcrumb,
     machinery: Sequence[str],
     *,
-    question: Question,
+    question: ContextQuestion,
     flow: Flow,
     by: Principal,
 ) -> list[Seed]:
@@ -278,7 +278,7 @@ async def find_seeds(
     trigger: Breadcrumb,
     machinery: Sequence[str],
     *,
-    question: Question,
+    question: ContextQuestion,
     flow: Flow,
     by: Principal,
 ) -> tuple[list[Seed], list[Missing]]:

@@ -1,4 +1,4 @@
-"""What models took: a usage record for each call, and their sums by agent, session, layer and model."""
+"""Model usage: one record a call, and sums by agent, session, layer and model."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Sum(msgspec.Struct, kw_only=True):
             self.compared_tokens += record.input_tokens + record.output_tokens
 
 
-class Ledger(msgspec.Struct, kw_only=True):
+class UsageLedger(msgspec.Struct, kw_only=True):
     """All sums, each by name in order of the first call. `remarks` say what the figures leave out."""
 
     total: Sum = msgspec.field(default_factory=Sum)
@@ -154,7 +154,7 @@ async def read_ledger(
     session: str | None = None,
     agent_id: str | None = None,
     since: datetime | None = None,
-) -> Ledger:
+) -> UsageLedger:
     """The sums of all usage records that the caller may see, of one session, of one agent, since a time."""
     selector = Selector(
         schema_name=schema_name,
@@ -162,7 +162,7 @@ async def read_ledger(
         all_tags=(f"agent:{agent_id}",) if agent_id else (),
         created_after=since,
     )
-    ledger = Ledger()
+    ledger = UsageLedger()
     async for each in each_record(trail, selector, by=by):
         ledger.add(each.context)
     return ledger

@@ -1,4 +1,4 @@
-"""What is said between an agent and a model, as records: messages, tool calls, tool descriptions and usage."""
+"""Records of model calls: messages, tool calls, tool descriptions and usage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any] = {}
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class MessageSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where the text of a message is: at a dotted path of one version of a breadcrumb."""
 
     id: str
@@ -38,12 +38,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     name: str = ""
-    source: Source | None = None
+    source: MessageSource | None = None
     extra: dict[str, Any] = {}
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as a model is told of it. `schema` is the JSON Schema of its arguments."""
+    """The description of a tool for a model. `schema` is the JSON Schema of its arguments."""
 
     name: str
     description: str

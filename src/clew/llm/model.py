@@ -14,14 +14,14 @@ from clew.llm.model_catalogue import Catalogue, ModelInfo, shipped
 from clew.llm.providers.keys import read_key
 from clew.llm.providers.provider import Provider, check_consent, find_provider
 from clew.llm.providers.remote_model import WireModel
-from clew.llm.requests import Answer, FinishReason, Model, ModelRequest, OnText
+from clew.llm.requests import FinishReason, Model, ModelReply, ModelRequest, OnText
 from clew.trust import Trust
 
-__all__ = ["Answer", "FinishReason", "Model", "ModelInfo", "ModelRequest", "Models", "OnText", "open_models"]
+__all__ = ["FinishReason", "Model", "ModelInfo", "ModelReply", "ModelRequest", "Models", "OnText", "open_models"]
 
 ROLES = ("default", "fast", "strong", "coding")
 EVERY = "*"
-"""In `with_model`: whatever is asked for."""
+"""In `with_model`: any name."""
 HOW_TO_ADD = (
     "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or name a model in config.toml: "
     '[models] default = "ollama:qwen3"'
@@ -40,7 +40,7 @@ class Models:
         self._open: dict[tuple[Provider, str], tuple[Model, WireModel, ModelInfo]] = {}
 
     def with_model(self, name: str, model: Model, info: ModelInfo | None = None) -> Models:
-        """These models with one more under a name, a role, or `*` for whatever is asked for: for tests and demos."""
+        """Return these models with one more, for a name, a role, or `*` for any. For tests and demos."""
         found = Models(self._config, self._environ, self._trust)
         known = info or self._catalogue.look_up("scripted", name if name != EVERY else "model")
         found._given = {**self._given, name: (model, known)}
@@ -88,7 +88,7 @@ class Models:
         return True
 
     def names(self) -> tuple[str, ...]:
-        """All that can be asked for: roles, then models of the catalogue."""
+        """Return all names: roles, then models of the catalogue."""
         return (*ROLES, *self._config.models.roles, *self._given, *self._catalogue.names())
 
     async def close(self) -> None:
@@ -115,7 +115,7 @@ class Models:
         return name not in self._given and (name in ROLES or name in self._config.models.roles)
 
     def _given_to(self, role: str) -> str | None:
-        """What a role is given to: by the settings, else like the default, else to a provider whose key is there."""
+        """Return the model of a role: from the settings, else the default, else of a provider whose key is set."""
         roles = self._config.models
         said = roles.roles.get(role) or (getattr(roles, role) if role in ROLES else "")
         if said:
@@ -144,7 +144,7 @@ class Models:
         raise ModelError("config", f"there is no model or role {name!r}", hint=self._name_hint(name))
 
     def _name_hint(self, name: str) -> str:
-        """What was probably meant. A model that nobody sells is run by a provider that has to be named."""
+        """Suggest near names. A local model needs the name of its provider."""
         near = suggest(name, self.names(), "").partition("Did you mean ")[2].partition("?")[0]
         if near and (":" in near or near not in self._catalogue.names()):
             return f"Did you mean {near}?"

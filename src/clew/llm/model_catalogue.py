@@ -1,4 +1,4 @@
-"""What is known of models, as data: `models.json`, and what the user adds under `[models.known.NAME]`."""
+"""Data about models: `models.json`, and the user's `[models.known.NAME]`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from clew.errors import ConfigError
 ProviderKind = Literal["openai", "openai-compatible", "anthropic"]
 FORMATTERS = ("native", "functiongemma", "json")
 SMALLEST_BUDGET, LARGEST_BUDGET = 50_000, 750_000
-"""What a context may take, wherever the model's own context is large enough for it."""
+"""The least and the most tokens of a context, where the model's window is large enough."""
 SURCHARGE = 0.25
-"""What Anthropic and OpenAI ask on top of the price of tokens that they keep for the next call."""
+"""The surcharge of Anthropic and OpenAI for tokens written to their cache."""
 UNKNOWN_CONTEXT = 32_768
 """The context size of a model of which nothing is known, at a provider of which nothing is known."""
 
 _SAME = re.compile(r"(?:-\d{6,8}|-\d{4}-\d{2}-\d{2}|-latest|[:@].*)?")
-"""What may follow a model's name without making it another model: a date, a tag."""
+"""Suffixes that keep the model the same: a date or a tag."""
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     roles: dict[str, str] = {}
 
 
-class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model. `provider` is who sells it, empty for one that anybody may serve."""
 
     name: str
@@ -88,7 +88,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class _Shipped(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_of: str
     providers: dict[str, Preset]
-    models: tuple[_Entry, ...]
+    models: tuple[_CatalogueEntry, ...]
 
 
 @lru_cache(maxsize=1)
@@ -148,20 +148,20 @@ def _budget(context: int) -> int:
     return min(max(context * 3 // 4, min(SMALLEST_BUDGET, context // 2)), LARGEST_BUDGET)
 
 
-def _context(entry: _Entry | None, preset: Preset | None) -> int:
+def _context(entry: _CatalogueEntry | None, preset: Preset | None) -> int:
     if entry is not None:
         return entry.context_tokens
     return preset.context_tokens if preset is not None else UNKNOWN_CONTEXT
 
 
-def _prices(entry: _Entry | None, preset: Preset | None, seller: str) -> dict[str, float | None]:
+def _prices(entry: _CatalogueEntry | None, preset: Preset | None, seller: str) -> dict[str, float | None]:
     if preset is not None and preset.is_local:
         return {"input_price": 0.0, "output_price": 0.0, "cached_price": 0.0}
     sold = entry if entry is not None and entry.provider and entry.provider == seller else None
     return {key: getattr(sold, key, None) for key in ("input_price", "output_price", "cached_price")}
 
 
-def _find(name: str) -> _Entry | None:
+def _find(name: str) -> _CatalogueEntry | None:
     """The entry that a name means: its own, or that of a model that it names more closely."""
     for spelled in _spellings(name):
         fitting = [

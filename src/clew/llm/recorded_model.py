@@ -11,7 +11,7 @@ from clew.errors import ConfigError, ModelError
 from clew.llm.ledger import usage_draft, usage_record
 from clew.llm.model import Models
 from clew.llm.model_catalogue import ModelInfo
-from clew.llm.requests import Answer, Model, ModelRequest, OnText
+from clew.llm.requests import Model, ModelReply, ModelRequest, OnText
 from clew.trail.model.flow import read_flow
 from clew.trail.ownership import Ownership
 from clew.trail.store import Trail
@@ -34,7 +34,7 @@ class RecordedModel:
         self._agent, self._resolve, self._open_models = agent, resolve, open_models
         self._trail, self._ownership, self._by = trail, ownership, by
 
-    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
         """As promised by `Model`. Raises ModelError, also where the model cannot be used."""
         try:
             if self._ownership is not None:

@@ -25,7 +25,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     output_schema: dict[str, Any] | None = None
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     """What came back. `model` is the one that answered, by its provider's word; `extra` goes back unread with the
     message that this becomes."""
 
@@ -44,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Model(Protocol):
     """Answers one request with one call. May be used by several tasks at once."""
 
-    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
         """The whole answer. With `on_text` its text is handed over piece by piece as it comes, in order; together the
         pieces are the answer's content. Cancelling the task closes the connection. Raises ModelError."""
         ...

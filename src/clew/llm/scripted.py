@@ -13,7 +13,7 @@ import msgspec
 from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput, ModelError, ModelFailure
 from clew.llm.messages import Message, ToolCall, Usage
-from clew.llm.requests import Answer, ModelRequest, OnText
+from clew.llm.requests import ModelReply, ModelRequest, OnText
 from clew.llm.tokens import estimate_tokens
 
 MAX_SHOWN = 300
@@ -24,7 +24,7 @@ HEADING = "# Message to answer"
 _PIECE = re.compile(r"\s*\S+|\s+\Z")
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptedTurn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One answer. `user` begins the exchange about a message that holds it: of a context, the message to answer alone.
     `expect` is what must have come since the last answer. Both are text that is contained, or a regular expression
     between slashes. `tools` must be offered.
@@ -52,7 +52,7 @@ class ScriptedModel:
     """Answers as its script says. Raises ModelError, of the kind malformed, when the conversation leaves the script;
     `requests` are the newest that came, for tests to look at."""
 
-    def __init__(self, turns: Sequence[Turn], name: str = "scripted") -> None:
+    def __init__(self, turns: Sequence[ScriptedTurn], name: str = "scripted") -> None:
         if not turns:
             raise InvalidInput("script", "has no turns")
         self.name = name
@@ -60,7 +60,7 @@ class ScriptedModel:
         self._exchanges = _exchanges(turns)
         self._faults: dict[tuple[int, int], int] = {}
 
-    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
         """As promised by `Model`, word by word."""
         self.requests.append(request)
         del self.requests[:-MAX_REQUESTS]
@@ -79,14 +79,14 @@ class ScriptedModel:
                 await on_text(piece)
         return self._answer(turn, number, request)
 
-    def _answer(self, turn: Turn, number: int, request: ModelRequest) -> Answer:
+    def _answer(self, turn: ScriptedTurn, number: int, request: ModelRequest) -> ModelReply:
         calls = tuple(
             ToolCall(id=f"call_{number}_{at}", name=name, arguments=arguments)
             for at, (name, arguments) in enumerate(turn.calls)
         )
         size = sum(estimate_tokens(each.content) for each in request.messages)
         said = estimate_tokens(turn.say) + sum(estimate_tokens(repr(each.arguments)) + 4 for each in calls)
-        return Answer(
+        return ModelReply(
             content=turn.say,
             tool_calls=calls,
             finish_reason="tool_calls" if calls else "stop",
@@ -106,7 +106,7 @@ class ScriptedModel:
             raise _left(f"the script expects {expected} of the user", said)
         return best[1]
 
-    def _fail(self, turn: Turn, place: tuple[int, int]) -> None:
+    def _fail(self, turn: ScriptedTurn, place: tuple[int, int]) -> None:
         failed = self._faults.get(place, 0)
         if turn.fault is None or failed >= turn.times:
             return
@@ -115,7 +115,7 @@ class ScriptedModel:
         raise ModelError(turn.fault, f"the script lets this call fail: {turn.fault}", retryable=is_retryable)
 
 
-def read_script(text: str) -> tuple[Turn, ...]:
+def read_script(text: str) -> tuple[ScriptedTurn, ...]:
     """The turns of a script in YAML: a list of them. Raises InvalidInput with the place of what is wrong."""
     # takes longer to import than the rest of this module
     import yaml
@@ -127,15 +127,15 @@ def read_script(text: str) -> tuple[Turn, ...]:
         where = f"line {mark.line + 1}" if mark is not None else "script"
         raise InvalidInput(where, "is not YAML", hint="A script is a list of turns: - say: Hello") from None
     try:
-        turns = msgspec.convert(found, tuple[Turn, ...])
+        turns = msgspec.convert(found, tuple[ScriptedTurn, ...])
     except msgspec.ValidationError as error:
-        raise in_plain_words(error, tuple[Turn, ...], "script", called="part of a turn") from None
+        raise in_plain_words(error, tuple[ScriptedTurn, ...], "script", called="part of a turn") from None
     for at, turn in enumerate(turns):
         _check_turn(at, turn)
     return turns
 
 
-def _check_turn(at: int, turn: Turn) -> None:
+def _check_turn(at: int, turn: ScriptedTurn) -> None:
     if not turn.say and not turn.calls and turn.fault is None:
         raise InvalidInput(f"[{at}]", "answers nothing", hint=f"Write say, call or fault: {', '.join(_FAULTS)}")
     if not 0 <= turn.delay <= 60:
@@ -150,8 +150,8 @@ def _check_turn(at: int, turn: Turn) -> None:
 _FAULTS: tuple[str, ...] = get_args(ModelFailure)
 
 
-def _exchanges(turns: Sequence[Turn]) -> list[list[Turn]]:
-    found: list[list[Turn]] = []
+def _exchanges(turns: Sequence[ScriptedTurn]) -> list[list[ScriptedTurn]]:
+    found: list[list[ScriptedTurn]] = []
     for turn in turns:
         if turn.user or not found:
             found.append([])
@@ -159,7 +159,7 @@ def _exchanges(turns: Sequence[Turn]) -> list[list[Turn]]:
     return found
 
 
-def _check(turn: Turn, number: int, request: ModelRequest) -> None:
+def _check(turn: ScriptedTurn, number: int, request: ModelRequest) -> None:
     came = _new_text(request.messages)
     for pattern in _texts(turn.expect):
         if _last_end(pattern, came) < 0:
@@ -171,7 +171,7 @@ def _check(turn: Turn, number: int, request: ModelRequest) -> None:
 
 
 def _message(text: str) -> str:
-    """Of a context the message that it is for, otherwise all of the text."""
+    """Return the message to answer in a context, otherwise all of the text."""
     before, heading, message = text.rpartition(f"{HEADING}\n")
     return message if heading and (not before or before.endswith("\n")) else text
 
@@ -181,7 +181,7 @@ def _texts(expect: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _new_text(messages: Sequence[Message]) -> str:
-    """All that came since the last answer; before the first, what the user said."""
+    """Return the text since the last answer; before the first, the user's messages."""
     last = max((at for at, each in enumerate(messages) if each.role == "assistant"), default=-1)
     return "\n".join(each.content for each in messages[last + 1 :] if each.role != "system")
 

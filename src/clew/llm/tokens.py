@@ -1,4 +1,4 @@
-"""How many tokens a text takes: quickly and slightly too many for budgets, exactly for reports."""
+"""Token counts: a quick upper estimate for budgets, exact counts for reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ENCODING = "o200k_base"
 
 
 _PLAIN = b"abcdefghijklmnopqrstuvwxyz "
-"""Of these several make a token; capitals, digits and signs mostly begin one."""
+"""Characters of which several make one token; capitals, digits and signs mostly start one."""
 
 
 def estimate_tokens(text: str) -> int:

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import re
 
-from clew.skills.manifest import Agent, Permissions
+from clew.skills.manifest import Agent, AgentPermissions
 from clew.tools.permissions.rules import parse_rule, wild_matches
 
 ALWAYS = ("ask", "get")
 USUAL = ("read-file", "write-file", "edit-file", "preview-edit", "glob", "grep", "exec", "fetch")
-"""What an agent has whose definition names no tools."""
+"""The tools of an agent whose definition names none."""
 WRITING = ("write-file", "edit-file")
 ACTING = (*WRITING, "exec")
-"""What an agent that may only read is denied."""
+"""The tools that a read-only agent is denied."""
 FOREIGN = {
     "read": "read-file",
     "write": "write-file",
@@ -27,12 +27,12 @@ FOREIGN = {
     "ls": "glob",
     "list": "glob",
 }
-"""What tools are called in the definitions of other programs."""
+"""Tool names of other programs, and Clew's names for them."""
 _HEAD = re.compile(r"[^(]*")
 
 
 def name_here(name: str) -> str:
-    """What a tool is called here; a name that no other program has for one of ours stays as it is."""
+    """Return Clew's name of a tool; an unknown name stays as it is."""
     return FOREIGN.get(name.lower(), name)
 
 
@@ -41,10 +41,10 @@ def rule_here(text: str) -> str:
     return _HEAD.sub(lambda found: name_here(found[0].strip()), text, count=1)
 
 
-def permissions_of(agent: Agent) -> Permissions:
+def permissions_of(agent: Agent) -> AgentPermissions:
     """The rules of an agent, in the names of here."""
     given = agent.permissions
-    return Permissions(
+    return AgentPermissions(
         allow=tuple(map(rule_here, given.allow)),
         ask=tuple(map(rule_here, given.ask)),
         deny=tuple(map(rule_here, given.deny)),

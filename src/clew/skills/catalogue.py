@@ -78,7 +78,7 @@ def _names(skills: Sequence[Skill], budget: int) -> str:
 
 
 def _fold(domains: Mapping[str, Sequence[str]], kept: Mapping[str, int], missing: int) -> str:
-    """So many names of each domain, and how many are missing."""
+    """List the first names of each domain, and the number of the others."""
     lines = []
     for domain, names in domains.items():
         if kept[domain]:

@@ -32,7 +32,7 @@ _TYPES: dict[ParameterType, Any] = {
 }
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True):
+class DeclaredSkill(msgspec.Struct, frozen=True, kw_only=True):
     """A skill with its handler: as an entry of a manifest, and as a tool that can be run."""
 
     skill: Skill
@@ -93,7 +93,7 @@ class SkillBuilder:
         return self
 
     def with_priority(self, priority: int) -> Self:
-        """Of several that fit equally, the one with more comes first."""
+        """Set the priority: among skills that fit equally, the highest comes first."""
         self._priority = priority
         return self
 
@@ -137,11 +137,11 @@ class SkillBuilder:
         return self._add(name, "object", about, required)
 
     def handled_by(self, handler: Handler) -> Self:
-        """What runs it: an async function of its arguments."""
+        """Set the async function that runs the skill."""
         self._handler = handler
         return self
 
-    def build(self) -> Declared:
+    def build(self) -> DeclaredSkill:
         """The skill. Raises ValidationError without a description or a handler."""
         if not self._description.strip() or self._handler is None:
             missing = "description" if not self._description.strip() else "handler"
@@ -159,7 +159,7 @@ class SkillBuilder:
             parameters=parameters,
             origin="code",
         )
-        return Declared(skill=skill, tool=_as_tool(skill, self._handler))
+        return DeclaredSkill(skill=skill, tool=_as_tool(skill, self._handler))
 
     def _add(self, name: str, type: ParameterType, about: str, required: bool, values: tuple[str, ...] = ()) -> Self:
         if name in self._parameters:

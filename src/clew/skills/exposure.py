@@ -20,7 +20,7 @@ LIFE = timedelta(days=7)
 """A set ends when it was not changed for so long."""
 MAX_ITEMS = 2_000
 MAX_ENDED = 200
-"""How many ended routes are remembered, and how many ended skills and toolsets; the oldest are forgotten."""
+"""The most ended routes, and the most ended skills and toolsets, that a set keeps; the oldest go first."""
 MAX_HANDLE = 300
 
 KINDS = ("agent", "skill", "toolset")
@@ -40,7 +40,7 @@ class Exposed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     until: datetime | None = None
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EndedExposure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that was shown from `since` to `until`, and by whom and why that ended."""
 
     item: str
@@ -64,7 +64,7 @@ class Exposure(msgspec.Struct, frozen=True, kw_only=True):
     items: dict[str, Exposed] = {}
     version: int = 0
     ends_at: datetime | None = None
-    ended: tuple[Ended, ...] = ()
+    ended: tuple[EndedExposure, ...] = ()
 
     def find(self, item: str) -> Exposed | None:
         return self.items.get(item)
@@ -179,8 +179,8 @@ def is_named(item: str, kinds: Sequence[str] = KINDS) -> bool:
     return bool(colon) and kind in kinds and not name.startswith("//")
 
 
-def _end(each: Exposed, at: datetime, ended_by: str, reason: str) -> Ended:
-    return Ended(
+def _end(each: Exposed, at: datetime, ended_by: str, reason: str) -> EndedExposure:
+    return EndedExposure(
         item=each.item,
         via=each.via,
         why=each.why,
@@ -205,7 +205,7 @@ def _trimmed(items: dict[str, Exposed]) -> dict[str, Exposed]:
     return {name: each for name, each in items.items() if name not in gone}
 
 
-def _bounded(ended: Sequence[Ended]) -> tuple[Ended, ...]:
+def _bounded(ended: Sequence[EndedExposure]) -> tuple[EndedExposure, ...]:
     """The newest of both kinds: many routes do not make skills forgotten."""
     named = [at for at, each in enumerate(ended) if is_named(each.item)]
     routes = [at for at, each in enumerate(ended) if not is_named(each.item)]

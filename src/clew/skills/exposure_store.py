@@ -22,7 +22,7 @@ from clew.errors import AlreadyExists, Conflict, HandleRefused, NotFound
 from clew.skills.exposure import (
     LIFE,
     Edit,
-    Ended,
+    EndedExposure,
     Exposed,
     Exposure,
     adding,
@@ -38,7 +38,7 @@ SCHEMA = "exposure.v1"
 SCOPE = "clew:exposure"
 """Held by nobody else: sets are no finding of anybody's search, and being shown things changes no ranking."""
 REMEMBERED = 1_000
-"""How many sets stay in memory; those that were not used for the longest time leave."""
+"""The number of sets in the LRU cache."""
 _TRIES = 100
 _LONGEST_WAIT = 0.05
 _NAMESPACE = UUID("5ad32f4b-8e0c-5b43-a6a7-38ab8b8c6b1d")
@@ -162,7 +162,7 @@ class MemoryExposures:
 
     @property
     def live(self) -> int:
-        """How many sets are in memory."""
+        """The number of sets in memory."""
         return len(self._kept)
 
     async def open(self, handle: str | None, *, by: Principal) -> Exposure:
@@ -207,7 +207,7 @@ class _Stored(msgspec.Struct):
     """The context of a set's breadcrumb. Older ones have no `ended`."""
 
     items: list[Exposed]
-    ended: tuple[Ended, ...] = ()
+    ended: tuple[EndedExposure, ...] = ()
 
 
 def _read(found: Breadcrumb, handle: str) -> Exposure:
@@ -236,10 +236,10 @@ def _key(by: Principal, handle: str) -> Key:
 
 
 def _id_of(by: Principal, handle: str) -> str:
-    """Of owner, agent and handle: where one of them is another, there is no such set."""
+    """Return the record id for an owner, agent and handle."""
     return str(uuid5(_NAMESPACE, "\n".join(_key(by, handle))))
 
 
 def _keeper(by: Principal) -> Principal:
-    """Who writes the set down: any caller is shown things, also one who may not write."""
+    """Return the principal that writes sets: a caller without write permission has a set too."""
     return Principal(owner_id=by.owner_id, agent_id="exposure", roles=ROLES, scopes=frozenset({SCOPE}))

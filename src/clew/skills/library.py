@@ -27,7 +27,7 @@ from clew.skills.lru_cache import Recent
 from clew.skills.manifest import Agent, Manifest
 from clew.skills.prompt import (
     DEFAULT,
-    Prompt,
+    AgentPrompt,
     Sections,
     build_prompt,
     is_initial,
@@ -38,7 +38,7 @@ from clew.skills.registry import Provider, ToolRegistry, check_tools
 from clew.skills.sessions.agent_session import AgentSession, Changed, get_agent
 from clew.skills.sessions.loads import MAX_SKILLS, Terms, WhenFull, loadable_skills
 from clew.skills.sessions.session import SessionState, Withhold, withhold_nothing
-from clew.skills.sessions.tool_mapping import Tools
+from clew.skills.sessions.tool_mapping import ExposedTools
 from clew.skills.triggers import Turn
 from clew.skills.variables import Value, Variables, inject
 from clew.tools.tool import Tool
@@ -58,7 +58,7 @@ _PROMPTS = 64
 _TEXTS = 256
 
 
-class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
+class SkillSuggestion(msgspec.Struct, frozen=True, kw_only=True):
     """A skill that may help. `relevance` is 1 where it is just close enough."""
 
     skill: str
@@ -66,22 +66,22 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     relevance: float
 
 
-class Finder(Protocol):
-    """What finds skills by what they are for."""
+class SkillFinder(Protocol):
+    """Finds skills for a need."""
 
-    async def suggest(self, query: str, *, among: Sequence[str], limit: int) -> list[Suggestion]:
+    async def suggest(self, query: str, *, among: Sequence[str], limit: int) -> list[SkillSuggestion]:
         """Skills that fit, the best first; none where nothing is close."""
         ...
 
 
 class Options(TypedDict, total=False):
-    """How skills are used, beside what they are; see `Skills`."""
+    """Keyword options of `Skills`."""
 
     exposures: Exposures | None
     clock: Clock | None
     owner: str
     variables: Variables | None
-    finder: Finder | None
+    finder: SkillFinder | None
     max_skills: int
     when_full: WhenFull
     withhold: Withhold
@@ -104,7 +104,7 @@ class Skills:
         clock: Clock | None = None,
         owner: str = "local",
         variables: Variables | None = None,
-        finder: Finder | None = None,
+        finder: SkillFinder | None = None,
         max_skills: int = MAX_SKILLS,
         when_full: WhenFull = "refuse",
         withhold: Withhold = withhold_nothing,
@@ -134,7 +134,7 @@ class Skills:
         self._withhold = withhold
         self._toolset_notes = toolset_notes
         self._sessions: Recent[tuple[str, str], AgentSession] = Recent(_REMEMBERED)
-        self._prompts: Recent[object, Prompt] = Recent(_PROMPTS)
+        self._prompts: Recent[object, AgentPrompt] = Recent(_PROMPTS)
         self._texts: Recent[object, str] = Recent(_TEXTS)
 
     @classmethod
@@ -160,7 +160,7 @@ class Skills:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of what was opened to find skills. Needed only after `suggest_skills` without a finder."""
+        """Close the search index. Needed only after `suggest_skills` without a finder."""
         shelf, self._shelf, self._shelved = self._shelf, None, None
         if shelf is not None:
             await shelf.close()
@@ -174,7 +174,7 @@ class Skills:
 
     @property
     def prompts_built(self) -> int:
-        """How many prompts were not in the cache."""
+        """The number of prompts that were built, not taken from the cache."""
         return self._prompts.made
 
     def register_tools(self, toolset: str, tools: Iterable[Tool] | Mapping[str, Tool]) -> None:
@@ -182,7 +182,7 @@ class Skills:
         self.registry.register(toolset, tools)
 
     def register_tool_provider(self, toolset: str, provider: Provider) -> None:
-        """What gives the tools of a toolset when an agent first has it."""
+        """Register a function that returns the tools of a toolset when an agent first needs them."""
         self.registry.register_tool_provider(toolset, provider)
 
     def session(self, agent: str, conversation: str = MAIN) -> AgentSession:
@@ -192,7 +192,7 @@ class Skills:
         return self._sessions.find_or_make((agent, conversation), lambda: self._open(agent, conversation))
 
     async def get_session_state(self, agent: str, conversation: str = MAIN) -> SessionState | None:
-        """What an agent has: a copy. None for an agent that there is not, and for a session that has not begun."""
+        """Return a copy of an agent's session state, or None for an unknown agent or a session that has not begun."""
         check_text("agent", agent)
         return await self.session(agent, conversation).find_state() if agent in self.manifest.agents else None
 
@@ -203,7 +203,7 @@ class Skills:
         *,
         conversation: str = MAIN,
         auto_load_skills: Sequence[str] = (),
-    ) -> Tools:
+    ) -> ExposedTools:
         """The meta-tools and what the agent's skills bring, with diagnostics. Raises as `AgentSession.get_tools`."""
         return await self.session(agent, conversation).get_tools(tools, auto_load_skills)
 
@@ -220,7 +220,7 @@ class Skills:
         """Load what a turn of the conversation triggers, and drop what earlier turns triggered and this does not."""
         return await self.session(agent, conversation).follow(turn)
 
-    async def suggest_skills(self, query: str, agent: str = "", *, limit: int = SUGGESTED) -> list[Suggestion]:
+    async def suggest_skills(self, query: str, agent: str = "", *, limit: int = SUGGESTED) -> list[SkillSuggestion]:
         """Skills for a need, the best first, of those that an agent may load; none where nothing is close, and none
         that is withheld. Raises ValidationError for an agent that there is not."""
         check_text("query", query)
@@ -237,7 +237,7 @@ class Skills:
         include: Sections = DEFAULT,
         variables: Mapping[str, Value] | None = None,
         query: str = "",
-    ) -> Prompt:
+    ) -> AgentPrompt:
         """The system prompt as of now. With a query, it names skills that may help, which the variables
         SUGGESTED_SKILLS and SKILL_HINTS hold as well. Raises ValidationError for an agent that there is not and for
         variables that are no text, BuildError where a provider of tools fails."""
@@ -307,7 +307,7 @@ class Skills:
             toolset_notes=self._toolset_notes,
         )
 
-    async def _open_shelf(self) -> Finder:
+    async def _open_shelf(self) -> SkillFinder:
         """A shelf of our own with the present manifest."""
         async with self._shelving:
             if self._shelf is None:
@@ -322,7 +322,7 @@ class Skills:
             return self._shelf
 
     def _loadable(self, agent: Agent) -> tuple[str, ...]:
-        """What an agent may load now."""
+        """Return the names of the skills that an agent may load now."""
         withheld = self._withheld()
         names = loadable_skills(Terms(manifest=self.manifest, agent=agent))
         return tuple(name for name in names if name not in withheld)

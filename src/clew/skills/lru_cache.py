@@ -1,4 +1,4 @@
-"""What was used last: so many values by key, of which those that nobody asked for leave first."""
+"""LRU cache with a size limit."""
 
 from __future__ import annotations
 

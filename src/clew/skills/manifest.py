@@ -50,7 +50,7 @@ class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.words or self.pattern or self.phases or self.paths)
 
 
-class Reference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SkillLink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A link from a skill or a rule to another markdown file. The text that is shown is what it is found by."""
 
     text: str
@@ -76,7 +76,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, renam
     tier: Tier = 2
     triggers: Triggers = Triggers()
     parameters: tuple[Parameter, ...] = ()
-    references: tuple[Reference, ...] = ()
+    references: tuple[SkillLink, ...] = ()
     scripts: tuple[str, ...] = ()
     assets: tuple[str, ...] = ()
     allowed_tools: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class ToolEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     path: str = ""
 
 
-class Permissions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AgentPermissions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an agent may do, as rules: `exec`, `exec(git push*)`, `write-file(src/**)`. They narrow what the user
     allows, and never widen it."""
 
@@ -134,7 +134,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, renam
     skills: tuple[str, ...] = ()
     model: str = ""
     tools: tuple[str, ...] | None = None
-    permissions: Permissions = Permissions()
+    permissions: AgentPermissions = AgentPermissions()
     metadata: dict[str, str] = {}
     path: str = ""
     origin: str = "clew"

@@ -66,7 +66,7 @@ class Sections(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT = Sections()
 
 
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt, and its sections by name in their order."""
 
     content: str
@@ -84,7 +84,7 @@ def build_prompt(
     hints: str = "",
     untold: Collection[str] = (),
     values: Mapping[str, str] | None = None,
-) -> Prompt:
+) -> AgentPrompt:
     """The prompt of an agent in a state. `tools` are the descriptions of what the program can run, by name;
     `loadable` are the skills that the agent may have, `untold` those it has whose texts no message brought. The same
     arguments always give the same text. A skill of the third tier is not offered: the catalogue does not name it."""
@@ -106,7 +106,7 @@ def build_prompt(
     }
     sections = {name: text for name, (when, part) in parts.items() if (text := _decide(name, when, part))}
     injected = {name: inject(text, values or {}) for name, text in sections.items()}
-    return Prompt(content="\n\n".join(injected.values()), sections=injected)
+    return AgentPrompt(content="\n\n".join(injected.values()), sections=injected)
 
 
 def is_initial(skill: Skill, agent: Agent) -> bool:

@@ -38,7 +38,7 @@ class ToolRegistry:
 
     def __init__(self) -> None:
         self._shelves: dict[str, _Shelf] = {}
-        self._known = _Known()
+        self._known = _KnownTools()
 
     def register(self, toolset: str, tools: Given) -> None:
         """Add tools to a toolset; of two with one name the last wins. All of them are added, or none.
@@ -99,7 +99,7 @@ class ToolRegistry:
 
     @property
     def clashes(self) -> tuple[Clash, ...]:
-        """What to warn of: names that several toolsets have, as far as they are known."""
+        """Tool names that several registered toolsets share."""
         known = self._known.owners.items()
         return tuple(Clash(tool=tool, toolsets=tuple(owners)) for tool, owners in known if len(owners) > 1)
 
@@ -121,8 +121,8 @@ class ToolRegistry:
         return self._shelves[owners[-1]].tools[name] if owners else None
 
 
-class _Known:
-    """What all shelves know together: the toolsets that have a tool of a name, and how often anything changed."""
+class _KnownTools:
+    """Shared by all toolsets: the owners of each tool name, and a version number."""
 
     def __init__(self) -> None:
         self.owners: dict[str, list[str]] = {}
@@ -132,7 +132,7 @@ class _Known:
 class _Shelf:
     """One toolset: its tools, and the providers and later tools that wait for it to be exposed."""
 
-    def __init__(self, name: str, known: _Known) -> None:
+    def __init__(self, name: str, known: _KnownTools) -> None:
         self.tools: dict[str, Tool] = {}
         self._name = name
         self._known = known

@@ -52,7 +52,7 @@ class Store(Protocol):
     """Where scripts are kept."""
 
     def read(self) -> Mapping[str, Script]:
-        """All that are kept, expired ones among them. Raises ConfigError where they cannot be read."""
+        """Return all stored scripts, expired ones included. Raises ConfigError when they cannot be read."""
         ...
 
     def change(self, edit: Edit) -> None:
@@ -69,7 +69,7 @@ class FileStore:
 
     def read(self) -> Mapping[str, Script]:
         try:
-            found = msgspec.json.decode(read_file(self.path), type=_File)
+            found = msgspec.json.decode(read_file(self.path), type=_ScriptsFile)
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -83,7 +83,7 @@ class FileStore:
         try:
             with locked(self.path):
                 after = edit(self.read())
-                content = msgspec.json.encode(_File(version=FORMAT, scripts=tuple(after.values())))
+                content = msgspec.json.encode(_ScriptsFile(version=FORMAT, scripts=tuple(after.values())))
                 replace_file(self.path, msgspec.json.format(content, indent=2) + b"\n", 0o600)
         except OSError as error:
             raise ReadOnly(f"scripts cannot be written to {self.path}: {error.strerror}") from None
@@ -95,7 +95,7 @@ class FileStore:
 
 
 class CallbackStore:
-    """What a program keeps itself: `load` gives all scripts, `save` is called with all that are to be kept."""
+    """Storage by callbacks: `load` returns all scripts, and `save` receives all of them."""
 
     def __init__(self, load: Callable[[], Sequence[Script]], save: Callable[[Sequence[Script]], None]) -> None:
         self._load = load
@@ -159,7 +159,7 @@ class Scripts:
         self._store.change(lambda kept: {key: each for key, each in _alive(kept, now).items() if key != name})
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True):
+class _ScriptsFile(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     scripts: tuple[Script, ...] = ()
 

@@ -25,7 +25,7 @@ _PIECE = re.compile(r"([^?|()\[\]{}*+\\^$.])(\?)?")
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """What a skill can be triggered by: what was said, in which phase, and the paths that are worked on."""
+    """The input of triggers: the message, the phase of the work, and the paths in use."""
 
     text: str = ""
     phase: str = ""

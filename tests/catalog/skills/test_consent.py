@@ -18,7 +18,7 @@ from clew.config import read_config
 from clew.errors import NotFound, ValidationError
 from clew.skills.definitions.manifest_builder import build
 from clew.skills.formats.safe_open import Root
-from clew.skills.manifest import Reference
+from clew.skills.manifest import SkillLink
 from clew.trail.model.selector import EVERYTHING
 from clew.trail.store import Trail
 from clew.trust import Trust
@@ -296,7 +296,7 @@ async def test_a_file_that_no_digest_covers_is_not_given(folder: Path) -> None:
     touch(folder, ".clew/skills/refunding/.git/x.md", "EVIL")
     skill = build(folder.parent).manifest.skills["refunding"]
     with pytest.raises(ValidationError):
-        OwnReferences(folder.parent).read(skill, Reference(text="x", path=".git/x.md"))
+        OwnReferences(folder.parent).read(skill, SkillLink(text="x", path=".git/x.md"))
 
 
 @pytest.mark.parametrize("after", [None, "---\nskills: 5\n---\n", markdown("You do all.", skills="[refunding]")])

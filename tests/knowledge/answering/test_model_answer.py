@@ -18,7 +18,7 @@ from clew.knowledge.evidence.trust import Evidence, EvidenceParts
 from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, build_node
 from clew.llm.model import open_models
-from clew.llm.scripted import ScriptedModel, Turn
+from clew.llm.scripted import ScriptedModel, ScriptedTurn
 from tests.knowledge.doors import ask, opened
 
 EXPLAIN = "explain how backoff works"
@@ -26,7 +26,7 @@ EXPLAIN = "explain how backoff works"
 
 @asynccontextmanager
 async def opened_with(tmp_path: Path, *said: str) -> AsyncIterator[tuple[App, ScriptedModel]]:
-    model = ScriptedModel([Turn(user="/(?s).*/", say=each) for each in said])
+    model = ScriptedModel([ScriptedTurn(user="/(?s).*/", say=each) for each in said])
     async with opened(tmp_path, model="small") as app:
         app.knowledge(open_models(app.config, {}).with_model("small", model))
         await app.knowledge().gather()

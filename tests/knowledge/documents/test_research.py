@@ -18,8 +18,8 @@ from clew.knowledge.history.journal import Archive
 from clew.knowledge.history.links import ensure_anchors, link, link_code
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph
-from clew.llm.requests import Answer, ModelRequest, OnText
-from clew.llm.scripted import ScriptedModel, Turn
+from clew.llm.requests import ModelReply, ModelRequest, OnText
+from clew.llm.scripted import ScriptedModel, ScriptedTurn
 from clew.trail.model.breadcrumb import Change
 from clew.trail.model.edge import EdgeType
 from clew.trail.model.selector import Selector
@@ -31,7 +31,7 @@ LIMIT = "A client must never retry more than five times, and should add jitter. 
 
 
 def model(*said: str) -> ScriptedModel:
-    return ScriptedModel([Turn(user="/(?s).*/", say=each) for each in said])
+    return ScriptedModel([ScriptedTurn(user="/(?s).*/", say=each) for each in said])
 
 
 class Saying:
@@ -40,8 +40,8 @@ class Saying:
     def __init__(self, said: str) -> None:
         self._said = said
 
-    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
-        return Answer(content=self._said)
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
+        return ModelReply(content=self._said)
 
 
 @pytest.fixture
@@ -325,7 +325,7 @@ async def test_a_model_that_fails_leaves_the_words_of_the_sources(
     trail: Trail, clock: ManualClock, me: Principal, open_library: OpenLibrary, library: Library
 ) -> None:
     await verified(library, practice("Limits", "Clients retry five times."))
-    failing = ScriptedModel([Turn(user="/(?s).*/", say="Clients retry five times. [1]", fault="unreachable")])
+    failing = ScriptedModel([ScriptedTurn(user="/(?s).*/", say="Clients retry five times. [1]", fault="unreachable")])
     asked = open_library(failing)
     first = await asked.research("retry limits")
     assert not first.is_synthesised

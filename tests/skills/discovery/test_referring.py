@@ -10,11 +10,11 @@ import pytest
 
 from clew.errors import ConfigError, FormatError, ValidationError
 from clew.skills.definitions.manifest_builder import build
-from clew.skills.discovery.reference_search import Place, SkillReference, read_reference
+from clew.skills.discovery.reference_search import ReferencePlace, SkillReference, read_reference
 from clew.skills.discovery.skill_index import SkillShelf, open_shelf
 from clew.skills.files.document import MAX_BYTES
 from clew.skills.formats.collection import collect
-from clew.skills.manifest import Manifest, Reference, Skill
+from clew.skills.manifest import Manifest, Skill, SkillLink
 from tests.skills.writing import markdown, write
 
 BODY = """# Report
@@ -98,7 +98,7 @@ async def test_a_link_out_of_the_folder_of_its_skill_is_not_read(root: Path, pat
     leaky = Skill(
         name="leaky",
         description="Leaks",
-        references=(Reference(text="Secrets of others", path=path),),
+        references=(SkillLink(text="Secrets of others", path=path),),
         path="skills/report/SKILL.md",
         folder="skills/report",
     )
@@ -141,7 +141,7 @@ async def test_only_markdown_is_a_reference_and_a_file_is_one_only_once() -> Non
     skill = Skill(
         name="s",
         description="Something",
-        references=tuple(Reference(text=text, path=path) for text, path in links),
+        references=tuple(SkillLink(text=text, path=path) for text, path in links),
         path="s/SKILL.md",
         folder="s",
     )
@@ -165,6 +165,8 @@ async def test_what_no_digest_covers_is_no_reference(tmp_path: Path, folder: str
     built = build(tmp_path)
     assert built.manifest.skills["odd"].references == ()
     assert "no part of the skill" in built.problems[0].message
-    place = Place(skill="odd", source=".clew/skills/odd/SKILL.md", home=".clew/skills/odd", path=f"{folder}/a.md")
+    place = ReferencePlace(
+        skill="odd", source=".clew/skills/odd/SKILL.md", home=".clew/skills/odd", path=f"{folder}/a.md"
+    )
     with pytest.raises(ValidationError):
         read_reference(tmp_path, place)

@@ -20,7 +20,7 @@ from clew.skills.discovery.skill_index import SHELF_SCHEMA, SKILL_SCHEMA, SkillS
 from clew.skills.formats.collection import collect
 from clew.skills.formats.definition_reader import Memory
 from clew.skills.library import Skills
-from clew.skills.manifest import Agent, Manifest, Reference, Skill, Toolset
+from clew.skills.manifest import Agent, Manifest, Skill, SkillLink, Toolset
 from clew.tools.tool import tool
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
@@ -45,7 +45,7 @@ def manifest(**changed: str) -> Manifest:
             name=name,
             description=about,
             content=changed.get(name, body),
-            references=(Reference(text=f"Templates for {name}", path="references/templates.md", line=7),),
+            references=(SkillLink(text=f"Templates for {name}", path="references/templates.md", line=7),),
             scripts=("scripts/run.py",),
             assets=("assets/logo.svg",),
             path=f"skills/{name}/SKILL.md",

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.skills.files.document import MAX_BYTES, read_document
-from clew.skills.files.front_matter import Place
+from clew.skills.files.front_matter import FieldPlace
 
 
 def test_a_file_gives_values_lines_and_body() -> None:
@@ -15,7 +15,7 @@ def test_a_file_gives_values_lines_and_body() -> None:
     assert found.meta == {"name": "a", "tools": ["x", "y"]}
     assert (found.line_of("name"), found.line_of("tools"), found.line_of("tools[1]")) == (2, 3, 5)
     assert (found.body, found.body_line, found.has_meta, found.problems) == ("Body\n", 7, True, ())
-    assert found.values["tools[1]"] == Place(5, 5, 5, 6)
+    assert found.values["tools[1]"] == FieldPlace(5, 5, 5, 6)
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
@@ -28,7 +28,7 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(end: str) -> None:
 def test_places_are_right_behind_characters_that_yaml_takes_for_line_ends() -> None:
     found = read_document("---\na: 'x\u2028y'\nname: ü\n---\n".encode(), "a.md")
     assert found.line_of("name") == 3
-    assert found.values["name"] == Place(3, 7, 3, 8)
+    assert found.values["name"] == FieldPlace(3, 7, 3, 8)
 
 
 def test_a_file_without_front_matter_is_all_body() -> None:

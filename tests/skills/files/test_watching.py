@@ -11,7 +11,7 @@ import pytest
 
 from clew.errors import Busy
 from clew.skills.discovery.skill_index import SkillShelf, open_shelf
-from clew.skills.files.file_watch import Watch, homes_of, is_home
+from clew.skills.files.file_watch import FileWatch, homes_of, is_home
 from clew.skills.formats.collection import Collected, collect
 from clew.skills.manifest import Manifest
 from tests.skills.writing import markdown, write
@@ -42,7 +42,7 @@ async def shelf() -> AsyncIterator[SkillShelf]:
     await opened.close()
 
 
-def following(root: Path, shelf: SkillShelf) -> Watch:
+def following(root: Path, shelf: SkillShelf) -> FileWatch:
     """A watch that keeps a shelf as the files are."""
     collected = Collected()
 
@@ -51,7 +51,7 @@ def following(root: Path, shelf: SkillShelf) -> Watch:
         collected = await asyncio.to_thread(collect, root)
         await shelf.sync(collected)
 
-    return Watch(root, sync, lambda: homes_of(collected.skills))
+    return FileWatch(root, sync, lambda: homes_of(collected.skills))
 
 
 async def test_what_comes_changes_and_goes_is_findable_without_a_restart(root: Path, shelf: SkillShelf) -> None:
@@ -105,7 +105,7 @@ async def test_nothing_is_done_once_it_is_closed_and_it_can_be_opened_again(root
     async def note() -> None:
         calls.append(1)
 
-    watch = Watch(root, note)
+    watch = FileWatch(root, note)
     await watch.close()
     await watch.open()
     await watch.open()
@@ -143,7 +143,7 @@ async def test_an_error_of_one_change_does_not_stop_the_next(root: Path, caplog:
         if len(calls) == 1:
             raise Busy("the trail is busy")
 
-    async with Watch(root, fail_first):
+    async with FileWatch(root, fail_first):
         assert "the trail is busy" in caplog.text
         write(root, {".claude/skills/plots/SKILL.md": skill("Changed")})
 
@@ -157,7 +157,7 @@ async def test_an_error_of_the_program_is_not_swallowed(root: Path) -> None:
     async def break_down() -> None:
         raise ZeroDivisionError
 
-    watch = Watch(root, break_down)
+    watch = FileWatch(root, break_down)
     with pytest.raises(ZeroDivisionError):
         await watch.open()
     with pytest.raises(ZeroDivisionError):
@@ -184,7 +184,7 @@ async def test_rules_are_watched_where_they_are(tmp_path: Path) -> None:
     async def note() -> None:
         seen.append((tmp_path / "src/deep/AGENTS.md").read_text())
 
-    async with Watch(tmp_path, note, rules=lambda: ("src/deep", "gone")):
+    async with FileWatch(tmp_path, note, rules=lambda: ("src/deep", "gone")):
         assert seen == ["Be brief."]
         write(tmp_path, {"src/deep/AGENTS.md": "Be kind."})
 
@@ -201,7 +201,7 @@ async def test_one_that_is_interrupted_while_it_opens_leaves_nothing_behind(root
         begun.set()
         await go_on.wait()
 
-    opening = asyncio.create_task(Watch(root, wait).open())
+    opening = asyncio.create_task(FileWatch(root, wait).open())
     await begun.wait()
     opening.cancel()
     go_on.set()

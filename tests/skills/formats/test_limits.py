@@ -8,7 +8,7 @@ import pytest
 
 from clew.skills.agent_tools import tools_of
 from clew.skills.formats.collection import collect, wishes
-from clew.skills.manifest import Agent, Permissions
+from clew.skills.manifest import Agent, AgentPermissions
 
 from .planting import only_agent, plant
 
@@ -46,7 +46,7 @@ def claude(root: Path, keys: str) -> tuple[Agent, list[str]]:
 )
 def test_a_tool_that_is_off_in_opencode_is_denied_and_the_others_stay(tmp_path: Path, keys: str) -> None:
     agent, told = opencode(tmp_path, keys)
-    assert agent.permissions == Permissions(deny=("exec",))
+    assert agent.permissions == AgentPermissions(deny=("exec",))
     assert "exec" not in tools_of(agent)
     assert {"read-file", "write-file", "fetch"} <= set(tools_of(agent))
     assert told == []
@@ -77,15 +77,15 @@ def test_where_all_is_denied_only_what_is_let_is_there(tmp_path: Path, keys: str
 
 def test_to_ask_means_to_ask(tmp_path: Path) -> None:
     agent, _ = opencode(tmp_path, "permission: {webfetch: ask, bash: ask}\n")
-    assert agent.permissions == Permissions(ask=("fetch", "exec"))
+    assert agent.permissions == AgentPermissions(ask=("fetch", "exec"))
     agent, _ = opencode(tmp_path, "permission: {'*': ask, read: allow, bash: deny}\n")
-    assert agent.permissions == Permissions(allow=("read-file",), ask=("*",), deny=("exec",))
+    assert agent.permissions == AgentPermissions(allow=("read-file",), ask=("*",), deny=("exec",))
 
 
 def test_parts_of_commands_are_carried_over(tmp_path: Path) -> None:
     keys = "permission:\n  bash:\n    '*': ask\n    'git status*': allow\n    'git push*': deny\n    'rm ?': deny\n"
     agent, told = opencode(tmp_path, keys)
-    assert agent.permissions == Permissions(
+    assert agent.permissions == AgentPermissions(
         allow=("exec(git status*)",), ask=("exec",), deny=("exec(git push*)", "exec(rm *)")
     )
     assert told == []
@@ -93,12 +93,12 @@ def test_parts_of_commands_are_carried_over(tmp_path: Path) -> None:
 
 def test_of_parts_the_later_one_counts_unless_an_earlier_one_denies(tmp_path: Path) -> None:
     agent, told = opencode(tmp_path, "permission: {bash: {'git *': allow, '*': ask}}\n")
-    assert (agent.permissions, told) == (Permissions(ask=("exec",)), [])
+    assert (agent.permissions, told) == (AgentPermissions(ask=("exec",)), [])
     agent, told = opencode(tmp_path, "permission: {bash: {'*': deny, 'git *': allow}}\n")
-    assert agent.permissions == Permissions(deny=("exec",))
+    assert agent.permissions == AgentPermissions(deny=("exec",))
     assert told == ["`bash: git *` stays denied: here what denies counts, whatever stands behind it"]
     agent, told = opencode(tmp_path, "permission: {bash: {}}\n")
-    assert (agent.permissions, told) == (Permissions(), [])
+    assert (agent.permissions, told) == (AgentPermissions(), [])
 
 
 @pytest.mark.parametrize(
@@ -120,16 +120,16 @@ def test_paths_are_carried_over_where_globs_of_here_can_say_them(tmp_path: Path,
 @pytest.mark.parametrize(
     ("keys", "rules"),
     [
-        ("read: {'a*b/*': deny, '*': allow}", Permissions(deny=("read-file",))),
-        ("read: {'~/x': deny}", Permissions(deny=("read-file",))),
-        ("edit: {'src*': ask}", Permissions(ask=("write-file", "edit-file"))),
-        ("webfetch: {'https://x*': deny}", Permissions(deny=("fetch",))),
-        ("bash: {'': deny}", Permissions(deny=("exec",))),
-        ("bash: {'a?': allow, ' ': ask}", Permissions(ask=("exec",))),
+        ("read: {'a*b/*': deny, '*': allow}", AgentPermissions(deny=("read-file",))),
+        ("read: {'~/x': deny}", AgentPermissions(deny=("read-file",))),
+        ("edit: {'src*': ask}", AgentPermissions(ask=("write-file", "edit-file"))),
+        ("webfetch: {'https://x*': deny}", AgentPermissions(deny=("fetch",))),
+        ("bash: {'': deny}", AgentPermissions(deny=("exec",))),
+        ("bash: {'a?': allow, ' ': ask}", AgentPermissions(ask=("exec",))),
     ],
 )
 def test_parts_that_cannot_be_said_here_hold_for_the_whole_tool_and_are_told(
-    tmp_path: Path, keys: str, rules: Permissions
+    tmp_path: Path, keys: str, rules: AgentPermissions
 ) -> None:
     agent, told = opencode(tmp_path, f"permission: {{{keys}}}\n")
     assert agent.permissions == rules
@@ -138,7 +138,7 @@ def test_parts_that_cannot_be_said_here_hold_for_the_whole_tool_and_are_told(
 
 def test_a_verdict_that_is_none_denies_and_is_told(tmp_path: Path) -> None:
     agent, told = opencode(tmp_path, "permission: {bash: perhaps}\n")
-    assert agent.permissions == Permissions(deny=("exec",))
+    assert agent.permissions == AgentPermissions(deny=("exec",))
     assert told == ["`bash` must be allow, ask or deny: it is denied"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from clew.skills.formats.collection import collect
 from clew.skills.formats.rules import read_imports
 from clew.skills.formats.source import first_paragraph
-from clew.skills.manifest import Reference
+from clew.skills.manifest import SkillLink
 
 from .planting import plant
 
@@ -28,9 +28,9 @@ def test_imports_are_references_relative_to_the_root_each_once(tmp_path: Path) -
     found = collect(root)
     (rule,) = found.rules
     assert rule.references == (
-        Reference(text="../README.md", path="README.md", line=1),
-        Reference(text="./notes/tea.md", path="src/notes/tea.md", line=1),
-        Reference(text="../LICENSE.md", path="LICENSE.md", line=7),
+        SkillLink(text="../README.md", path="README.md", line=1),
+        SkillLink(text="./notes/tea.md", path="src/notes/tea.md", line=1),
+        SkillLink(text="../LICENSE.md", path="LICENSE.md", line=7),
     )
     assert found.problems == ()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.skills.formats.collection import collect
-from clew.skills.manifest import Reference
+from clew.skills.manifest import SkillLink
 
 from .planting import only_skill, plant, read_skill_text, skill_text
 
@@ -38,8 +38,8 @@ def test_a_folder_is_a_skill_with_its_scripts_references_and_assets(tmp_path: Pa
     assert skill.scripts == ("scripts/boil.py", "scripts/lib/kettle.sh")
     assert skill.assets == ("assets/pot.svg",)
     assert skill.references == (
-        Reference(text="the steps", path="references/steps.md", line=5),
-        Reference(text="green tea", path="references/green-tea.md"),
+        SkillLink(text="the steps", path="references/steps.md", line=5),
+        SkillLink(text="green tea", path="references/green-tea.md"),
     )
     assert (skill.path, skill.folder) == (".claude/skills/brewing/SKILL.md", ".claude/skills/brewing")
     assert (skill.origin, skill.tier) == ("agentskills", 2)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from clew.skills.files.tree_walk import MAX_DEPTH
 from clew.skills.rules import files as rule_files
-from clew.skills.rules.files import Found, RuleFiles
+from clew.skills.rules.files import FoundRules, RuleFiles
 from tests.skills.formats.planting import plant
 
 
@@ -212,7 +212,7 @@ def test_all_files_of_a_tree_are_listed_copies_too_and_each_real_file_once(tree:
     assert [(each.path, each.target) for each in found.repeats] == [("a/CLAUDE.md", "other/AGENTS.md")]
     assert on_way(tree, "a/x") == ["a/AGENTS.md", "a/CLAUDE.md"]
     missing = RuleFiles(str(tree / "missing"))
-    assert (missing.of_root(), missing.on_way("x/y")) == (Found(), Found())
+    assert (missing.of_root(), missing.on_way("x/y")) == (FoundRules(), FoundRules())
     assert [each.message for each in missing.everywhere().problems] == ["the folder leads nowhere"]
 
 

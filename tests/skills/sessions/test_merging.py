@@ -11,7 +11,7 @@ from clew.skills.manifest import Toolset
 from clew.skills.registry import ToolRegistry
 from clew.skills.sessions.diagnosis import Diagnostics, Filtered
 from clew.skills.sessions.session import SessionState
-from clew.skills.sessions.tool_mapping import Tools, merge_tool_sets
+from clew.skills.sessions.tool_mapping import ExposedTools, merge_tool_sets
 from clew.tools.tool import Tool
 from tests.skills.researching import MANIFEST, TOOLS, make_tool, make_toolset
 
@@ -104,7 +104,7 @@ async def test_a_view_over_ten_thousand_tools_looks_only_at_what_is_exposed() ->
         made = make_toolset(f"set{at}", *(f"tool{at}-{number}" for number in range(5)))
         dict.__setitem__(toolsets, made.name, made)
         registry.register_tool_provider(made.name, provider(made.name, made.tools))
-    tools = Tools({}, ("set7", "set1999"), toolsets, registry)
+    tools = ExposedTools({}, ("set7", "set1999"), toolsets, registry)
     assert (ran, toolsets.seen) == ([], []), "building it looks at nothing"
     assert tools["tool1999-4"].name == "tool1999-4", "a tool of the second toolset"
     assert ran == ["set1999"], "and no other toolset was made"
@@ -122,7 +122,7 @@ async def test_a_stream_makes_one_tool_after_the_other() -> None:
     for name in ("first", "second"):
         registry.register_tool_provider(name, lambda name=name: ran.append(name) or [make_tool(f"{name}-tool")])
     toolsets = {name: make_toolset(name, f"{name}-tool") for name in ("first", "second")}
-    stream = Tools({}, ("first", "second"), toolsets, registry).stream()
+    stream = ExposedTools({}, ("first", "second"), toolsets, registry).stream()
     name, found = await anext(stream)
     assert (name, found.name) == ("first-tool", "first-tool")
     assert ran == ["first"]
@@ -134,12 +134,12 @@ def test_one_name_in_two_loaded_toolsets_belongs_to_the_last_and_both_have_quali
     first, second = make_tool("execute", "first"), make_tool("execute", "second")
     registry = registered(search=[first], analysis=[second])
     toolsets = {"search": make_toolset("search", "execute"), "analysis": make_toolset("analysis", "execute")}
-    both = Tools({}, ("search", "analysis"), toolsets, registry)
+    both = ExposedTools({}, ("search", "analysis"), toolsets, registry)
     assert list(both) == ["execute"]
     assert both["execute"] is second
     assert both["search.execute"] is first
     assert both["analysis.execute"] is second
-    one = Tools({}, ("search",), toolsets, registry)
+    one = ExposedTools({}, ("search",), toolsets, registry)
     assert one["execute"] is first
     with pytest.raises(KeyError, match=r"analysis\.execute"):
         one["analysis.execute"]
@@ -148,7 +148,7 @@ def test_one_name_in_two_loaded_toolsets_belongs_to_the_last_and_both_have_quali
 def test_where_the_last_toolset_has_no_code_the_one_before_has_the_name() -> None:
     first = make_tool("execute", "first")
     toolsets = {"search": make_toolset("search", "execute"), "analysis": make_toolset("analysis", "execute")}
-    tools = Tools({}, ("search", "analysis"), toolsets, registered(search=[first]))
+    tools = ExposedTools({}, ("search", "analysis"), toolsets, registered(search=[first]))
     assert tools["execute"] is first
     assert "analysis.execute" not in tools, "one toolset's tool is not another's"
 
@@ -157,7 +157,7 @@ def test_tools_that_are_given_for_the_call_come_first() -> None:
     mine, named = make_tool("execute", "mine"), make_tool("execute", "named")
     toolsets = {"search": make_toolset("search", "execute"), "analysis": make_toolset("analysis", "execute")}
     registry = registered(search=[make_tool("execute")])
-    tools = Tools({}, ("search", "analysis"), toolsets, registry, {"execute": mine, "analysis.execute": named})
+    tools = ExposedTools({}, ("search", "analysis"), toolsets, registry, {"execute": mine, "analysis.execute": named})
     assert tools["search.execute"] is mine
     assert tools["analysis.execute"] is named
     assert tools["execute"] is named
@@ -165,16 +165,16 @@ def test_tools_that_are_given_for_the_call_come_first() -> None:
 
 def test_tools_of_no_toolset_of_the_manifest_serve_every_toolset_that_lists_them() -> None:
     registry = registered(runtime=[TOOLS["googleSearch"], TOOLS["plot"]], later=[make_tool("plot", "later")])
-    tools = Tools({}, ("search",), MANIFEST.toolsets, registry)
+    tools = ExposedTools({}, ("search",), MANIFEST.toolsets, registry)
     assert list(tools) == ["googleSearch"]
-    assert Tools({}, ("vis",), MANIFEST.toolsets, registry)["plot"].description == "later"
+    assert ExposedTools({}, ("vis",), MANIFEST.toolsets, registry)["plot"].description == "later"
 
 
 @pytest.mark.req("CAR-22")
 def test_the_diagnostics_say_what_became_of_every_tool() -> None:
     registry = registered(search=[TOOLS["googleSearch"], make_tool("oddOne")], analysis=[TOOLS["analyzeData"]])
     provided = {"formatData": TOOLS["formatData"], "ops.deploy": make_tool("x"), "tables.readTable": make_tool("y")}
-    tools = Tools(META, ("search", "tables", "vis"), MANIFEST.toolsets, registry, provided)
+    tools = ExposedTools(META, ("search", "tables", "vis"), MANIFEST.toolsets, registry, provided)
     assert tools.diagnostics == Diagnostics(
         provided=("formatData", "ops.deploy", "tables.readTable", "googleSearch", "oddOne", "analyzeData"),
         exposed=("googleSearch", "bingSearch", "readTable", "plot"),
@@ -192,7 +192,7 @@ def test_the_diagnostics_say_what_became_of_every_tool() -> None:
 
 @pytest.mark.req("CAR-22")
 def test_a_tool_that_was_registered_in_another_toolset_than_the_one_that_lists_it_is_told() -> None:
-    tools = Tools({}, ("search",), MANIFEST.toolsets, registered(analysis=[TOOLS["googleSearch"]]))
+    tools = ExposedTools({}, ("search",), MANIFEST.toolsets, registered(analysis=[TOOLS["googleSearch"]]))
     assert list(tools) == []
     (filtered,) = tools.diagnostics.filtered
     assert (filtered.name, filtered.toolsets) == ("googleSearch", ("search",))

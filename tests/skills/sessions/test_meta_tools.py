@@ -12,7 +12,7 @@ from clew.skills.exposure import Exposures
 from clew.skills.manifest import Agent, Manifest, Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
-from clew.skills.sessions.tool_mapping import Tools
+from clew.skills.sessions.tool_mapping import ExposedTools
 from tests.skills.researching import MANIFEST, ME, call
 
 
@@ -22,12 +22,12 @@ def session(sets: Exposures, clock: ManualClock) -> AgentSession:
 
 
 @pytest.fixture
-async def tools(session: AgentSession) -> Tools:
+async def tools(session: AgentSession) -> ExposedTools:
     return await session.get_tools()
 
 
 @pytest.mark.req("CAR-11")
-async def test_the_list_has_the_skills_that_the_agent_may_load_and_never_their_content(tools: Tools) -> None:
+async def test_the_list_has_the_skills_that_the_agent_may_load_and_never_their_content(tools: ExposedTools) -> None:
     found = await call(tools["listAvailableSkills"])
     assert found == [
         {"name": "webSearch", "description": "About webSearch", "toolsets": ["search"]},
@@ -60,7 +60,7 @@ async def test_a_skill_that_is_withheld_is_listed_with_the_reason(sets: Exposure
 
 @pytest.mark.req("CAR-12")
 async def test_loading_a_skill_gives_its_content_and_toolsets_and_is_idempotent(
-    session: AgentSession, tools: Tools
+    session: AgentSession, tools: ExposedTools
 ) -> None:
     expected = {
         "success": True,
@@ -79,7 +79,7 @@ async def test_loading_a_skill_gives_its_content_and_toolsets_and_is_idempotent(
 @pytest.mark.req("CAR-12")
 @pytest.mark.parametrize("name", ["dataAnalysys", "deploying", "", "x" * 10_000, "skill:charts"])
 async def test_a_skill_that_cannot_be_loaded_is_an_answer_with_those_that_can(
-    session: AgentSession, tools: Tools, name: str
+    session: AgentSession, tools: ExposedTools, name: str
 ) -> None:
     before = await session.state()
     for meta in ("loadSkill", "unloadSkill"):
@@ -92,7 +92,7 @@ async def test_a_skill_that_cannot_be_loaded_is_an_answer_with_those_that_can(
 
 
 @pytest.mark.req("CAR-13")
-async def test_loading_a_toolset_gives_its_notes_and_tools(session: AgentSession, tools: Tools) -> None:
+async def test_loading_a_toolset_gives_its_notes_and_tools(session: AgentSession, tools: ExposedTools) -> None:
     assert await call(tools["loadToolset"], toolsetName="tables") == {
         "success": True,
         "name": "tables",
@@ -108,7 +108,7 @@ async def test_loading_a_toolset_gives_its_notes_and_tools(session: AgentSession
 
 
 @pytest.mark.req("CAR-14")
-async def test_unloading_tells_what_is_left_and_what_keeps_it(session: AgentSession, tools: Tools) -> None:
+async def test_unloading_tells_what_is_left_and_what_keeps_it(session: AgentSession, tools: ExposedTools) -> None:
     await call(tools["loadSkill"], skillName="dataAnalysis")
     await call(tools["loadSkill"], skillName="reporting")
     await call(tools["loadToolset"], toolsetName="tables")
@@ -128,13 +128,13 @@ async def test_unloading_tells_what_is_left_and_what_keeps_it(session: AgentSess
 @pytest.mark.parametrize("name", META_TOOLS[1:])
 @pytest.mark.parametrize("arguments", [{}, {"skillName": 5}, {"other": "x"}])
 async def test_wrong_arguments_are_refused_before_anything_happens(
-    tools: Tools, name: str, arguments: dict[str, Any]
+    tools: ExposedTools, name: str, arguments: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidInput):
         await call(tools[name], **arguments)
 
 
-def test_the_meta_tools_describe_themselves(tools: Tools) -> None:
+def test_the_meta_tools_describe_themselves(tools: ExposedTools) -> None:
     for name in META_TOOLS:
         assert tools[name].name == name
         assert len(tools[name].description) > 40

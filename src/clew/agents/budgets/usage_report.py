@@ -8,7 +8,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.llm.ledger import Ledger, Sum, read_ledger
+from clew.llm.ledger import Sum, UsageLedger, read_ledger
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import read_flow, shipped_flow
 from clew.trail.store import Trail
@@ -59,7 +59,7 @@ async def read_usage(
     return report_of(await read_ledger(trail, flow.usage, by=by, session=session, agent_id=agent, since=since))
 
 
-def report_of(ledger: Ledger) -> UsageReport:
+def report_of(ledger: UsageLedger) -> UsageReport:
     """The ledger as doors show it."""
     groups = ("agents", "sessions", "layers", "models")
     sums = {group: {name: _spent(each) for name, each in getattr(ledger, group).items()} for group in groups}

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.definitions import FolderDefinitions
 from clew.catalog.skills.wishes import AGENT
 from clew.trust import Trust
 
@@ -22,7 +22,7 @@ class BlockedAgent(msgspec.Struct, frozen=True, kw_only=True):
     hint: str
 
 
-def find_blocked_agents(definitions: Definitions | None, trust: Trust | None = None) -> list[BlockedAgent]:
+def find_blocked_agents(definitions: FolderDefinitions | None, trust: Trust | None = None) -> list[BlockedAgent]:
     """All of them by name, as of the last look at the files."""
     if definitions is None:
         return []
@@ -35,7 +35,7 @@ def find_blocked_agents(definitions: Definitions | None, trust: Trust | None = N
     return [found[name] for name in sorted(found)]
 
 
-def _broken(definitions: Definitions) -> list[BlockedAgent]:
+def _broken(definitions: FolderDefinitions) -> list[BlockedAgent]:
     return [
         BlockedAgent(
             name=PurePosixPath(each.path).stem,

@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.definitions import FolderDefinitions
 from clew.skills.agent_tools import permissions_of, tools_of
 from clew.skills.discovery.mirror import Mirrored, mirror
 from clew.skills.manifest import Agent, Manifest, Skill
@@ -28,13 +28,13 @@ These can be loaded when they are needed: `get` on `skills://tools/find` leads t
 _NAMESPACE = UUID("6c1b0a1e-4c4f-5f0e-8f29-6c6d1c7f0b21")
 
 
-async def mirror_agents(trail: Trail, flow: Flow, definitions: Definitions, *, by: Principal) -> Mirrored:
+async def mirror_agents(trail: Trail, flow: Flow, definitions: FolderDefinitions, *, by: Principal) -> Mirrored:
     """Make the trail's definitions those of the folder's agents, as its files and the user's consent are now."""
     drafts = _drafts(flow, definitions, by)
     return await mirror(trail, drafts, Selector(schema_name=flow.agent, all_tags=(FROM_FOLDER,)), by=by)
 
 
-def _drafts(flow: Flow, definitions: Definitions, by: Principal) -> Iterator[Draft]:
+def _drafts(flow: Flow, definitions: FolderDefinitions, by: Principal) -> Iterator[Draft]:
     for name in definitions.manifest.agents:
         if definitions.is_waiting(name):
             continue
@@ -49,7 +49,7 @@ def _drafts(flow: Flow, definitions: Definitions, by: Principal) -> Iterator[Dra
         )
 
 
-def _definition(flow: Flow, agent: Agent, definitions: Definitions) -> dict[str, Any]:
+def _definition(flow: Flow, agent: Agent, definitions: FolderDefinitions) -> dict[str, Any]:
     return {
         "agent_id": agent.name,
         "description": agent.description,

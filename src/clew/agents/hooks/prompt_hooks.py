@@ -16,7 +16,7 @@ from clew.agents.hooks.thresholds import ContextUsage, Table, observe, threshold
 from clew.agents.hooks.tool_hooks import CHANGED, FILE_TAG
 from clew.errors import Abort, BudgetExceeded, ClewError, NotFound
 from clew.fences import clean, fenced
-from clew.llm.messages import Message, Source
+from clew.llm.messages import Message, MessageSource
 from clew.llm.tokens import estimate_tokens
 from clew.secrecy import mask_secrets
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, encode_canonical
@@ -280,7 +280,7 @@ def _weighed(opening: Breadcrumb | None) -> set[str]:
 
 
 def _as_message(record: Breadcrumb, flow: Flow) -> Message:
-    source = Source(id=record.id, version=record.version, field="message")
+    source = MessageSource(id=record.id, version=record.version, field="message")
     return Message(role="user" if record.schema_name == flow.message else "assistant", source=source)
 
 

@@ -22,7 +22,7 @@ from clew.clock import Clock
 from clew.llm.ledger import usage_draft, usage_record
 from clew.llm.model import Models
 from clew.llm.model_catalogue import ModelInfo
-from clew.llm.requests import Answer, ModelRequest
+from clew.llm.requests import ModelReply, ModelRequest
 from clew.llm.tokens import estimate_tokens
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
@@ -91,7 +91,7 @@ class ModelCalls:
         return await self.budgets.reserve(budget, key, most, by=self.by, least=Amount(calls=1, tokens=1))
 
     def _usage(
-        self, request: ToolRequest, record: Breadcrumb, answer: Answer, info: ModelInfo, seconds: float
+        self, request: ToolRequest, record: Breadcrumb, answer: ModelReply, info: ModelInfo, seconds: float
     ) -> Draft:
         made = usage_record(
             answer.usage,
@@ -143,7 +143,7 @@ class AnswerPieces:
             self._written = time.monotonic()
 
 
-def _output(answer: Answer, prompt: ModelPrompt) -> dict[str, Any]:
+def _output(answer: ModelReply, prompt: ModelPrompt) -> dict[str, Any]:
     """The answer as the output of a response."""
     output: dict[str, Any] = {
         "content": answer.content,
@@ -156,6 +156,6 @@ def _output(answer: Answer, prompt: ModelPrompt) -> dict[str, Any]:
     return {**output, "extra": answer.extra} if answer.extra else output
 
 
-def _spent(answer: Answer) -> Amount:
+def _spent(answer: ModelReply) -> Amount:
     usage = answer.usage
     return Amount(tokens=usage.input_tokens + usage.output_tokens, money=usage.cost or 0.0, calls=1)

@@ -17,7 +17,7 @@ from clew.agents.runs.requests import read_request
 from clew.agents.runs.run_records import read_run
 from clew.decode_errors import in_plain_words
 from clew.errors import AlreadyExists, InvalidInput, NotFound
-from clew.llm.messages import Message, Source, ToolSpec, prompt_digest
+from clew.llm.messages import Message, MessageSource, ToolSpec, prompt_digest
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft, encode_canonical
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import MISSING, find_value, split_path
@@ -153,8 +153,8 @@ def text_at(record: Breadcrumb, field: str) -> str:
     return value if isinstance(value, str) else encode_canonical(value, field).decode()
 
 
-def source_of(record: Breadcrumb, field: str) -> Source:
-    return Source(id=record.id, version=record.version, field=field)
+def source_of(record: Breadcrumb, field: str) -> MessageSource:
+    return MessageSource(id=record.id, version=record.version, field=field)
 
 
 def model_input(

@@ -1,4 +1,4 @@
-"""What the files of a folder define for agents, as of the last look, and what of it the user has agreed to."""
+"""Agents and skills that the files of a folder define, and the user's consent to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clew.catalog.skills.wishes import AGENT, SKILL, Definers, definition_wishes
 from clew.skills.checks.problems import Problem
 from clew.skills.definitions.manifest_builder import Built
 from clew.skills.definitions.own_format import BuildMemory
-from clew.skills.files.file_watch import Watch, homes_of
+from clew.skills.files.file_watch import FileWatch, homes_of
 from clew.skills.files.tree_walk import SKILL_FILES
 from clew.skills.formats.definition_reader import Memory
 from clew.skills.manifest import Agent, Manifest, Skill
@@ -28,7 +28,7 @@ MAX_NAMED = 5
 NOT_WHOLE = "not all of its files can be read, so nobody can agree to it"
 
 
-class Definitions:
+class FolderDefinitions:
     """The definitions of one folder. `manifest` has all of them; `usable` has no toolset that only untrusted skills
     bring."""
 
@@ -88,7 +88,7 @@ class Definitions:
         return name in self._waiting
 
     def told(self) -> list[str]:
-        """What waits for the user's consent, in one line for that user, or none."""
+        """Return one line about definitions that wait for consent, or none."""
         agents = [name for name in self.manifest.agents if name not in self._agents]
         rules = [each.name for each in self._rules if not self._consent.allows(each)]
         counted = [("agent", agents), ("skill", list(self.withheld)), ("rule file", rules)]
@@ -100,9 +100,9 @@ class Definitions:
         if self.definers.is_repository:
             self._rules = await asyncio.to_thread(RuleFiles(str(self.definers.root)).wishes)
 
-    def watch(self, changed: Callable[[], Awaitable[Any]]) -> Watch:
+    def watch(self, changed: Callable[[], Awaitable[Any]]) -> FileWatch:
         """What calls `changed` after each change of a skill, an agent or a rule file. To be opened and closed."""
-        return Watch(self.definers.root, changed, self._homes, self._rule_homes)
+        return FileWatch(self.definers.root, changed, self._homes, self._rule_homes)
 
     def _homes(self) -> set[str]:
         return homes_of((*self.manifest.skills.values(), *self.manifest.agents.values()))

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.definitions import FolderDefinitions
 from clew.errors import FormatError, NotFound
 from clew.skills.files.document import MAX_BYTES, read_document
 from clew.skills.files.tree_walk import is_plain, walk
@@ -26,7 +26,7 @@ from clew.skills.manifest import Skill
 SCHEME = "skill://"
 MAIN = "SKILL.md"
 MAX_FILES, MAX_TOTAL = 512, 16 * 1_048_576
-"""What one skill may have at most to be served: the limits of the extension."""
+"""Limits of one skill that is served, as the MCP extension sets them."""
 
 _NAME = re.compile(r"(?!-)(?!.*--)[a-z0-9-]{1,64}(?<!-)")
 _MAX_DESCRIPTION, _MAX_COMPATIBILITY = 1_024, 500
@@ -55,12 +55,12 @@ class SkillFiles:
     """Skills whose names and front matter follow the rules of agentskills.io, in the order of their addresses. Others
     are found by `ask` all the same."""
 
-    def __init__(self, definitions: Definitions) -> None:
+    def __init__(self, definitions: FolderDefinitions) -> None:
         self._definitions = definitions
         self._known: dict[str, tuple[str, ServedSkill]] = {}
 
     async def all(self) -> list[ServedSkill]:
-        """All that are served."""
+        """Return all skills that are served."""
         found = await asyncio.to_thread(lambda: [self._served(each) for each in self._free()])
         return sorted((each for each in found if each is not None), key=lambda each: each.uri)
 

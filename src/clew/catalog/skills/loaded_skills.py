@@ -1,4 +1,4 @@
-"""What callers have loaded: skills in their exposure sets, the routes that follow from them, and why."""
+"""Loaded skills of callers: in their exposure sets, with the routes that follow and the reasons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.operations.why import RouteExplanation
-from clew.catalog.skills.definitions import AGENT_NOT_AGREED, Definitions
+from clew.catalog.skills.definitions import AGENT_NOT_AGREED, FolderDefinitions
 from clew.catalog.skills.files import SkillFiles
 from clew.catalog.skills.routes import LOAD, UNLOAD
 from clew.catalog.workspace.skill_routes import SkillRoutes
@@ -24,14 +24,14 @@ from clew.skills.sessions.session import SKILL, TOOLSET, SessionState, cost_of, 
 from clew.skills.variables import Variables, inject
 
 SOMEBODY = "agent"
-"""What a caller without a name is called."""
+"""The agent name of an anonymous caller."""
 MAX_TOLD = 20
 
 
 class LoadedSkills:
     """The loaded skills of every caller, each in the exposure set of its handle."""
 
-    def __init__(self, definitions: Definitions, exposures: Exposures, clock: Clock) -> None:
+    def __init__(self, definitions: FolderDefinitions, exposures: Exposures, clock: Clock) -> None:
         self.definitions = definitions
         self.files = SkillFiles(definitions)
         self._exposures = exposures
@@ -68,7 +68,7 @@ class LoadedSkills:
         return Terms(manifest=manifest, agent=agent, withhold=self.definitions.withhold)
 
     def state(self, exposure: Exposure) -> SessionState:
-        """What a set holds, as the definitions and the user's consent are now."""
+        """Return the state of a set under the present definitions and consent."""
         return derive(self.definitions.usable, "", exposure.items, self.definitions.withhold)
 
     def brought(self, exposure: Exposure) -> SkillRoutes:

@@ -10,20 +10,20 @@ from pathlib import Path
 
 from clew.decode_errors import suggest
 from clew.errors import FormatError, ValidationError
-from clew.skills.discovery.reference_search import Place, read_reference
+from clew.skills.discovery.reference_search import ReferencePlace, read_reference
 from clew.skills.files.document import MAX_BYTES
 from clew.skills.files.tree_walk import walk
 from clew.skills.formats.digests import bundle_of, digest_hashed, hash_files
 from clew.skills.formats.safe_open import Root
-from clew.skills.manifest import Reference, Skill
+from clew.skills.manifest import Skill, SkillLink
 
 
-def path_of(reference: Reference) -> str:
+def path_of(reference: SkillLink) -> str:
     """Its path from the skill's file, as references are named."""
     return posixpath.normpath(reference.path)
 
 
-def find_reference(skill: Skill, wanted: str) -> Reference:
+def find_reference(skill: Skill, wanted: str) -> SkillLink:
     """The reference with this path, or this text. Raises ValidationError with those that there are."""
     for each in skill.references:
         if wanted in (path_of(each), each.path, each.text):
@@ -40,7 +40,7 @@ class OwnReferences:
         self._root = root
         self._known: dict[str, tuple[str, dict[str, bytes]]] = {}
 
-    def read(self, skill: Skill, reference: Reference) -> str:
+    def read(self, skill: Skill, reference: SkillLink) -> str:
         """The text of a reference. Only bytes that make up the skill's digest are given: consent goes no further.
 
         Raises ValidationError where the skill has no folder of its own, or the file is no part of it or has changed,
@@ -56,7 +56,7 @@ class OwnReferences:
                 message = f"the reference {reference.path!r} is no part of skill {skill.name} as the user agreed to it"
                 raise ValidationError(message, hint="Read it again, or look at the folder of the skill")
 
-        place = Place(skill=skill.name, source=skill.path, home=skill.folder, path=reference.path)
+        place = ReferencePlace(skill=skill.name, source=skill.path, home=skill.folder, path=reference.path)
         return read_reference(self._root, place, check)
 
     def read_file(self, skill: Skill, path: str) -> str:

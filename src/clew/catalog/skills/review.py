@@ -31,7 +31,7 @@ class Review:
         return {(each.kind, each.name): files for each, files in found if files is not None}
 
     def changes(self, wish: Wish) -> list[FileChange]:
-        """What changed of its files; nothing where the user never agreed to it, or the texts of then are not known."""
+        """Return the changes of its files since consent; none without consent or when the old texts are unknown."""
         digest = self._digests.get((wish.folder, wish.kind, wish.name))
         before = self._agreed.find(wish, digest) if digest is not None else None
         now = self._texts.get((wish.kind, wish.name)) if before is not None else None

@@ -10,11 +10,11 @@ from clew.access import Principal
 from clew.catalog.indexing.resource_queries import select_resources
 from clew.catalog.operations.discovery import is_sound
 from clew.catalog.route import parse_route, path_part
-from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.definitions import FolderDefinitions
 from clew.catalog.skills.routes import NAME
 from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE
 from clew.skills.discovery.relevance import (
-    Fit,
+    SkillFit,
     Vocabulary,
     close_ones,
     has_telling_words,
@@ -37,12 +37,12 @@ class SkillSearch:
     """Looks for skills on a trail. `owner_id` is whose records they are; `embedder` is the trail's: without it, what
     fits is judged by words alone."""
 
-    def __init__(self, definitions: Definitions, trail: Trail, owner_id: str, embedder: Embedder | None) -> None:
+    def __init__(self, definitions: FolderDefinitions, trail: Trail, owner_id: str, embedder: Embedder | None) -> None:
         self._definitions = definitions
         self._trail = trail
         self._owner_id = owner_id
         self._background = open_background(embedder)
-        self._read = _Read(Manifest(), {}, Vocabulary())
+        self._read = _ReadSkill(Manifest(), {}, Vocabulary())
 
     async def find_skills(self, need: str, among: Collection[str], limit: int, by: Principal) -> list[str]:
         """The paths of skills that fit, of those in `among`, the best first; none where nothing is close. One of the
@@ -65,8 +65,8 @@ class SkillSearch:
         request = SearchRequest(text=need[:MAX_QUERY_CHARS], selector=selector, limit=LOOKED_AT)
         return [hit for hit in (await self._trail.index.search(request, by=reader)).hits if is_sound(hit.breadcrumb)]
 
-    def _fit(self, need: str) -> Fit:
-        return Fit(need, self._known() if self._background is not None else Vocabulary(), self._background)
+    def _fit(self, need: str) -> SkillFit:
+        return SkillFit(need, self._known() if self._background is not None else Vocabulary(), self._background)
 
     def _withheld(self, need: str) -> list[str]:
         """The paths of skills that are withheld and whose names and descriptions have most words of a need."""
@@ -86,11 +86,11 @@ class SkillSearch:
             free = [each for each in manifest.skills.values() if each.name not in withheld]
             heads = [*withheld, *(f"{each.name}\n{each.description}" for each in free)]
             bodies = [each.content for each in free]
-            self._read = _Read(manifest, withheld, read_vocabulary(heads, bodies))
+            self._read = _ReadSkill(manifest, withheld, read_vocabulary(heads, bodies))
         return self._read.vocabulary
 
 
-class _Read(NamedTuple):
+class _ReadSkill(NamedTuple):
     """The words of skills as they were when they were read."""
 
     manifest: Manifest

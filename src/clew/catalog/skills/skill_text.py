@@ -49,7 +49,7 @@ def show_list(skills: Sequence[Skill], here: Sequence[str], withhold: Withhold) 
 
 
 def show_change(what: str, done: Changed, outcome: str) -> str:
-    """What a load or unload did, and about how many tokens it takes."""
+    """Describe a load or unload with its token count."""
     text = f"The {what} {outcome}. All that is loaded takes about {done.tokens_after:,} tokens"
     text += f", before it was {done.tokens_before:,}." if done.tokens_before != done.tokens_after else "."
     if done.kept_by:

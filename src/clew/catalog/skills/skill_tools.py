@@ -1,4 +1,4 @@
-"""What the tools of the domain do: find a skill for a need, load and unload it, read its references."""
+"""The tools of the domain `skills`: find, load and unload skills, read their references."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from clew.catalog.skills.skill_text import (
     show_tools,
 )
 from clew.fences import fenced
-from clew.skills.manifest import Reference, Skill
+from clew.skills.manifest import Skill, SkillLink
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.loads import Terms, check_skill, check_withheld, loadable_skills
 from clew.skills.sessions.session import brought_by
@@ -157,5 +157,5 @@ def _reference_steps(skill: Skill) -> list[Guidance]:
     return [*(_step_to(skill, each) for each in skill.references), *steps]
 
 
-def _step_to(skill: Skill, reference: Reference) -> Guidance:
+def _step_to(skill: Skill, reference: SkillLink) -> Guidance:
     return guide(REFERENCE, f"{reference.text} ({skill.name})", skill=skill.name, path=path_of(reference))

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from clew.catalog.indexing.document_nodes import digest
 from clew.catalog.resource import DocumentListing, RawContent, RawDocument, ResourceNode
 from clew.catalog.route import path_part
-from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.definitions import FolderDefinitions
 from clew.catalog.skills.references import OwnReferences, path_of
 from clew.errors import FormatError, NotFound, ValidationError
-from clew.skills.manifest import ONLY_BY_NAME, Reference, Skill
+from clew.skills.manifest import ONLY_BY_NAME, Skill, SkillLink
 
 CONTENT_TYPE = "application/vnd.clew.skill"
 SOURCE = "skills:definitions"
@@ -22,7 +22,7 @@ SKILL_TYPE, REFERENCE_TYPE = "skill", "reference"
 UNSOUGHT_TYPE = "skill-by-name"
 """A skill of the third tier: no question finds it by its words."""
 MAX_REFERENCES = 200
-"""So many references of one skill are found by themselves."""
+"""The most references of one skill that search finds."""
 
 
 class SkillSource:
@@ -31,7 +31,7 @@ class SkillSource:
     name = "skills"
     is_local = True
 
-    def __init__(self, definitions: Definitions) -> None:
+    def __init__(self, definitions: FolderDefinitions) -> None:
         self._definitions = definitions
         self._references = OwnReferences(definitions.definers.root)
         self.id = SOURCE
@@ -57,9 +57,9 @@ class SkillSource:
     async def close(self) -> None:
         """Holds nothing."""
 
-    def _known(self) -> dict[str, tuple[Skill, Reference | None]]:
-        """What there is, by id. References of a skill that is withheld, or comes only by name, are not there."""
-        found: dict[str, tuple[Skill, Reference | None]] = {}
+    def _known(self) -> dict[str, tuple[Skill, SkillLink | None]]:
+        """Return skills and references by id, without references of skills that are withheld or load only by name."""
+        found: dict[str, tuple[Skill, SkillLink | None]] = {}
         for skill in self._definitions.manifest.skills.values():
             name = path_part(skill.name)
             found[name] = (skill, None)
@@ -75,7 +75,7 @@ class SkillSource:
         version = digest("\n".join((_type_of(skill), *told)))
         return RawDocument(id=id, name=skill.name, content_type=CONTENT_TYPE, version=version)
 
-    async def _reference(self, id: str, skill: Skill, reference: Reference) -> RawContent:
+    async def _reference(self, id: str, skill: Skill, reference: SkillLink) -> RawContent:
         try:
             text = await asyncio.to_thread(self._references.read, skill, reference)
         except (FormatError, ValidationError):

@@ -15,7 +15,7 @@ from clew.skills.formats.digests import Bundle, Hashed, bundle_of, digest_hashed
 from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Skill, Toolset
 from clew.skills.rules.documents import digest_text, read_text
-from clew.skills.rules.files import CONSENT, Rule, RuleFiles
+from clew.skills.rules.files import CONSENT, AgentRule, RuleFiles
 from clew.trust import MAX_BYTES, Wish, printable
 
 
@@ -70,7 +70,7 @@ class WishedTexts:
             hashed.append(Hashed(name, real, hashlib.sha256(raw).digest(), len(raw), is_program))
         return files, hashed
 
-    def _rule(self, wish: Wish, rule: Rule) -> Files | None:
+    def _rule(self, wish: Wish, rule: AgentRule) -> Files | None:
         if rule.wish(self._root.path).digest != wish.digest:
             return None
         files = {rule.path: see(rule.text.encode("utf-8", "replace"))}

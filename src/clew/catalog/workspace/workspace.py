@@ -25,7 +25,7 @@ from clew.catalog.servers.config import ServerConfig, read_servers
 from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.registry import ServerRegistry, open_registry
-from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.definitions import FolderDefinitions
 from clew.catalog.skills.domain import build_skills
 from clew.catalog.skills.loaded_skills import LoadedSkills
 from clew.catalog.skills.skill_search import SkillSearch
@@ -61,7 +61,7 @@ class Workspace:
         *,
         servers: ServerRegistry,
         waiting: PendingConsent,
-        definitions: Definitions,
+        definitions: FolderDefinitions,
         tables: SourceTables,
         knows: Knows | None = None,
         goes_first: Callable[[], Awaitable[None]] | None = None,
@@ -298,7 +298,7 @@ async def open_workspace(
     servers = await open_registry(
         trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server, model_for=model_for
     )
-    definitions = Definitions(definers_of(config), waiting.consent)
+    definitions = FolderDefinitions(definers_of(config), waiting.consent)
     tables = SourceTables(trail, project, owner)
     workspace = Workspace(
         trail,

@@ -12,7 +12,7 @@ from clew.errors import ClewError
 
 if TYPE_CHECKING:
     from clew.skills.checks.problems import Problem
-    from clew.skills.files.document import Document
+    from clew.skills.files.document import MarkdownDocument
     from clew.skills.manifest import Agent, Manifest
 
 _MAX_KNOWN = 200
@@ -86,7 +86,7 @@ def _check(agent: Agent, root: Path, tools: Set[str], spelled: Set[str], models:
         yield _unknown(document, "model", "model or role", agent.model, models, agent.name)
 
 
-def _unknown(document: Document, place: str, what: str, name: str, known: Set[str], agent: str) -> Problem:
+def _unknown(document: MarkdownDocument, place: str, what: str, name: str, known: Set[str], agent: str) -> Problem:
     from clew.skills.checks.suggestions import nearest
     from clew.skills.definitions.fields import problem_at
 
@@ -98,13 +98,13 @@ def _unknown(document: Document, place: str, what: str, name: str, known: Set[st
     )
 
 
-def _document(agent: Agent, root: Path) -> Document:
+def _document(agent: Agent, root: Path) -> MarkdownDocument:
     """The file of an agent, for the places in it; an empty one where it cannot be read any more."""
-    from clew.skills.files.document import Document, read_document
+    from clew.skills.files.document import MarkdownDocument, read_document
     from clew.skills.formats.agents import read_toml
 
     try:
         raw = (root / agent.path).read_bytes()
     except OSError:
-        return Document(path=agent.path)
+        return MarkdownDocument(path=agent.path)
     return read_toml(raw, agent.path) if agent.path.endswith(".toml") else read_document(raw, agent.path)

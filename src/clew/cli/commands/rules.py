@@ -18,7 +18,7 @@ from clew.trust import Trust
 
 if TYPE_CHECKING:
     from clew.skills.checks.problems import Problem
-    from clew.skills.rules.files import Found, Rule, RuleFiles
+    from clew.skills.rules.files import AgentRule, FoundRules, RuleFiles
 
 TRUSTED, NOT_TRUSTED = "trusted", "not trusted yet: run `clew trust`"
 SHOWN_PROBLEMS = 20
@@ -143,15 +143,15 @@ def _open(config: Config) -> RuleFiles:
     return RuleFiles(str(_root(config)), str(Path.cwd()))
 
 
-def _why_always(rule: Rule) -> str:
+def _why_always(rule: AgentRule) -> str:
     return f"imported by {rule.imported_by}" if rule.imported_by else "of the project: always"
 
 
-def _why_here(rule: Rule) -> str:
+def _why_here(rule: AgentRule) -> str:
     return f"imported by {rule.imported_by}" if rule.imported_by else f"holds below {rule.folder}"
 
 
-def _is_trusted(rule: Rule, files: RuleFiles) -> bool:
+def _is_trusted(rule: AgentRule, files: RuleFiles) -> bool:
     """A file of grants that cannot be read is no consent."""
     try:
         return Trust.open().holds(rule.wish(files.root.path))
@@ -159,11 +159,11 @@ def _is_trusted(rule: Rule, files: RuleFiles) -> bool:
         return False
 
 
-def _state(rule: Rule, files: RuleFiles) -> str:
+def _state(rule: AgentRule, files: RuleFiles) -> str:
     return TRUSTED if _is_trusted(rule, files) else NOT_TRUSTED
 
 
-def _as_json(rule: Rule, files: RuleFiles) -> dict[str, Any]:
+def _as_json(rule: AgentRule, files: RuleFiles) -> dict[str, Any]:
     return {
         "path": rule.path,
         "real": rule.real,
@@ -175,7 +175,7 @@ def _as_json(rule: Rule, files: RuleFiles) -> dict[str, Any]:
     }
 
 
-def _tell(found: Found) -> None:
+def _tell(found: FoundRules) -> None:
     """What counts once although it is there twice, and what was left out."""
     for each in found.repeats[:SHOWN_PROBLEMS]:
         note(f"{each.path} is {each.target}, which counts once.", dim=True)

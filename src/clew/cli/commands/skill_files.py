@@ -23,7 +23,7 @@ from clew.files import replace_file
 if TYPE_CHECKING:
     from clew.skills.checks.problems import Problem
     from clew.skills.definitions.manifest_builder import Built
-    from clew.skills.definitions.skill_import import Import
+    from clew.skills.definitions.skill_import import SkillImport
 
 Place = Annotated[
     Path | None,
@@ -183,7 +183,7 @@ def import_(
     return 1 if len(taken) < len(found) or not found else 0
 
 
-def _tell_import(found: Sequence[Import], target: Path) -> None:
+def _tell_import(found: Sequence[SkillImport], target: Path) -> None:
     for each in found:
         if each.problem:
             note(f"! {each.name}: {each.problem}")

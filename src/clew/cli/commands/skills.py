@@ -20,7 +20,7 @@ from clew.errors import ClewError, HandleRefused, InvalidInput, NotFound, Valida
 
 if TYPE_CHECKING:
     from clew.app import App
-    from clew.catalog.skills.definitions import Definitions
+    from clew.catalog.skills.definitions import FolderDefinitions
     from clew.catalog.skills.loaded_skills import LoadedSkills
     from clew.catalog.workspace.workspace import Workspace
     from clew.skills.manifest import Skill
@@ -189,15 +189,15 @@ def _tell(name: str, done: Changed, outcome: str, *, as_json: bool) -> None:
         say(f"  still brought by {', '.join(done.kept_by)}")
 
 
-async def _read(here: Here) -> Definitions:
+async def _read(here: Here) -> FolderDefinitions:
     """The definitions of the folder, without a trail."""
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.consent.consent import FolderConsent, project_of
-    from clew.catalog.skills.definitions import Definitions
+    from clew.catalog.skills.definitions import FolderDefinitions
     from clew.catalog.skills.wishes import definers_of
 
     config = here.config()
-    definitions = Definitions(definers_of(config), FolderConsent(project_of(config)))
+    definitions = FolderDefinitions(definers_of(config), FolderConsent(project_of(config)))
     with progress("Reading the skills of this folder"):
         await definitions.refresh()
     return definitions
@@ -274,7 +274,7 @@ async def _check_agent(agent: str, app: App, workspace: Workspace) -> None:
         raise error
 
 
-def _check_broken(name: str, definitions: Definitions, *, is_alone: bool = False) -> None:
+def _check_broken(name: str, definitions: FolderDefinitions, *, is_alone: bool = False) -> None:
     """Raises ClewError for a skill that has errors; where there are no other skills, also for any name."""
     broken = definitions.broken_skills()
     if name in broken or (is_alone and broken):
@@ -283,7 +283,7 @@ def _check_broken(name: str, definitions: Definitions, *, is_alone: bool = False
         raise ClewError(f"{reason}: there are errors in {broken[names[0]]}", hint="`clew skills lint` shows them")
 
 
-def _find(name: str, definitions: Definitions) -> Skill:
+def _find(name: str, definitions: FolderDefinitions) -> Skill:
     skills = definitions.manifest.skills
     _check_broken(name, definitions)
     if name not in skills:
@@ -293,7 +293,7 @@ def _find(name: str, definitions: Definitions) -> Skill:
     return skills[name]
 
 
-def _state(skill: Skill, definitions: Definitions) -> str:
+def _state(skill: Skill, definitions: FolderDefinitions) -> str:
     if not definitions.withhold(skill):
         return TRUSTED
     return NOT_TRUSTED if skill.digest else definitions.withhold(skill)

@@ -1,4 +1,4 @@
-"""What a formatter has to do, and which ones there are."""
+"""The interface of formatters, and their registry."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import msgspec
 from clew.errors import ConfigError
 from clew.llm.formatters.functiongemma import FunctionGemma
 from clew.llm.formatters.json_text import JsonText
-from clew.llm.formatters.parsed import Parsed
+from clew.llm.formatters.parsed import ParsedText
 from clew.llm.messages import Message, ToolSpec
 
-__all__ = ["Formatter", "Parsed", "find_formatter", "join_turns", "register_formatter"]
+__all__ = ["Formatter", "ParsedText", "find_formatter", "join_turns", "register_formatter"]
 
 
 class Formatter(Protocol):
@@ -25,13 +25,13 @@ class Formatter(Protocol):
         results cannot pass for a call or a declaration."""
         ...
 
-    def read(self, text: str) -> Parsed:
+    def read(self, text: str) -> ParsedText:
         """The answer in parts. `write` and `read` fit: a call that was written is read as the same. Raises ModelError,
         of the kind malformed, for a call that cannot be read."""
         ...
 
     def safe_length(self, text: str) -> int:
-        """How much of an unfinished answer is surely text, and no beginning of a call."""
+        """Return the length of an unfinished answer that is certainly text, not the start of a call."""
         ...
 
 

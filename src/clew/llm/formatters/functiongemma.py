@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from clew.llm.formatters.parsed import MAX_DEPTH, Parsed, malformed
+from clew.llm.formatters.parsed import MAX_DEPTH, ParsedText, malformed
 from clew.llm.messages import Message, ToolSpec
 
 TRIGGER = "You are a model that can do function calling with the following functions"
@@ -26,7 +26,7 @@ _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*")
 _KEY = re.compile(r"\s*([^\s:{}\[\],<>][^:{}\[\],<>]*?)\s*:")
 _BARE = re.compile(r"[^,{}\[\]<]*")
 MAX_NODES = 500
-"""So many parts of a schema are written."""
+"""The most parts of a schema that are written."""
 _TYPES = ("string", "number", "integer", "boolean", "array", "object")
 
 
@@ -40,11 +40,11 @@ class FunctionGemma:
         rest = [_turn(each) for each in messages if each.role != "system"]
         return [*([Message(role="system", content=head)] if head else []), *rest]
 
-    def read(self, text: str) -> Parsed:
+    def read(self, text: str) -> ParsedText:
         spoken, at = _before(text, END_TURN, RESPONSE), text.find(CALL)
         if not 0 <= at < len(spoken):
-            return Parsed(content=spoken)
-        return Parsed(content=text[:at], calls=tuple(_calls(text[at + len(CALL) :])))
+            return ParsedText(content=spoken)
+        return ParsedText(content=text[:at], calls=tuple(_calls(text[at + len(CALL) :])))
 
     def safe_length(self, text: str) -> int:
         at = text.rfind("<", max(0, len(text) - len(DECLARATION)))

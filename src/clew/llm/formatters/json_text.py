@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from clew.llm.formatters.parsed import MAX_DEPTH, Parsed, malformed
+from clew.llm.formatters.parsed import MAX_DEPTH, ParsedText, malformed
 from clew.llm.messages import Message, ToolSpec
 
 _INTRODUCTION = """\
@@ -35,12 +35,12 @@ class JsonText:
         rest = [_turn(each) for each in messages if each.role != "system"]
         return [*([Message(role="system", content=head)] if head else []), *rest]
 
-    def read(self, text: str) -> Parsed:
+    def read(self, text: str) -> ParsedText:
         for begin in islice(_BEGIN.finditer(text), MAX_TRIES):
             calls = _calls(text, begin.end())
             if calls:
-                return Parsed(content=text[: begin.start()], calls=calls)
-        return Parsed(content=text)
+                return ParsedText(content=text[: begin.start()], calls=calls)
+        return ParsedText(content=text)
 
     def safe_length(self, text: str) -> int:
         begin = _BEGIN.search(text) or _MAYBE.search(text)

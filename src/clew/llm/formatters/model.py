@@ -6,7 +6,7 @@ import msgspec
 
 from clew.llm.formatters.formatter import Formatter, join_turns
 from clew.llm.messages import ToolCall
-from clew.llm.requests import Answer, Model, ModelRequest, OnText
+from clew.llm.requests import Model, ModelReply, ModelRequest, OnText
 
 
 class FormattedModel:
@@ -16,7 +16,7 @@ class FormattedModel:
         self.inner = inner
         self._formatter = formatter
 
-    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
         """As promised by `Model`. The ids of calls follow from the conversation."""
         messages = join_turns(self._formatter.write(request.messages, request.tools))
         plain = msgspec.structs.replace(request, messages=messages, tools=())
@@ -37,7 +37,7 @@ class FormattedModel:
 
 
 class _Shown:
-    """What of an answer has been handed over: never more than surely is text."""
+    """The part of an answer that was streamed: only what is certainly text."""
 
     def __init__(self, formatter: Formatter, on_text: OnText) -> None:
         self._formatter = formatter

@@ -58,7 +58,7 @@ def find_provider(name: str, config: Config, environ: Mapping[str, str]) -> Prov
 
 
 def _preset_name(name: str, table: ProviderConfig | None) -> str:
-    """What a table builds on: the preset of its kind, or of its own name where it says no kind."""
+    """Return the preset of a table: that of its kind, else that of its own name."""
     kind = name if table is None or table.kind == "openai-compatible" else table.kind
     return kind if kind in shipped().providers else ""
 

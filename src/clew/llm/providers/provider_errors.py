@@ -88,7 +88,7 @@ def _told(error: Any, provider: Provider, model: str, key: str) -> ModelError:
 
 
 def _by_status(error: Any, provider: Provider, said: str) -> ModelError:
-    """Of a status that means nothing in particular."""
+    """Return the error of a status without a specific meaning."""
     kind: ModelFailure = "server" if error.status_code >= 500 else "refused"
     reason = f"{provider.name} answered with status {error.status_code}{said}"
     return ModelError(kind, reason, retryable=kind == "server", retry_after=_retry_after(error), hint=_CHECK_ADDRESS)

@@ -22,7 +22,7 @@ MAX_NAME = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
-class Names:
+class ToolNames:
     """Tool names as providers allow them, and back: letters, digits, `_` and `-`, at most 64. Two tools never share a
     name."""
 
@@ -43,13 +43,13 @@ class Names:
         return self._back.get(name, name)
 
 
-def names_of(messages: Iterable[Message], tools: Iterable[ToolSpec]) -> Names:
+def names_of(messages: Iterable[Message], tools: Iterable[ToolSpec]) -> ToolNames:
     """The names of all tools that a request speaks of."""
     said = (name for each in messages for name in (each.name, *(call.name for call in each.tool_calls)) if name)
-    return Names([*(tool.name for tool in tools), *said])
+    return ToolNames([*(tool.name for tool in tools), *said])
 
 
-def tools_out(tools: Iterable[ToolSpec], names: Names) -> list[ToolDefinition]:
+def tools_out(tools: Iterable[ToolSpec], names: ToolNames) -> list[ToolDefinition]:
     """The tools with their schemas as they are: never made strict, which would change what strangers wrote."""
     from pydantic_ai.tools import ToolDefinition  # see above
 
@@ -64,7 +64,7 @@ def tools_out(tools: Iterable[ToolSpec], names: Names) -> list[ToolDefinition]:
     ]
 
 
-def messages_out(messages: Iterable[Message], names: Names, provider: str) -> list[wire.ModelMessage]:
+def messages_out(messages: Iterable[Message], names: ToolNames, provider: str) -> list[wire.ModelMessage]:
     """A conversation: what stands between two answers becomes one request."""
     from pydantic_ai import messages as wire  # see above
 
@@ -77,7 +77,7 @@ def messages_out(messages: Iterable[Message], names: Names, provider: str) -> li
     return found
 
 
-def _request_part(message: Message, names: Names) -> wire.ModelRequestPart:
+def _request_part(message: Message, names: ToolNames) -> wire.ModelRequestPart:
     from pydantic_ai import messages as wire  # see above
 
     match message.role:
@@ -90,7 +90,7 @@ def _request_part(message: Message, names: Names) -> wire.ModelRequestPart:
             return wire.UserPromptPart(message.content)
 
 
-def _answer_out(message: Message, names: Names, provider: str) -> wire.ModelResponse:
+def _answer_out(message: Message, names: ToolNames, provider: str) -> wire.ModelResponse:
     """An earlier answer: with all that its provider wants back where it goes to the same one."""
     from pydantic_ai import messages as wire  # see above
 
@@ -133,7 +133,7 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def calls_of(response: wire.ModelResponse, names: Names) -> tuple[ToolCall, ...]:
+def calls_of(response: wire.ModelResponse, names: ToolNames) -> tuple[ToolCall, ...]:
     """The tools that a model wants to have run. Raises ModelError for arguments that are no JSON object."""
     from pydantic_ai import messages as wire  # see above
 
@@ -166,7 +166,7 @@ def extra_of(response: wire.ModelResponse, provider: str) -> dict[str, Any]:
 
 
 def usage_of(usage: RequestUsage, info: ModelInfo) -> Usage:
-    """What a call took by the provider's word, and its cost by the catalogue."""
+    """Return the usage that the provider reports, with its cost by the catalogue."""
     told: Mapping[str, int] = {
         "input_tokens": usage.input_tokens or 0,
         "output_tokens": usage.output_tokens or 0,

@@ -25,7 +25,7 @@ from clew.llm.providers.provider_messages import (
     tools_out,
     usage_of,
 )
-from clew.llm.requests import Answer, FinishReason, ModelRequest, OnText
+from clew.llm.requests import FinishReason, ModelReply, ModelRequest, OnText
 
 if TYPE_CHECKING:
     from pydantic_ai import messages as wire
@@ -53,7 +53,7 @@ class WireModel:
     def __repr__(self) -> str:
         return f"WireModel({self.info.full_name})"
 
-    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
         """See `Model`. An answer that is too long or too slow is a ModelError: see `response_limits`."""
         try:
             async with asyncio.timeout(response_limits.MAX_SECONDS) as whole:
@@ -85,7 +85,7 @@ class WireModel:
             raise ModelError("config", error.message, hint=error.hint) from None
         return key, _open_client(self.provider, key)
 
-    async def _ask(self, model: LibraryModel, request: ModelRequest, on_text: OnText | None) -> Answer:
+    async def _ask(self, model: LibraryModel, request: ModelRequest, on_text: OnText | None) -> ModelReply:
         from pydantic_ai.direct import model_request  # was imported above, in a thread
 
         names = names_of(request.messages, request.tools)
@@ -104,7 +104,7 @@ class WireModel:
         else:
             found, content = await _stream(asked, told, on_text)
         calls = calls_of(found, names)
-        return Answer(
+        return ModelReply(
             content=content,
             tool_calls=calls,
             finish_reason=_finish(found, calls),

@@ -19,11 +19,11 @@ MAX_TEXT = 2_000_000
 MAX_ARGUMENTS = 1_000_000
 """Characters of the arguments of all the tools that an answer asks for."""
 MAX_SECONDS = 15 * 60.0
-"""How long one call may take in all, however steadily its answer comes."""
+"""The total seconds of one call, even for a steady stream."""
 MAX_RETRY_AFTER = 3600.0
 """Seconds that a provider may ask to wait; one that asks for more is tried after these."""
 PLAIN = {"accept-encoding": "identity"}
-"""What is sent with each request: a packed answer could be of any length."""
+"""Headers of each request: a compressed answer could expand without limit."""
 
 _TEXT_KINDS = ("text", "thinking")
 _CALL_KINDS = ("tool-call", "tool_call")
@@ -75,7 +75,7 @@ def _bounded(stream: Any, is_lines: bool) -> Any:
 
 
 class EventMeasure:
-    """How much has come of the present event of a stream."""
+    """The size of the current event of a stream."""
 
     def __init__(self) -> None:
         self._bytes = 0

@@ -1,1 +1,1 @@
-"""What is wrong with definitions and where, what was meant, and how it is mended."""
+"""Problems in definitions: their places, near names, and automatic fixes."""

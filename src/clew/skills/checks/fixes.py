@@ -24,8 +24,8 @@ MAX_ROUNDS = 20
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-class Fixed(msgspec.Struct, frozen=True, kw_only=True):
-    """What was mended, and what is still wrong after it."""
+class FixReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The problems that were fixed, and those that remain."""
 
     mended: tuple[Problem, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -36,7 +36,7 @@ class Fixed(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted({each.path for each in self.mended}))
 
 
-def fix(root: Path, tools: Iterable[Tool] = (), found: Collected | None = None) -> Fixed:
+def fix(root: Path, tools: Iterable[Tool] = (), found: Collected | None = None) -> FixReport:
     """Mend all that can be mended, look again, and so on until nothing is left or nothing changes.
 
     Problems of `found` keep what they were: who found them looks again. Raises ReadOnly where a file cannot be written.
@@ -50,7 +50,7 @@ def fix(root: Path, tools: Iterable[Tool] = (), found: Collected | None = None) 
             break
         mended += done
         problems = build(root, given, found).problems
-    return Fixed(mended=tuple(mended), problems=problems)
+    return FixReport(mended=tuple(mended), problems=problems)
 
 
 def apply_fixes(root: Path, problems: Iterable[Problem]) -> list[Problem]:

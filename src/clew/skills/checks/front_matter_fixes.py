@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 
 from clew.skills.checks.problems import Fix
-from clew.skills.files.document import Document
-from clew.skills.files.front_matter import Place
+from clew.skills.files.document import MarkdownDocument
+from clew.skills.files.front_matter import FieldPlace
 
 _BARE = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*")
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
@@ -24,19 +24,19 @@ def written_list(values: Iterable[str]) -> str:
     return f"[{', '.join(written(each) for each in values)}]"
 
 
-def replace_value(document: Document, path: str, text: str, says: str) -> Fix | None:
+def replace_value(document: MarkdownDocument, path: str, text: str, says: str) -> Fix | None:
     """Put `text` where a value is; None where that is not known."""
     place = document.values.get(path)
     return _replace(document, place, text, says) if place is not None else None
 
 
-def rename_key(document: Document, path: str, name: str, says: str) -> Fix | None:
+def rename_key(document: MarkdownDocument, path: str, name: str, says: str) -> Fix | None:
     """Give a key another name; None where its place is not known."""
     place = document.keys.get(path)
     return _replace(document, place, name, says) if place is not None else None
 
 
-def remove_key(document: Document, key: str, says: str) -> Fix | None:
+def remove_key(document: MarkdownDocument, key: str, says: str) -> Fix | None:
     """Take a key of the top away, with its value; None where it shares its lines with another."""
     place = document.keys.get(key)
     if place is None or place.column != 1:
@@ -45,7 +45,7 @@ def remove_key(document: Document, key: str, says: str) -> Fix | None:
     return Fix(first=place.line, last=last, says=says, was=document.head[place.line - 1 : last])
 
 
-def quote_value(document: Document, path: str) -> Fix | None:
+def quote_value(document: MarkdownDocument, path: str) -> Fix | None:
     """Quotes around a value, so that it is text; None for one that takes several lines."""
     place = document.values.get(path)
     if place is None or place.last != place.line or place.end <= place.column:
@@ -54,7 +54,7 @@ def quote_value(document: Document, path: str) -> Fix | None:
     return _replace(document, place, json.dumps(raw, ensure_ascii=False), "put quotes around the value")
 
 
-def without_item(document: Document, path: str, kept: Iterable[str]) -> Fix | None:
+def without_item(document: MarkdownDocument, path: str, kept: Iterable[str]) -> Fix | None:
     """Take one item out of a list, of which `kept` stay; `path` is that of the item."""
     place = document.values.get(path)
     whole = document.values.get(path.rpartition("[")[0])
@@ -68,7 +68,7 @@ def without_item(document: Document, path: str, kept: Iterable[str]) -> Fix | No
     return _replace(document, whole, written_list(kept), says) if is_flow else None
 
 
-def _replace(document: Document, place: Place, text: str, says: str) -> Fix | None:
+def _replace(document: MarkdownDocument, place: FieldPlace, text: str, says: str) -> Fix | None:
     if place.last > len(document.head):
         return None
     before = document.head[place.line - 1][: place.column - 1]

@@ -1,4 +1,4 @@
-"""What is wrong with a tree, told as compilers do: the place, the line itself, what was meant, what is allowed."""
+"""Lint a tree of definitions and print problems as compilers do: place, line, near names, allowed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong in markdown definitions: where, why, what would be allowed, and how it can be mended."""
+"""A problem in a markdown definition: its place, reason, allowed values and fix."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ import msgspec
 from clew.skills.checks.problems import Problem
 from clew.skills.definitions.fields import FIELDS, Fields, spellings
 from clew.skills.definitions.own_format import check_skill
-from clew.skills.files.document import Document, read_document
+from clew.skills.files.document import MarkdownDocument, read_document
 from clew.skills.formats.skill_folders import read_skill
-from clew.skills.formats.source import Source
+from clew.skills.formats.source import DefinitionSource
 from clew.skills.manifest import Skill
 
 _TAKEN = ("name", "description", "tier", "triggers", "parameters", "allowed_tools", "metadata")
@@ -34,7 +34,7 @@ def conform(raw: bytes, folder: str, name: str) -> Conformed:
         return Conformed(raw=raw)
     document = read_document(raw, "SKILL.md")
     text = raw.decode("utf-8-sig", "replace")
-    skill = read_skill(Source(path="SKILL.md", named=folder, raw=text, document=document), folder, ())
+    skill = read_skill(DefinitionSource(path="SKILL.md", named=folder, raw=text, document=document), folder, ())
     if skill is None:
         return Conformed(problem="it says nothing")
     values, moved = _values(skill, document, name)
@@ -51,7 +51,7 @@ def _wrong(raw: bytes, name: str) -> list[Problem]:
     return [each for each in check_skill(raw, name) if each.severity == "error"]
 
 
-def _values(skill: Skill, document: Document, name: str) -> tuple[dict[str, Any], list[str]]:
+def _values(skill: Skill, document: MarkdownDocument, name: str) -> tuple[dict[str, Any], list[str]]:
     """The values of the front matter by key, and the keys that went to the metadata. What is allowed as it stands goes
     before what a format of another program makes of it."""
     fields = Fields(document, "skill")

@@ -17,9 +17,9 @@ from clew.errors import InvalidInput, ValidationError
 from clew.skills.checks.front_matter_fixes import quote_value, rename_key, replace_value, written_list
 from clew.skills.checks.problems import Fix, Problem
 from clew.skills.checks.suggestions import nearest
-from clew.skills.files.document import Document
+from clew.skills.files.document import MarkdownDocument
 from clew.skills.files.tree_walk import is_plain
-from clew.skills.manifest import Agent, Parameter, Permissions, Skill, ToolEntry, Toolset, Triggers
+from clew.skills.manifest import Agent, AgentPermissions, Parameter, Skill, ToolEntry, Toolset, Triggers
 from clew.skills.triggers import expand
 from clew.tools.permissions.rules import parse_rule
 from clew.trail.model.validation import compile_schema
@@ -40,7 +40,7 @@ _NOTES = ("license", "compatibility")
 _PARTS: dict[str, type[msgspec.Struct]] = {
     "triggers": Triggers,
     "parameters": Parameter,
-    "permissions": Permissions,
+    "permissions": AgentPermissions,
 }
 _NAMED = tuple[str, ...]
 _JSON_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
@@ -73,7 +73,7 @@ _SPELLED: dict[Sort, dict[str, str]] = {
 class Fields:
     """The checked values of one document, by field, and what is wrong with the others."""
 
-    def __init__(self, document: Document, sort: Sort) -> None:
+    def __init__(self, document: MarkdownDocument, sort: Sort) -> None:
         self.document = document
         self.sort = sort
         self.values: dict[str, Any] = {}
@@ -174,7 +174,7 @@ class Fields:
         return replace_value(self.document, path, written_list(items), "make it a list")
 
 
-def problem_at(document: Document, path: str, message: str, *, is_key: bool = False, **more: Any) -> Problem:
+def problem_at(document: MarkdownDocument, path: str, message: str, *, is_key: bool = False, **more: Any) -> Problem:
     """A problem at the place of a key or value; by default one of validation."""
     places = (document.keys, document.values) if is_key else (document.values, document.keys)
     place = places[0].get(path) or places[1].get(path)
@@ -187,7 +187,7 @@ def problem_at(document: Document, path: str, message: str, *, is_key: bool = Fa
 
 
 def check_name(fields: Fields, name: str) -> bool:
-    """Whether a name is allowed; what is wrong with it is told."""
+    """Whether a name is allowed. Adds a problem if not."""
     allowed = _TOOL_NAME if fields.sort == "tool" else _NAME
     if allowed.fullmatch(name):
         return True
@@ -202,7 +202,7 @@ def check_name(fields: Fields, name: str) -> bool:
 
 
 def check_text(fields: Fields, *, is_required: bool) -> bool:
-    """Whether there is a description that can be shown to people and models; what is wrong with it is told."""
+    """Whether there is a usable description. Adds a problem if not."""
     text = fields.values.get("description", "")
     key = fields.key_of("description")
     if not text.strip():
@@ -233,7 +233,7 @@ def check_pattern(fields: Fields) -> None:
 
 def check_permissions(fields: Fields) -> None:
     """Tell of a rule that cannot be read."""
-    rules = fields.values.get("permissions", Permissions())
+    rules = fields.values.get("permissions", AgentPermissions())
     for verdict in rules.__struct_fields__:
         for number, text in enumerate(getattr(rules, verdict)):
             try:
@@ -263,7 +263,7 @@ def check_schema(fields: Fields) -> None:
 
 
 def _at(value: Any, parts: list[str]) -> Any:
-    """What stands at a place within mappings; None where there is nothing."""
+    """Return the value at a path within mappings, or None."""
     for each in parts:
         value = value.get(each) if isinstance(value, dict) else None
     return value

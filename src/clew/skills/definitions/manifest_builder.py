@@ -14,9 +14,9 @@ from clew.skills.checks.front_matter_fixes import replace_value, without_item, w
 from clew.skills.checks.problems import Fix, Problem, in_order
 from clew.skills.definitions.fields import Sort, problem_at
 from clew.skills.definitions.own_format import REFERRING, BuildMemory, Definition, read_own
-from clew.skills.definitions.references import Misfit, Names, find_misfits, find_unknown
+from clew.skills.definitions.references import DefinedNames, Misfit, find_misfits, find_unknown
 from clew.skills.definitions.tool_entries import join_entry, read_tools
-from clew.skills.files.document import Document
+from clew.skills.files.document import MarkdownDocument
 from clew.skills.files.tree_walk import is_left_out, show
 from clew.skills.formats.collection import Collected
 from clew.skills.formats.rules import resolve_beside
@@ -31,7 +31,7 @@ _R = TypeVar("_R", Agent, Skill, Toolset)
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be used of a tree, and all that is wrong with it, in the order of places."""
+    """The manifest of a tree, and its problems in the order of their places."""
 
     manifest: Manifest
     problems: tuple[Problem, ...] = ()
@@ -114,7 +114,7 @@ class _Build:
             self._problems.append(told)
 
     def _records(self, sort: Sort, found: Iterable[_R]) -> dict[str, _R]:
-        """Those without errors, in the order of names; own ones go before found ones."""
+        """Return the definitions without errors by name. Clew's own format wins over other formats."""
         own: dict[str, Any] = {name: each.record for (of, name), each in self._places.items() if of == sort}
         read = {each.path for each in self._definitions}
         records = {name: record for name, record in own.items() if record is not None}
@@ -168,19 +168,19 @@ class _Build:
                 entries[name] = entry
         return dict(sorted(entries.items()))
 
-    def _names(self, manifest: Manifest) -> Names:
-        """All that is declared, also what has errors: who refers to that is not wrong."""
+    def _names(self, manifest: Manifest) -> DefinedNames:
+        """Return all declared names, including those of definitions with errors: a reference to them is valid."""
         own: dict[str, set[str]] = {"agent": set(), "skill": set(), "toolset": set(), "tool": set()}
         for sort, name in self._places:
             own[sort].add(name)
-        return Names(
+        return DefinedNames(
             skills=own["skill"] | manifest.skills.keys(),
             toolsets=own["toolset"] | manifest.toolsets.keys(),
             tools=own["tool"] | manifest.tools.keys(),
         )
 
-    def _misfits_of_broken(self, names: Names) -> Iterator[Misfit]:
-        """What definitions with errors refer to and there is not: one fault hides no other."""
+    def _misfits_of_broken(self, names: DefinedNames) -> Iterator[Misfit]:
+        """Return unknown names in definitions that have other errors: no error hides another."""
         for (sort, name), definition in self._places.items():
             if definition.record is None:
                 yield from find_unknown(sort, name, definition.given, names)
@@ -242,7 +242,7 @@ class _Build:
         if cause is None:
             return
         definition = self._places.get((sort, record.name))
-        document = definition.document if definition is not None else Document(path=record.path)
+        document = definition.document if definition is not None else MarkdownDocument(path=record.path)
         item = _item(definition, field, name) if definition is not None else field
         message = f"the {what} {name[:80]} is left out here: it has errors in {cause.path}"
         yield problem_at(document, item, message, kind="build", severity="warning")

@@ -14,7 +14,7 @@ from clew.skills.checks.problems import Problem
 from clew.skills.checks.suggestions import nearest
 from clew.skills.definitions.fields import RECORDS
 from clew.skills.definitions.migrations import migrate
-from clew.skills.definitions.references import Names, find_misfits
+from clew.skills.definitions.references import DefinedNames, find_misfits
 from clew.skills.manifest import Manifest
 
 MAX_BYTES = 268_435_456
@@ -97,7 +97,7 @@ def _check_names(manifest: Manifest, path: str) -> None:
             if each.name != key:
                 message = f"{section}.{key[:80]}: its name is {each.name[:80]}"
                 raise ValidationError(message, path=path, allowed=(key,), name=each.name, key=key)
-    names = Names(skills=manifest.skills, toolsets=manifest.toolsets, tools=manifest.tools)
+    names = DefinedNames(skills=manifest.skills, toolsets=manifest.toolsets, tools=manifest.tools)
     for misfit in find_misfits(manifest, names):
         if misfit.field == "see_also":  # a hint that leads nowhere breaks nothing
             continue

@@ -29,8 +29,8 @@ from clew.skills.definitions.fields import (
     check_text,
 )
 from clew.skills.definitions.template import find_placeholder
-from clew.skills.files.document import MAX_BYTES, Document, read_document
-from clew.skills.files.tree_walk import SKILL_FILES, Folder, Walk, show, walk
+from clew.skills.files.document import MAX_BYTES, MarkdownDocument, read_document
+from clew.skills.files.tree_walk import SKILL_FILES, Folder, TreeWalk, show, walk
 from clew.skills.formats.digests import Bundle, bundle_of, digest_bundle
 from clew.skills.formats.folder_contents import list_contents
 from clew.skills.formats.safe_open import Root, Stamp
@@ -57,7 +57,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
     sort: Sort
     name: str
-    document: Document
+    document: MarkdownDocument
     record: Record | None = None
     keys: dict[str, str] = {}
     given: dict[str, tuple[str, ...]] = {}
@@ -68,7 +68,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         return self.document.path
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True):
+class _DefinitionFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that defines something. `folder` is that of a NAME/SKILL.md, as it was reached."""
 
     sort: Sort
@@ -85,7 +85,7 @@ class BuildMemory:
         self.reused = 0
         self._kept: dict[tuple[str, str], tuple[Bundle, tuple[Stamp | None, ...], Definition]] = {}
 
-    def find(self, file: _File, bundle: Bundle, stamps: tuple[Stamp | None, ...]) -> Definition | None:
+    def find(self, file: _DefinitionFile, bundle: Bundle, stamps: tuple[Stamp | None, ...]) -> Definition | None:
         kept = self._kept.get((file.path, file.real))
         if kept is None or kept[:2] != (bundle, stamps):
             return None
@@ -93,7 +93,7 @@ class BuildMemory:
         return kept[2]
 
     def keep(
-        self, file: _File, bundle: Bundle, stamps: tuple[Stamp | None, ...], definition: Definition, now: int
+        self, file: _DefinitionFile, bundle: Bundle, stamps: tuple[Stamp | None, ...], definition: Definition, now: int
     ) -> None:
         """Remember it, but for what has changed just now, and for what could not be read."""
         newest = max((stamp[-1] for stamp in stamps if stamp is not None), default=now)
@@ -125,16 +125,16 @@ def check_skill(raw: bytes, name: str) -> list[Problem]:
     """What would be wrong with a SKILL.md in a folder of that name, but for the names that it gives of others."""
     fields = Fields(read_document(raw, "SKILL.md"), "skill")
     fields.values.setdefault("name", name)
-    _check(fields, _File(sort="skill", named=name, path="SKILL.md", real="SKILL.md", folder=name))
+    _check(fields, _DefinitionFile(sort="skill", named=name, path="SKILL.md", real="SKILL.md", folder=name))
     return [*fields.document.problems, *fields.problems]
 
 
-def _files(tree: Walk, folder: Folder, sort: Sort, problems: list[Problem]) -> list[_File]:
+def _files(tree: TreeWalk, folder: Folder, sort: Sort, problems: list[Problem]) -> list[_DefinitionFile]:
     found = []
     for name, real in folder.files.items():
         stem, ending = posixpath.splitext(name)
         if ending.lower() == ".md" and not name.startswith(".") and stem.lower() != "readme":
-            found.append(_File(sort=sort, named=stem, path=folder.at(name), real=real))
+            found.append(_DefinitionFile(sort=sort, named=stem, path=folder.at(name), real=real))
     problems += [
         Problem(kind="parse", path=show(folder.at(name)), message="is not a regular file")
         for name in folder.odd
@@ -146,15 +146,15 @@ def _files(tree: Walk, folder: Folder, sort: Sort, problems: list[Problem]) -> l
     return found
 
 
-def _once(files: list[_File]) -> list[_File]:
+def _once(files: list[_DefinitionFile]) -> list[_DefinitionFile]:
     """Each real file once: a link to another one of them is no definition of its own."""
-    found: dict[str, _File] = {}
+    found: dict[str, _DefinitionFile] = {}
     for file in sorted(files, key=lambda each: (each.path != each.real, each.path)):
         found.setdefault(file.real, file)
     return list(found.values())
 
 
-def _in_folder(tree: Walk, path: str, name: str, sort: Sort, problems: list[Problem]) -> list[_File]:
+def _in_folder(tree: TreeWalk, path: str, name: str, sort: Sort, problems: list[Problem]) -> list[_DefinitionFile]:
     inner = tree.folders.get(path)
     wanted = f"{sort.upper()}.md"
     if inner is None:
@@ -165,7 +165,7 @@ def _in_folder(tree: Walk, path: str, name: str, sort: Sort, problems: list[Prob
         return []
     main = next((each for each in sorted(inner.files) if each.lower() == wanted.lower()), None)
     if main is not None:
-        return [_File(sort=sort, named=name, path=inner.at(main), real=inner.files[main], folder=path)]
+        return [_DefinitionFile(sort=sort, named=name, path=inner.at(main), real=inner.files[main], folder=path)]
     if not any(each in SKILL_FILES for below in tree.below(path) for each in below.files):
         message = f"the folder has no {wanted}"
         told = Problem(kind="parse", severity="warning", path=show(path), message=message, allowed=(wanted,))
@@ -173,7 +173,7 @@ def _in_folder(tree: Walk, path: str, name: str, sort: Sort, problems: list[Prob
     return []
 
 
-def _read(root: Root, tree: Walk, file: _File, memory: BuildMemory) -> Definition:
+def _read(root: Root, tree: TreeWalk, file: _DefinitionFile, memory: BuildMemory) -> Definition:
     is_bundle = file.sort == "skill" and bool(file.folder)
     bundle = bundle_of(tree, file.folder) if is_bundle else Bundle(((file.named, file.real),))
     now = time.time_ns()  # of the clock by which files have their times
@@ -185,14 +185,16 @@ def _read(root: Root, tree: Walk, file: _File, memory: BuildMemory) -> Definitio
         raw = root.read(file.real, MAX_BYTES)
     except FormatError as error:
         told = Problem(kind="parse", path=show(file.path), message=error.reason)
-        return Definition(sort=file.sort, name=file.named, document=Document(path=show(file.path)), problems=(told,))
+        return Definition(
+            sort=file.sort, name=file.named, document=MarkdownDocument(path=show(file.path)), problems=(told,)
+        )
     fields = Fields(read_document(raw, show(file.path)), file.sort)
     definition = _define(root, file, fields, raw, bundle if is_bundle else None)
     memory.keep(file, bundle, stamps, definition, now)
     return definition
 
 
-def _define(root: Root, file: _File, fields: Fields, raw: bytes, bundle: Bundle | None) -> Definition:
+def _define(root: Root, file: _DefinitionFile, fields: Fields, raw: bytes, bundle: Bundle | None) -> Definition:
     document = fields.document
     name = fields.values.setdefault("name", file.named)
     _check(fields, file)
@@ -213,7 +215,7 @@ def _define(root: Root, file: _File, fields: Fields, raw: bytes, bundle: Bundle 
     )
 
 
-def _check(fields: Fields, file: _File) -> None:
+def _check(fields: Fields, file: _DefinitionFile) -> None:
     document = fields.document
     if document.problems and not document.values:
         return
@@ -238,7 +240,7 @@ def _check(fields: Fields, file: _File) -> None:
 
 
 def _check_template(fields: Fields) -> None:
-    """A text that was begun and not written is told of."""
+    """Warn about text of the template that is still there."""
     line = find_placeholder(fields.document)
     if line:
         message = "the text of the template is still there"
@@ -276,7 +278,7 @@ def _check_parameters(fields: Fields) -> None:
         seen.add(each.name)
 
 
-def _record(file: _File, fields: Fields, bundle: Bundle | None) -> Record:
+def _record(file: _DefinitionFile, fields: Fields, bundle: Bundle | None) -> Record:
     values: dict[str, Any] = dict(fields.values)
     document = fields.document
     text = document.body.strip("\n")
@@ -293,7 +295,7 @@ def _record(file: _File, fields: Fields, bundle: Bundle | None) -> Record:
 
 
 def _with_digest(
-    root: Root, record: Record, file: _File, raw: bytes, bundle: Bundle | None
+    root: Root, record: Record, file: _DefinitionFile, raw: bytes, bundle: Bundle | None
 ) -> tuple[Record, list[Problem]]:
     """With the digest of all that it holds; without one where not all of it can be read."""
     if not isinstance(record, Skill | Agent):

@@ -13,7 +13,7 @@ from clew.skills.manifest import Manifest, Skill, is_route
 from clew.skills.sessions.session import MAX_LOAD_DEPTH
 
 MAX_ALLOWED = 200
-"""So many valid names are listed."""
+"""The most valid names that a problem lists."""
 
 
 class Misfit(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,15 +32,15 @@ class Misfit(msgspec.Struct, frozen=True, kw_only=True):
     context: dict[str, Any] = {}
 
 
-class Names(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be referred to."""
+class DefinedNames(msgspec.Struct, frozen=True, kw_only=True):
+    """The names that definitions may refer to."""
 
     skills: Collection[str]
     toolsets: Collection[str]
     tools: Collection[str]
 
 
-def find_misfits(manifest: Manifest, names: Names) -> list[Misfit]:
+def find_misfits(manifest: Manifest, names: DefinedNames) -> list[Misfit]:
     """All of them, in the order of agents, skills, toolsets and tools. Only own definitions must fit: others lose the
     name, and a related tool that is not there is only told."""
     found: list[Misfit] = []
@@ -59,7 +59,7 @@ def find_misfits(manifest: Manifest, names: Names) -> list[Misfit]:
 
 
 def find_unknown(
-    sort: str, name: str, given: Mapping[str, Sequence[str]], names: Names, severity: Severity = "error"
+    sort: str, name: str, given: Mapping[str, Sequence[str]], names: DefinedNames, severity: Severity = "error"
 ) -> Iterator[Misfit]:
     """The names that a definition gives in its fields and there are not, in their order; a route is none of them."""
     known: dict[str, tuple[str, Collection[str]]] = {

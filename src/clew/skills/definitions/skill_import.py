@@ -24,7 +24,7 @@ from clew.skills.manifest import Skill
 from clew.trust import printable
 
 MAX_FILES, MAX_TOTAL = 512, 16 * 1_048_576
-"""What a skill may have at most to be copied."""
+"""Limits of one skill that is imported."""
 MAIN = "SKILL.md"
 _DRAFTS = ".cache"
 """Where a skill is written before it is put in its place: nobody looks for definitions in a folder of that name."""
@@ -39,7 +39,7 @@ class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class Import(msgspec.Struct, frozen=True, kw_only=True):
+class SkillImport(msgspec.Struct, frozen=True, kw_only=True):
     """A skill that can be copied, or why it cannot. `origin` is its folder; `notes` tell what is changed on the way,
     and `replaces` that it may be put in the place of one of its name."""
 
@@ -74,16 +74,16 @@ def new_skill(folder: Path, name: str, description: str = "") -> Path:
 
 def find_imports(
     paths: Sequence[Path], folder: Path, *, force: bool = False, taken: Mapping[str, Path] = MappingProxyType({})
-) -> list[Import]:
+) -> list[SkillImport]:
     """The skills in these folders, in the order of paths and names; each says why it cannot be copied to `folder`.
 
     `taken` has the files of skills that there are by their names. Nothing is written. A link within a skill counts as
     what it leads to; one that leads out of it is not copied, and told.
     """
-    found: list[Import] = []
+    found: list[SkillImport] = []
     for path in paths:
         if not path.is_dir():
-            found.append(Import(name=path.name or str(path), origin=str(path), problem="is not a folder"))
+            found.append(SkillImport(name=path.name or str(path), origin=str(path), problem="is not a folder"))
             continue
         base = Root(os.fspath(path))
         skills = [each for each in collect(path).skills if each.origin == "agentskills"]
@@ -97,7 +97,7 @@ def find_imports(
     ]
 
 
-def write_imports(imports: Sequence[Import], folder: Path) -> dict[Path, str]:
+def write_imports(imports: Sequence[SkillImport], folder: Path) -> dict[Path, str]:
     """Copy skills into a folder of skills, each whole or not at all, one process after the other. What a process left
     that was ended in the middle is put in order first. Gives the digest of what was written by its file.
     Raises ReadOnly, FormatError, and AlreadyExists where there is one meanwhile that is not to be replaced."""
@@ -112,11 +112,11 @@ def write_imports(imports: Sequence[Import], folder: Path) -> dict[Path, str]:
     return digests
 
 
-def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *, force: bool) -> Import:
+def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *, force: bool) -> SkillImport:
     origin = base.absolute(skill.folder)
     name = skill.name if _NAME.fullmatch(skill.name) else ""
     target = folder / name
-    shown = Import(name=name or printable(skill.name, 80), origin=origin, replaces=force)
+    shown = SkillImport(name=name or printable(skill.name, 80), origin=origin, replaces=force)
     if not name:
         return msgspec.structs.replace(shown, problem="its name is not allowed here")
     if os.path.realpath(origin) == os.path.realpath(target):
@@ -171,7 +171,7 @@ def _is_main(name: str) -> bool:
     return name.lower() == MAIN.lower()
 
 
-def _fill(draft: Path, base: Root, found: Import) -> str:
+def _fill(draft: Path, base: Root, found: SkillImport) -> str:
     """Copy the files, and give the digest of what was written."""
     written: dict[str, bytes] = {}
     for each in found.files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from clew.skills.files.document import Document
+from clew.skills.files.document import MarkdownDocument
 
 _TEMPLATE = """\
 ---
@@ -45,7 +45,7 @@ _BODY = _TEMPLATE.partition("# {title}")[2]
 _SENTENCES = frozenset(line.strip() for line in _BODY.splitlines() if line.strip() and not line.startswith("#"))
 
 
-def find_placeholder(document: Document) -> int:
+def find_placeholder(document: MarkdownDocument) -> int:
     """The first line that still says what the template says; 0 where there is none."""
     if document.meta.get("description") == _ABOUT:
         return document.line_of("description")

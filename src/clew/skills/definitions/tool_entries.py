@@ -20,7 +20,7 @@ _MAX_SHOWN = 120
 
 
 def entry_of(tool: Tool) -> ToolEntry:
-    """What an executable tool says of itself; its content are its examples."""
+    """Return the manifest entry of an executable tool, with its examples as content."""
     return ToolEntry(
         name=tool.name,
         description=tool.description,

@@ -35,7 +35,7 @@ class SkillReference(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class ReferencePlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where a reference leads: `path` as it is written in the file `source`. Only what is below `home` is read; where
     that is empty, all that is below the root."""
 
@@ -45,7 +45,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     path: str
 
 
-class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
+class SkillReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
     """A reference that may help. `relevance` is 1 where it is just close enough."""
 
     reference: SkillReference
@@ -81,11 +81,11 @@ def to_reference(record: Breadcrumb) -> SkillReference:
     return msgspec.convert(record.context, SkillReference)
 
 
-def to_place(record: Breadcrumb) -> Place:
-    return msgspec.convert(record.context, Place)
+def to_place(record: Breadcrumb) -> ReferencePlace:
+    return msgspec.convert(record.context, ReferencePlace)
 
 
-def read_reference(root: Path | None, place: Place, check: Callable[[str, bytes], None] | None = None) -> str:
+def read_reference(root: Path | None, place: ReferencePlace, check: Callable[[str, bytes], None] | None = None) -> str:
     """The text of the file, as it is now. `check` gets its real path and its bytes before, and may raise.
 
     Raises ConfigError where there is no folder to read from, ValidationError for what leads out of the place's home or

@@ -44,7 +44,7 @@ class Vocabulary(msgspec.Struct, frozen=True):
     tools: frozenset[str] = frozenset()
 
 
-class Fit:
+class SkillFit:
     """The measure for one question. Without an embedder it is `closeness`, by words alone. To a question without any
     telling word nothing is close but what it names."""
 
@@ -74,7 +74,7 @@ class Fit:
 
 
 def open_background(embedder: Embedder | None) -> Background | None:
-    """What questions are compared with; None without an embedder."""
+    """Return the vectors of common questions, or None without an embedder."""
     return Background(embedder) if embedder is not None else None
 
 

@@ -20,8 +20,8 @@ from clew.errors import AlreadyExists, Conflict, NotFound, ValidationError
 from clew.skills.discovery.mirror import Mirrored, mirror, to_kept
 from clew.skills.discovery.reference_search import (
     REFERENCE_SCHEMA,
-    ReferenceMatch,
     SkillReference,
+    SkillReferenceMatch,
     read_reference,
     record_id,
     reference_contexts,
@@ -29,7 +29,7 @@ from clew.skills.discovery.reference_search import (
     to_reference,
 )
 from clew.skills.discovery.relevance import (
-    Fit,
+    SkillFit,
     Vocabulary,
     close_ones,
     has_telling_words,
@@ -38,7 +38,7 @@ from clew.skills.discovery.relevance import (
 )
 from clew.skills.files.tree_walk import show
 from clew.skills.formats.collection import Collected
-from clew.skills.library import Suggestion
+from clew.skills.library import SkillSuggestion
 from clew.skills.manifest import ONLY_BY_NAME, Manifest, Skill
 from clew.trail.bulk import each_record
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Change, Draft
@@ -96,7 +96,9 @@ class SkillShelf:
                     return await self._sync(skills, digest)
             return await self._write(skills)  # the marker stays empty, so that the next call looks again
 
-    async def suggest(self, query: str, *, among: Sequence[str] | None = None, limit: int = 10) -> list[Suggestion]:
+    async def suggest(
+        self, query: str, *, among: Sequence[str] | None = None, limit: int = 10
+    ) -> list[SkillSuggestion]:
         """Skills that fit, the best first, of those that are named by `among`; none where nothing is close. One of the
         third tier is found by its name alone."""
         allowed = frozenset(among) if among is not None else None
@@ -107,19 +109,19 @@ class SkillShelf:
         if not hits:
             return []
         vocabulary = await self._known() if self._background is not None else Vocabulary()
-        fit = await asyncio.to_thread(Fit, query, vocabulary, self._background)
+        fit = await asyncio.to_thread(SkillFit, query, vocabulary, self._background)
         return [
-            Suggestion(skill=hit.breadcrumb.title, description=_about(hit.breadcrumb), relevance=round(close, 3))
+            SkillSuggestion(skill=hit.breadcrumb.title, description=_about(hit.breadcrumb), relevance=round(close, 3))
             for hit, close in close_ones(hits, fit.closeness, limit)
         ]
 
-    async def search_references(self, intent: str, limit: int = 5) -> list[ReferenceMatch]:
+    async def search_references(self, intent: str, limit: int = 5) -> list[SkillReferenceMatch]:
         """References whose text fits an intent, the best first; none where nothing is close. No file is read."""
         if not has_telling_words(intent) or limit < 1:
             return []
         hits = await self._search(REFERENCE_SCHEMA, intent, limit, None)
         found = close_ones(hits, closeness, limit)
-        return [ReferenceMatch(reference=to_reference(hit.breadcrumb), relevance=round(c, 3)) for hit, c in found]
+        return [SkillReferenceMatch(reference=to_reference(hit.breadcrumb), relevance=round(c, 3)) for hit, c in found]
 
     async def get_references(self, skill: str) -> list[SkillReference]:
         """The references of a skill in the order of its text. Raises ValidationError for a skill that there is not."""
@@ -145,7 +147,7 @@ class SkillShelf:
         return await asyncio.to_thread(read_reference, self._root, to_place(record))
 
     async def close(self) -> None:
-        """Let go of the trail where the shelf was opened with one of its own."""
+        """Close the trail if `open_shelf` opened it."""
         if self._close is not None:
             await self._close()
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from clew.skills.checks.problems import Fix, Problem
-from clew.skills.files.front_matter import Place, read_front_matter
+from clew.skills.files.front_matter import FieldPlace, read_front_matter
 
 MAX_BYTES = 1_048_576
 """A larger file is not a definition."""
@@ -19,7 +19,7 @@ _FENCE = re.compile(r"-{3,}[ \t]*")
 _OF_META = re.compile(r"[A-Za-z][\w-]*[ \t]*:(?:[ \t].*)?|[ \t]+\S.*|-[ \t].*|#.*")
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class MarkdownDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One file. `lines` tells where each key of the front matter is (1-based), `body_line` where the body begins.
 
     `keys` and `values` tell places within lines, by path: `triggers.words[1]`. `head` are the lines of the front matter
@@ -29,8 +29,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     meta: dict[str, Any] = {}
     lines: dict[str, int] = {}
-    keys: dict[str, Place] = {}
-    values: dict[str, Place] = {}
+    keys: dict[str, FieldPlace] = {}
+    values: dict[str, FieldPlace] = {}
     head: tuple[str, ...] = ()
     body: str = ""
     body_line: int = 1
@@ -42,7 +42,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         return self.lines.get(key, 1)
 
 
-def read_document(raw: bytes, path: str) -> Document:
+def read_document(raw: bytes, path: str) -> MarkdownDocument:
     """Take a file apart. Never raises: a file that is no text has no body, and says why."""
     if len(raw) > MAX_BYTES:
         return _unreadable(path, f"{len(raw):,} bytes are over the limit of {MAX_BYTES:,}")
@@ -55,16 +55,16 @@ def read_document(raw: bytes, path: str) -> Document:
     return _split(text.replace("\r\n", "\n").replace("\r", "\n"), path)
 
 
-def _split(text: str, path: str) -> Document:
+def _split(text: str, path: str) -> MarkdownDocument:
     lines = text.split("\n")
     if not _FENCE.fullmatch(lines[0]):
-        return Document(path=path, body=text)
+        return MarkdownDocument(path=path, body=text)
     end = next((n for n, line in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
     if end is None:
-        return Document(path=path, body=text, problems=(_unclosed(lines, path),))
+        return MarkdownDocument(path=path, body=text, problems=(_unclosed(lines, path),))
     found = read_front_matter("\n".join(lines[1:end]), path)
     items = {key: place.line for key, place in found.values.items()}
-    return Document(
+    return MarkdownDocument(
         path=path,
         meta=found.meta,
         lines={**items, **{key: place.line for key, place in found.keys.items()}},
@@ -86,5 +86,5 @@ def _unclosed(lines: list[str], path: str) -> Problem:
     return Problem(kind="parse", path=path, line=1, message=message, hint="Close it with ---", fix=fix)
 
 
-def _unreadable(path: str, reason: str) -> Document:
-    return Document(path=path, problems=(Problem(kind="parse", path=path, message=reason),))
+def _unreadable(path: str, reason: str) -> MarkdownDocument:
+    return MarkdownDocument(path=path, problems=(Problem(kind="parse", path=path, message=reason),))

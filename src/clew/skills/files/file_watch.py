@@ -28,7 +28,7 @@ _NAMES = frozenset((*HOMES, *PARTS, *RULE_FILES, "SKILL.md"))
 _log = logging.getLogger(__name__)
 
 
-class Watch:
+class FileWatch:
     """Calls `changed` after each change of the definitions below `root`, one call at a time.
 
     `folders` says where there are definitions besides the usual places, and `rules` which folders hold rules, both
@@ -51,7 +51,7 @@ class Watch:
         self._stop = asyncio.Event()
         self._dirty = asyncio.Event()
 
-    async def __aenter__(self) -> Watch:
+    async def __aenter__(self) -> FileWatch:
         await self.open()
         return self
 

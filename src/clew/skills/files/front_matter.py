@@ -24,7 +24,7 @@ _INDENT = re.compile(r"[ \t]*")
 _HINT = "Put quotes around a value that holds `: ` or ` #`, or begins with a special character"
 
 
-class Place(NamedTuple):
+class FieldPlace(NamedTuple):
     """From a line and column (both 1-based) to the last line and the column behind the last character."""
 
     line: int
@@ -37,8 +37,8 @@ class FrontMatter(NamedTuple):
     """`keys` and `values` tell places by path: `triggers.words[1]`."""
 
     meta: dict[str, Any]
-    keys: dict[str, Place]
-    values: dict[str, Place]
+    keys: dict[str, FieldPlace]
+    values: dict[str, FieldPlace]
     problems: tuple[Problem, ...] = ()
 
 
@@ -50,21 +50,21 @@ def read_front_matter(text: str, path: str) -> FrontMatter:
         message = f"the front matter has {len(text):,} characters, over the limit of {MAX_LENGTH:,}"
         return FrontMatter({}, {}, {}, (Problem(kind="parse", path=path, line=1, message=message),))
     try:
-        return _Reader(text, path).read()
+        return _YamlReader(text, path).read()
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         meta, keys = _read_plainly(text)
         return FrontMatter(meta, keys, {}, (_complaint(text, path, error),))
 
 
-class _Reader:
+class _YamlReader:
     """Reads one front matter, first as events, which cannot be deep or grow, then as values."""
 
     def __init__(self, text: str, path: str) -> None:
         self._text = text
         self._path = path
         self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
-        self._keys: dict[str, Place] = {}
-        self._values: dict[str, Place] = {}
+        self._keys: dict[str, FieldPlace] = {}
+        self._values: dict[str, FieldPlace] = {}
         self._problems: list[Problem] = []
 
     def read(self) -> FrontMatter:
@@ -119,7 +119,7 @@ class _Reader:
             self._keys[below] = place
             self._walk(value, below)
 
-    def _tell(self, place: Place, message: str) -> None:
+    def _tell(self, place: FieldPlace, message: str) -> None:
         width = place.end - place.column if place.last == place.line else 0
         self._problems.append(
             Problem(
@@ -132,12 +132,12 @@ class _Reader:
             )
         )
 
-    def _place(self, node: Any) -> Place:
+    def _place(self, node: Any) -> FieldPlace:
         """By the offset: YAML counts other characters as line ends too."""
         first, last = node.start_mark.index, max(node.end_mark.index, node.start_mark.index)
         last = first + len(self._text[first:last].rstrip())
         start, end = bisect_right(self._starts, first) - 1, bisect_right(self._starts, last) - 1
-        return Place(
+        return FieldPlace(
             start + FIRST_LINE, first - self._starts[start] + 1, end + FIRST_LINE, last - self._starts[end] + 1
         )
 
@@ -208,16 +208,16 @@ def _is_valid(text: str) -> bool:
     return True
 
 
-def _read_plainly(text: str) -> tuple[dict[str, Any], dict[str, Place]]:
+def _read_plainly(text: str) -> tuple[dict[str, Any], dict[str, FieldPlace]]:
     """Top-level `key: value` lines of what is no YAML, values as they stand, continued by indented lines."""
     parts: dict[str, list[str]] = {}
-    keys: dict[str, Place] = {}
+    keys: dict[str, FieldPlace] = {}
     last = ""
     for number, line in enumerate(text.split("\n"), FIRST_LINE):
         if (found := _PLAIN.fullmatch(line)) is not None:
             last = found[1]
             parts[last] = [found[2].strip().strip("\"'")]
-            keys[last] = Place(number, 1, number, len(last) + 1)
+            keys[last] = FieldPlace(number, 1, number, len(last) + 1)
         elif last and line[:1] in (" ", "\t") and line.strip():
             parts[last].append(line.strip())
     return {key: " ".join(part).strip() for key, part in parts.items()}, keys

@@ -31,7 +31,7 @@ _MARKUP = re.compile(r"`|\*\*|~~")
 _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class MarkdownLink(msgspec.Struct, frozen=True, kw_only=True):
     """One link. `path` is decoded and without its `#fragment`; that of an external link is the whole address."""
 
     text: str
@@ -47,7 +47,7 @@ def extract_links(
     extensions: Iterable[str] | None = None,
     external: bool = False,
     first_line: int = 1,
-) -> list[Link]:
+) -> list[MarkdownLink]:
     """Links in the order of their places; images, code, comments and links to a place in the same text are none.
 
     `pattern` is searched for in the path; `extensions` (`.md` or `md`) are compared without regard to case; `external`
@@ -55,7 +55,7 @@ def extract_links(
     """
     endings = None if extensions is None else tuple(f".{each.lstrip('.').lower()}" for each in extensions)
     wanted = re.compile(pattern) if isinstance(pattern, str) else pattern
-    found: list[Link] = []
+    found: list[MarkdownLink] = []
     blocks, targets = _blocks(content)
     for number, block in blocks:
         if "]" not in block and not external:
@@ -74,7 +74,9 @@ def is_external(path: str) -> bool:
     return _EXTERNAL.match(path) is not None
 
 
-def _is_wanted(link: Link, endings: tuple[str, ...] | None, wanted: re.Pattern[str] | None, external: bool) -> bool:
+def _is_wanted(
+    link: MarkdownLink, endings: tuple[str, ...] | None, wanted: re.Pattern[str] | None, external: bool
+) -> bool:
     if not link.path or (not external and is_external(link.path)):
         return False
     if endings is not None and not link.path.lower().endswith(endings):
@@ -82,16 +84,16 @@ def _is_wanted(link: Link, endings: tuple[str, ...] | None, wanted: re.Pattern[s
     return wanted is None or wanted.search(link.path) is not None
 
 
-def _link(text: str, target: str, line: int) -> Link:
+def _link(text: str, target: str, line: int) -> MarkdownLink:
     shown = _IMAGE.sub(r"\1", text) if "![" in text else text
     shown = _MARKUP.sub("", shown).strip("* \n")
     shown = " ".join(_ESCAPED.sub(r"\1", shown).split())
     target = _ESCAPED.sub(r"\1", target)
     if is_external(target):
-        return Link(text=shown, path=target, line=line)
+        return MarkdownLink(text=shown, path=target, line=line)
     path, _, fragment = target.partition("#")
     decoded = unquote(path)
-    return Link(text=shown, path=decoded if decoded.isprintable() else path, line=line, fragment=fragment)
+    return MarkdownLink(text=shown, path=decoded if decoded.isprintable() else path, line=line, fragment=fragment)
 
 
 def _blocks(content: str) -> tuple[list[tuple[int, str]], dict[str, str]]:

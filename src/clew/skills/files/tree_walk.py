@@ -20,7 +20,7 @@ from clew.trust import printable
 MAX_ENTRIES = 200_000
 MAX_DEPTH = 40
 MAX_HOPS = 3
-"""So many links may follow each other on one way."""
+"""The longest chain of links that is followed."""
 SKILL_FILES = ("SKILL.md", "skill.md")
 RULE_FILES = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md")
 
@@ -59,18 +59,18 @@ class Folder(msgspec.Struct):
         return f"{self.path}/{name}" if self.path else name
 
 
-class Link(msgspec.Struct, frozen=True):
+class FileLink(msgspec.Struct, frozen=True):
     """A link that was followed: where it is, and the real path that it leads to."""
 
     path: str
     target: str
 
 
-class Walk(msgspec.Struct):
+class TreeWalk(msgspec.Struct):
     """All folders by the paths on which they were reached, the upper ones first. `left_out` are those not read."""
 
     folders: dict[str, Folder] = {}
-    links: list[Link] = []
+    links: list[FileLink] = []
     left_out: list[str] = []
     problems: list[Problem] = []
 
@@ -100,7 +100,7 @@ class _Step(msgspec.Struct, frozen=True):
     came: tuple[str, ...] = ()
 
 
-def walk(root: Root, places: Sequence[str] = (), *, is_kept: bool = False) -> Walk:
+def walk(root: Root, places: Sequence[str] = (), *, is_kept: bool = False) -> TreeWalk:
     """Read the tree below `root`, or only the folders `places` of it. Never raises for what is there.
 
     `is_kept` says that the places hold definitions, whatever they are called: links in them are followed.
@@ -134,11 +134,11 @@ class _Walker:
     def __init__(self, root: Root, is_kept: bool = False) -> None:
         self._root = root
         self._is_kept = is_kept
-        self._walk = Walk(folders={}, links=[], left_out=[], problems=[])
+        self._walk = TreeWalk(folders={}, links=[], left_out=[], problems=[])
         self._room = MAX_ENTRIES
         self._waiting: deque[_Step] = deque()
 
-    def run(self, places: Sequence[str]) -> Walk:
+    def run(self, places: Sequence[str]) -> TreeWalk:
         for place in places or ("",):
             self._begin(os.path.normpath(place).replace(os.sep, "/") if place else "")
         while self._waiting and self._room > 0:
@@ -227,7 +227,7 @@ class _Walker:
         if kind == "odd":
             self._refuse(folder, name, "leads to what is not a regular file", severity="error")
             return
-        self._walk.links.append(Link(path, target))
+        self._walk.links.append(FileLink(path, target))
         if kind == "file":
             folder.files[name] = target
         else:

@@ -7,9 +7,9 @@ import tomllib
 
 from clew.llm.model_catalogue import shipped
 from clew.skills.checks.problems import Problem
-from clew.skills.files.document import Document
-from clew.skills.formats.limits import Limits
-from clew.skills.formats.source import Source, describe, metadata_of, to_name
+from clew.skills.files.document import MarkdownDocument
+from clew.skills.formats.limits import AgentLimits
+from clew.skills.formats.source import DefinitionSource, describe, metadata_of, to_name
 from clew.skills.manifest import Agent
 from clew.trust import printable
 
@@ -33,7 +33,7 @@ _NAMED_HERE = re.compile(r"[\w-]+:\S+")
 _KEY = re.compile(r"([A-Za-z0-9_-]+)[ \t]*=")
 
 
-def read_agent(source: Source, origin: str) -> Agent | None:
+def read_agent(source: DefinitionSource, origin: str) -> Agent | None:
     """The agent of a file; None where it has no prompt, or is switched off."""
     prompt = source.text("developer_instructions", "prompt") if origin != "claude" else ""
     prompt = source.document.body if source.document.body.strip() else prompt
@@ -43,7 +43,7 @@ def read_agent(source: Source, origin: str) -> Agent | None:
     if source.flag("disable", "disabled"):
         source.warn("is switched off by `disable`", "disable" if "disable" in source.document.meta else "disabled")
         return None
-    limits = Limits(source, origin)
+    limits = AgentLimits(source, origin)
     return Agent(
         name=_name_of(source),
         description=describe(source, is_required=True),
@@ -59,7 +59,7 @@ def read_agent(source: Source, origin: str) -> Agent | None:
     )
 
 
-def read_toml(raw: bytes, path: str) -> Document:
+def read_toml(raw: bytes, path: str) -> MarkdownDocument:
     """A TOML file as a document without a body. Never raises."""
     try:
         text = raw.decode("utf-8-sig")
@@ -69,12 +69,12 @@ def read_toml(raw: bytes, path: str) -> Document:
         problem = Problem(
             kind="parse", path=path, line=int(where[1]) if where else 1, message=f"is not valid TOML: {error}"
         )
-        return Document(path=path, problems=(problem,))
+        return MarkdownDocument(path=path, problems=(problem,))
     keys = ((found[1], number) for number, line in enumerate(text.split("\n"), 1) if (found := _KEY.match(line)))
-    return Document(path=path, meta=meta, lines=dict(reversed(list(keys))), has_meta=True)
+    return MarkdownDocument(path=path, meta=meta, lines=dict(reversed(list(keys))), has_meta=True)
 
 
-def _model_of(source: Source) -> str:
+def _model_of(source: DefinitionSource) -> str:
     """The model as it is named here; what is not known here is the default, so that the agent can run."""
     written = source.text("model")
     if written in ("", "inherit"):
@@ -90,7 +90,7 @@ def _model_of(source: Source) -> str:
     return _FAMILIES[family] if family is not None else ""
 
 
-def _name_of(source: Source) -> str:
+def _name_of(source: DefinitionSource) -> str:
     written = source.text("name") or source.named
     name = to_name(written, also="_") or to_name(source.named, also="_") or "agent"
     if name != written:

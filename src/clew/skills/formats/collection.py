@@ -14,13 +14,13 @@ import msgspec
 from clew.decode_errors import unmixed
 from clew.skills.agent_tools import ALWAYS, permissions_of, tools_of
 from clew.skills.checks.problems import Problem, in_order
-from clew.skills.files.tree_walk import Walk, walk
-from clew.skills.formats.definition_files import Found, find_definitions
+from clew.skills.files.tree_walk import TreeWalk, walk
+from clew.skills.formats.definition_files import FoundDefinitions, find_definitions
 from clew.skills.formats.definition_reader import Memory, Reader, Reading
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
 from clew.skills.formats.unique_names import name_all
-from clew.skills.manifest import Agent, Reference, Skill
+from clew.skills.manifest import Agent, Skill, SkillLink
 from clew.trust import Wish, printable, real_folder
 
 MAX_PROBLEMS = 1_000
@@ -41,7 +41,7 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     path: str
     kind: str
     target: str = ""
-    references: tuple[Reference, ...] = ()
+    references: tuple[SkillLink, ...] = ()
     digest: str = ""
 
 
@@ -147,7 +147,7 @@ def _skill_summary(skill: Skill) -> str:
     return printable(_warned(skill.name, about), _MAX_SUMMARY)
 
 
-def _with_references(skill: Skill, found: Found, tree: Walk, problems: list[Problem]) -> Skill:
+def _with_references(skill: Skill, found: FoundDefinitions, tree: TreeWalk, problems: list[Problem]) -> Skill:
     """The skill with those of its references that there are, below the root."""
     if not skill.references:
         return skill
@@ -164,7 +164,7 @@ def _with_references(skill: Skill, found: Found, tree: Walk, problems: list[Prob
     return msgspec.structs.replace(skill, references=tuple(kept))
 
 
-def _rule(found: Found, reading: Reading, problems: list[Problem]) -> RuleFile | None:
+def _rule(found: FoundDefinitions, reading: Reading, problems: list[Problem]) -> RuleFile | None:
     """The rule file; None where it cannot be read. A link imports from where the real file is."""
     problems.extend(reading.problems)
     if not reading.digest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from clew.skills.formats.source import Source, describe, metadata_of, to_name
+from clew.skills.formats.source import DefinitionSource, describe, metadata_of, to_name
 from clew.skills.manifest import Parameter, Skill
 
 KNOWN = (
@@ -16,7 +16,7 @@ _ARGUMENTS = re.compile(r"\$(?:ARGUMENTS|[1-9])\b")
 _NAMED = re.compile(r"(?<!\$)\$([A-Z][A-Z0-9_]{1,40})\b")
 
 
-def read_command(source: Source, origin: str) -> Skill | None:
+def read_command(source: DefinitionSource, origin: str) -> Skill | None:
     """The skill of a command file; None where it is empty."""
     body = source.document.body
     if not body.strip():
@@ -41,7 +41,7 @@ def read_command(source: Source, origin: str) -> Skill | None:
     )
 
 
-def parameters_of(source: Source, *, named: bool = False) -> tuple[Parameter, ...]:
+def parameters_of(source: DefinitionSource, *, named: bool = False) -> tuple[Parameter, ...]:
     """What a prompt is called with: `arguments` where it uses `$ARGUMENTS` or `$1`, and `$NAMES` where they are."""
     body = source.document.body
     hint = source.text("argument-hint", "argument_hint")

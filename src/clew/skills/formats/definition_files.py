@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import msgspec
 
 from clew.skills.checks.problems import Problem
-from clew.skills.files.tree_walk import SKILL_FILES, Walk, is_plain, show
+from clew.skills.files.tree_walk import SKILL_FILES, TreeWalk, is_plain, show
 from clew.skills.formats.digests import PARTS
 from clew.skills.formats.file_kinds import PLUGIN_MARK, Kind, place_of
 
 _ORDER = (".clew", ".agents", ".claude", ".opencode", ".codex", ".github", "skills", "plugins")
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundDefinitions(msgspec.Struct, frozen=True):
     """One definition file: how it was reached, and where it really is."""
 
     kind: Kind
@@ -39,12 +39,12 @@ class Found(msgspec.Struct, frozen=True):
         return self.path != self.real, known, self.kind == "command", self.folder.count("/"), self.path
 
 
-def find_definitions(walk: Walk, problems: list[Problem]) -> tuple[list[Found], list[Found]]:
+def find_definitions(walk: TreeWalk, problems: list[Problem]) -> tuple[list[FoundDefinitions], list[FoundDefinitions]]:
     """The skills, agents and commands of a tree; and its rules, to which links are added by their own places."""
-    everything = sorted(_candidates(walk, problems), key=Found.rank)
+    everything = sorted(_candidates(walk, problems), key=FoundDefinitions.rank)
     links = {each.path for each in walk.links}
-    definitions: dict[tuple[Kind, str], Found] = {}
-    rules: list[Found] = []
+    definitions: dict[tuple[Kind, str], FoundDefinitions] = {}
+    rules: list[FoundDefinitions] = []
     seen: set[str] = set()
     for each in everything:
         if each.kind != "rule":
@@ -55,7 +55,7 @@ def find_definitions(walk: Walk, problems: list[Problem]) -> tuple[list[Found], 
     return list(definitions.values()), rules
 
 
-def _candidates(walk: Walk, problems: list[Problem]) -> Iterator[Found]:
+def _candidates(walk: TreeWalk, problems: list[Problem]) -> Iterator[FoundDefinitions]:
     plugins = {folder.path for folder in walk.folders.values() if PLUGIN_MARK in folder.folders}
     skills = {folder.path for folder in walk.folders.values() if not folder.files.keys().isdisjoint(SKILL_FILES)}
     for folder in walk.folders.values():
@@ -65,14 +65,14 @@ def _candidates(walk: Walk, problems: list[Problem]) -> Iterator[Found]:
                 continue
             if place.kind != "rule" and _belongs_to_skill(folder.path, place.kind, skills):
                 continue
-            found = Found(place.kind, place.origin, folder.path, name, folder.files.get(name, ""))
+            found = FoundDefinitions(place.kind, place.origin, folder.path, name, folder.files.get(name, ""))
             if (problem := _wrong(found)) is None:
                 yield found
             else:
                 problems.append(problem)
 
 
-def _wrong(found: Found) -> Problem | None:
+def _wrong(found: FoundDefinitions) -> Problem | None:
     if not found.real:
         return Problem(kind="parse", path=show(found.path), message="is not a regular file: it was not read")
     if not is_plain(found.path):

@@ -10,30 +10,30 @@ import msgspec
 
 from clew.errors import FormatError
 from clew.skills.checks.problems import Problem
-from clew.skills.files.document import MAX_BYTES, Document, read_document
-from clew.skills.files.tree_walk import Walk, is_plain
+from clew.skills.files.document import MAX_BYTES, MarkdownDocument, read_document
+from clew.skills.files.tree_walk import TreeWalk, is_plain
 from clew.skills.formats.agents import read_agent, read_toml
 from clew.skills.formats.commands import read_command
-from clew.skills.formats.definition_files import Found
+from clew.skills.formats.definition_files import FoundDefinitions
 from clew.skills.formats.digests import Bundle, bundle_of, digest_bundle
 from clew.skills.formats.rules import read_imports
 from clew.skills.formats.safe_open import Root, Stamp
 from clew.skills.formats.skill_folders import read_skill
-from clew.skills.formats.source import Source
-from clew.skills.manifest import Agent, Reference, Skill
+from clew.skills.formats.source import DefinitionSource
+from clew.skills.manifest import Agent, Skill, SkillLink
 
 MAX_TOTAL = 100_000_000
-"""So many bytes of definitions are read of one tree."""
+"""The most bytes of definitions that are read from one tree."""
 _TICK = 50_000_000
 """File systems tell times by ticks: what changed within one of them may change again, and keep its time."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file defines, and what is wrong with it. `references` and `digest` are those of a rule."""
+    """The definition in a file, and its problems. `references` and `digest` are those of a rule."""
 
     skill: Skill | None = None
     agent: Agent | None = None
-    references: tuple[Reference, ...] = ()
+    references: tuple[SkillLink, ...] = ()
     digest: str = ""
     problems: tuple[Problem, ...] = ()
 
@@ -60,28 +60,28 @@ class Memory:
         self.reused = 0
         self._kept: dict[tuple[str, str, str], tuple[State, Reading]] = {}
 
-    def find(self, found: Found, state: State) -> Reading | None:
+    def find(self, found: FoundDefinitions, state: State) -> Reading | None:
         kept = self._kept.get((found.kind, found.path, found.real))
         if kept is None or kept[0] != state:
             return None
         self.reused += 1
         return kept[1]
 
-    def keep(self, found: Found, state: State, reading: Reading) -> None:
+    def keep(self, found: FoundDefinitions, state: State, reading: Reading) -> None:
         self._kept[found.kind, found.path, found.real] = (state, reading)
 
 
 class Reader:
     """Reads the definitions of one walk."""
 
-    def __init__(self, root: Root, tree: Walk, memory: Memory) -> None:
+    def __init__(self, root: Root, tree: TreeWalk, memory: Memory) -> None:
         self._root = root
         self._tree = tree
         self._memory = memory
         self._room = MAX_TOTAL
 
-    def read(self, found: Found) -> Reading:
-        """What a file defines. Never raises."""
+    def read(self, found: FoundDefinitions) -> Reading:
+        """Read the definition in a file. Never raises."""
         bundle = bundle_of(self._tree, found.folder) if found.kind == "skill" else None
         now = time.time_ns()  # of the clock by which files have their times
         state = _state(self._root, bundle if bundle is not None else Bundle(((found.name, found.real),)))
@@ -99,18 +99,18 @@ class Reader:
             self._memory.keep(found, state, reading)
         return reading
 
-    def _rule(self, found: Found, raw: bytes) -> Reading:
+    def _rule(self, found: FoundDefinitions, raw: bytes) -> Reading:
         document = read_document(raw, found.real)
         if document.problems and not document.body:
             return Reading(problems=document.problems)
-        references: tuple[Reference, ...] = ()
+        references: tuple[SkillLink, ...] = ()
         problems: tuple[Problem, ...] = ()
         if found.origin.startswith("CLAUDE"):
             text = raw.decode("utf-8-sig").replace("\r\n", "\n")
             references, problems = read_imports(text, found.real, self._tree.find)
         return Reading(references=references, digest=hashlib.sha256(raw).hexdigest(), problems=problems)
 
-    def _definition(self, found: Found, raw: bytes, bundle: Bundle | None) -> Reading:
+    def _definition(self, found: FoundDefinitions, raw: bytes, bundle: Bundle | None) -> Reading:
         is_toml = found.name.endswith(".toml")
         document = read_toml(raw, found.real) if is_toml else read_document(raw, found.real)
         if document.problems and not document.meta and not document.body.strip():
@@ -130,11 +130,13 @@ class Reader:
             told = tuple(msgspec.structs.replace(each, severity="warning") for each in told)
         return Reading(skill=skill, agent=agent, problems=(*told, *source.problems))
 
-    def _source(self, found: Found, raw: bytes, document: Document, bundle: Bundle | None) -> Source:
+    def _source(
+        self, found: FoundDefinitions, raw: bytes, document: MarkdownDocument, bundle: Bundle | None
+    ) -> DefinitionSource:
         named = posixpath.splitext(found.name)[0]
         if bundle is not None:
             named = posixpath.basename(found.folder or self._root.path.replace("\\", "/"))
-        source = Source(path=found.real, named=named, raw=raw.decode("utf-8-sig"), document=document)
+        source = DefinitionSource(path=found.real, named=named, raw=raw.decode("utf-8-sig"), document=document)
         try:
             whole = hashlib.sha256(raw).hexdigest()
             source.digest = whole if bundle is None else digest_bundle(self._root, bundle, {found.real: raw})

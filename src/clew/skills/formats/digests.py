@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from clew.errors import FormatError
-from clew.skills.files.tree_walk import SKILL_FILES, Walk
+from clew.skills.files.tree_walk import SKILL_FILES, TreeWalk
 from clew.skills.formats.safe_open import Root
 from clew.trust import MAX_BYTES, digest_parts
 
@@ -30,7 +30,7 @@ class Bundle(msgspec.Struct, frozen=True):
     is_whole: bool = True
 
 
-def bundle_of(walk: Walk, path: str) -> Bundle:
+def bundle_of(walk: TreeWalk, path: str) -> Bundle:
     """All files of the folder that was reached as `path`, in the order of their names."""
     begins = [path] if path else PARTS
     skipped = len(path) + 1 if path else 0

@@ -32,23 +32,23 @@ _GENERIC = frozenset(
 )
 
 
-class Place(msgspec.Struct, frozen=True):
+class DefinitionPlace(msgspec.Struct, frozen=True):
     """What is kept at a place: the kind of definition, and whose format it is."""
 
     kind: Kind
     origin: str
 
 
-_SKILL = Place("skill", "agentskills")
-_CODEX_AGENT = Place("agent", "codex")
+_SKILL = DefinitionPlace("skill", "agentskills")
+_CODEX_AGENT = DefinitionPlace("agent", "codex")
 
 
-def place_of(folder: str, name: str, plugins: Collection[str] = ()) -> Place | None:
+def place_of(folder: str, name: str, plugins: Collection[str] = ()) -> DefinitionPlace | None:
     """What the file `name` of a folder is; None where it is nothing of ours. `plugins` are the folders of plugins."""
     if name in SKILL_FILES:
         return _SKILL
     if name in RULE_FILES:
-        return Place("rule", name)
+        return DefinitionPlace("rule", name)
     if not name.endswith((".md", ".toml")) or name.lower() == "readme.md":
         return None
     found = _definition_place(folder, plugins)
@@ -62,12 +62,12 @@ def qualifiers(folder: str) -> list[str]:
     return [part for part in parts if part and part not in _GENERIC]
 
 
-def _definition_place(folder: str, plugins: Collection[str]) -> Place | None:
+def _definition_place(folder: str, plugins: Collection[str]) -> DefinitionPlace | None:
     parts = folder.split("/")
     for at in range(len(parts) - 1, 0, -1):
         if (found := _PLACES.get((parts[at - 1], parts[at]))) is not None:
-            return Place(*found)
+            return DefinitionPlace(*found)
     for at, part in enumerate(parts):
         if part in _PLUGIN_PLACES and "/".join(parts[:at]) in plugins:
-            return Place(*_PLUGIN_PLACES[part])
+            return DefinitionPlace(*_PLUGIN_PLACES[part])
     return None

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from clew.skills.files.document import Document
+from clew.skills.files.document import MarkdownDocument
 from clew.skills.files.links import extract_links
 from clew.skills.files.tree_walk import show
-from clew.skills.manifest import Reference
+from clew.skills.manifest import SkillLink
 
 MAX_LISTED = 1_000
 """The most files of one kind that are listed."""
@@ -26,19 +26,19 @@ _WORD = re.compile(r"[\w./~+@-]+")
 class FolderContents(msgspec.Struct, frozen=True, kw_only=True):
     """References are markdown. `scripts` and `assets` are paths from the folder; an asset is any other file."""
 
-    references: tuple[Reference, ...]
+    references: tuple[SkillLink, ...]
     scripts: tuple[str, ...]
     assets: tuple[str, ...]
 
 
-def list_contents(document: Document, files: Sequence[str], main: str) -> FolderContents:
+def list_contents(document: MarkdownDocument, files: Sequence[str], main: str) -> FolderContents:
     """Return the files of a skill whose text is `document`, in the file `main`; `files` are all in its folder."""
-    references: dict[str, Reference] = {}
+    references: dict[str, SkillLink] = {}
     if MARKDOWN in document.body.lower():
         for link in extract_links(document.body, extensions=(MARKDOWN,), first_line=document.body_line):
             path = posixpath.normpath(link.path)
             if path != main:
-                references.setdefault(path, Reference(text=link.text or path, path=path, line=link.line))
+                references.setdefault(path, SkillLink(text=link.text or path, path=path, line=link.line))
     shown = [show(each) for each in files if each != main]
     scripts = [each for each in shown if each.startswith("scripts/")]
     named = set(find_named(document.body, shown))
@@ -48,7 +48,7 @@ def list_contents(document: Document, files: Sequence[str], main: str) -> Folder
         if path.startswith("scripts/") or not (is_listed or path in named):
             continue
         if path.lower().endswith(MARKDOWN) and not path.startswith("assets/"):
-            references.setdefault(path, Reference(text=_title(path), path=path))
+            references.setdefault(path, SkillLink(text=_title(path), path=path))
         else:
             assets.append(path)
     return FolderContents(

@@ -12,8 +12,8 @@ from typing import Any
 
 from clew.errors import InvalidInput
 from clew.skills.agent_tools import ACTING, FOREIGN, WRITING, name_here
-from clew.skills.formats.source import Source, split_words
-from clew.skills.manifest import Permissions
+from clew.skills.formats.source import DefinitionSource, split_words
+from clew.skills.manifest import AgentPermissions
 from clew.tools.permissions.rules import STRICTNESS, Verdict, parse_rule, wild_matches
 from clew.trust import printable
 
@@ -41,10 +41,10 @@ _SANDBOXES = ("", "read-only", "workspace-write", "danger-full-access")
 _BRACKETS = re.compile(r"\s*([^\s()]+)\s*(?:\((.*)\))?\s*", re.S)
 
 
-class Limits:
+class AgentLimits:
     """The tools and the rules of one agent, as they are gathered from its keys."""
 
-    def __init__(self, source: Source, origin: str) -> None:
+    def __init__(self, source: DefinitionSource, origin: str) -> None:
         self._source = source
         self._named: tuple[str, ...] | None = None
         self._only: dict[str, None] | None = None
@@ -63,10 +63,10 @@ class Limits:
         return tuple(each for each in self._named if name_here(each) in known)
 
     @property
-    def permissions(self) -> Permissions:
+    def permissions(self) -> AgentPermissions:
         """The rules as they were gathered, each once. To allow means nothing where nothing is asked about."""
         rules = {verdict: tuple(each) for verdict, each in self._rules.items()}
-        return Permissions(allow=rules["allow"] if rules["ask"] else (), ask=rules["ask"], deny=rules["deny"])
+        return AgentPermissions(allow=rules["allow"] if rules["ask"] else (), ask=rules["ask"], deny=rules["deny"])
 
     def name(self, key: str = "tools") -> None:
         """Take the tools of a list, or of a mapping from names to whether they are on."""
@@ -208,7 +208,7 @@ class Limits:
 _SAID = {"allow": "all of it is allowed", "ask": "all of it is asked about", "deny": "all of it is denied"}
 
 
-def _read_claude(limits: Limits, source: Source) -> None:
+def _read_claude(limits: AgentLimits, source: DefinitionSource) -> None:
     limits.name()
     limits.deny("disallowedTools")
     mode = source.text("permissionMode")
@@ -220,14 +220,14 @@ def _read_claude(limits: Limits, source: Source) -> None:
         source.warn(message, "permissionMode")
 
 
-def _read_opencode(limits: Limits, source: Source) -> None:
+def _read_opencode(limits: AgentLimits, source: DefinitionSource) -> None:
     limits.name()
     given = source.document.meta.get("permission")
     if given is not None:
         limits.allow_only(given, "permission")
 
 
-def _read_codex(limits: Limits, source: Source) -> None:
+def _read_codex(limits: AgentLimits, source: DefinitionSource) -> None:
     sandbox = source.text("sandbox_mode")
     if sandbox not in _SANDBOXES:
         source.warn(f"there is no sandbox `{printable(sandbox, 80)}`: it may only read", "sandbox_mode")

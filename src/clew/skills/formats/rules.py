@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from clew.skills.checks.problems import Problem
-from clew.skills.manifest import Reference
+from clew.skills.manifest import SkillLink
 from clew.trust import printable
 
 MAX_IMPORTS = 200
@@ -18,20 +18,20 @@ _TICKS = re.compile(r"`+")
 
 def read_imports(
     text: str, path: str, find: Callable[[str], str | None]
-) -> tuple[tuple[Reference, ...], tuple[Problem, ...]]:
+) -> tuple[tuple[SkillLink, ...], tuple[Problem, ...]]:
     """The files that a rule file imports, relative to the root, each once; and what is wrong with them.
 
     `find` gives the real path of a file below the root. What looks like an import and names no file is none; what
     leads out of the root is not read, and told.
     """
-    found: dict[str, Reference] = {}
+    found: dict[str, SkillLink] = {}
     problems: list[Problem] = []
     for line, written in _imports(text):
         target = resolve_beside(path, written)
         if target is None:
             problems.append(_refused(path, line, written))
         elif (real := find(target)) is not None:
-            found.setdefault(real, Reference(text=written, path=real, line=line))
+            found.setdefault(real, SkillLink(text=written, path=real, line=line))
         if len(found) + len(problems) >= MAX_IMPORTS:
             break
     return tuple(found.values()), tuple(problems)

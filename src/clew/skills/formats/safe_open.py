@@ -78,7 +78,7 @@ class Root:
                 os.close(folder)
 
     def stamp(self, path: str) -> Stamp | None:
-        """What is another after each change of a file; None where it cannot be told."""
+        """Return a stamp that changes with the file, or None when it cannot be read."""
         try:
             found = os.stat(self.absolute(path), follow_symlinks=False)
         except (OSError, ValueError):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from clew.skills.formats.commands import parameters_of
 from clew.skills.formats.folder_contents import list_contents
-from clew.skills.formats.source import MAX_NAME, Source, describe, metadata_of, to_name
+from clew.skills.formats.source import MAX_NAME, DefinitionSource, describe, metadata_of, to_name
 from clew.skills.manifest import Skill, Triggers
 
 SPECIFIED = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
@@ -19,7 +19,7 @@ MAX_COMPATIBILITY = 500
 _NAMES = "lower-case letters, digits and single hyphens, at most 64 characters"
 
 
-def read_skill(source: Source, folder: str, files: Sequence[str]) -> Skill | None:
+def read_skill(source: DefinitionSource, folder: str, files: Sequence[str]) -> Skill | None:
     """Return the skill of a SKILL.md in `folder`, or None for an empty file. `files` are relative to the folder."""
     if not source.document.meta and not source.document.body.strip():
         if not source.document.problems:  # one fault is told once
@@ -50,7 +50,7 @@ def read_skill(source: Source, folder: str, files: Sequence[str]) -> Skill | Non
     )
 
 
-def _name_of(source: Source) -> str:
+def _name_of(source: DefinitionSource) -> str:
     """The name as it is given, made legal where it is not; else that of the folder."""
     folder = to_name(source.named) or "skill"
     written = unicodedata.normalize("NFKC", source.text("name"))
@@ -66,7 +66,7 @@ def _name_of(source: Source) -> str:
     return name
 
 
-def _check_compatibility(source: Source) -> None:
+def _check_compatibility(source: DefinitionSource) -> None:
     given = source.text("compatibility")
     if len(given) > MAX_COMPATIBILITY:
         allowed = (f"1 to {MAX_COMPATIBILITY}",)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from clew.skills.checks.problems import Problem, Severity
-from clew.skills.files.document import Document
+from clew.skills.files.document import MarkdownDocument
 from clew.trust import printable
 
 MAX_NAME = 64
@@ -26,7 +26,7 @@ _HEADING = re.compile(r"\A(?:#{1,6}\s+|[>*-]\s+)")
 _VALUE = re.compile(r"[^:]*:[ \t]*(.*?)(?:[ \t]+#.*)?")
 
 
-class Source(msgspec.Struct, kw_only=True):
+class DefinitionSource(msgspec.Struct, kw_only=True):
     """A file with all that is known of it. `path` is its real path, `named` what its place calls it, `raw` its text.
 
     `problems` grows while it is read. `used` are the keys that a format has taken.
@@ -35,7 +35,7 @@ class Source(msgspec.Struct, kw_only=True):
     path: str
     named: str
     raw: str
-    document: Document
+    document: MarkdownDocument
     digest: str = ""
     problems: list[Problem] = []
     used: set[str] = set()
@@ -156,7 +156,7 @@ def _without_comments(body: str) -> str:
     return "".join([*parts, body[done:]])
 
 
-def describe(source: Source, *, is_required: bool) -> str:
+def describe(source: DefinitionSource, *, is_required: bool) -> str:
     """The description of a definition: as it is given, else what its text begins with, else its name."""
     given = source.text("description")
     if given:
@@ -175,7 +175,7 @@ def describe(source: Source, *, is_required: bool) -> str:
     return found
 
 
-def metadata_of(source: Source, known: Collection[str] = ()) -> dict[str, str]:
+def metadata_of(source: DefinitionSource, known: Collection[str] = ()) -> dict[str, str]:
     """What a definition says beyond what is used here: its `metadata`, and all other keys."""
     given = source.mapping("metadata")
     others = source.others()

@@ -12,7 +12,7 @@ from clew.skills.formats.safe_open import Root
 
 MARKDOWN = ".md"
 MAX_DOCUMENTS = 500
-"""So many documents of one rule file are covered; further ones reach no model by themselves."""
+"""The most documents of one rule file that consent covers; the others reach no model."""
 _MAX_TOTAL = 20_000_000
 
 Documents = tuple[tuple[str, str], ...]

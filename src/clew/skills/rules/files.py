@@ -18,7 +18,7 @@ from clew.errors import FormatError
 from clew.llm.tokens import estimate_tokens
 from clew.skills.checks.problems import Problem, Severity, in_order
 from clew.skills.files.document import MAX_BYTES
-from clew.skills.files.tree_walk import MAX_DEPTH, RULE_FILES, Walk, is_plain, show, walk
+from clew.skills.files.tree_walk import MAX_DEPTH, RULE_FILES, TreeWalk, is_plain, show, walk
 from clew.skills.formats.collection import Alias
 from clew.skills.formats.rules import read_imports
 from clew.skills.formats.safe_open import Root
@@ -40,7 +40,7 @@ _IMPORTED = (".md", ".mdc", ".markdown", ".txt")
 _MAX_SUMMARY = 200
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class AgentRule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One rule file. `path` is where it was found and `real` where it is, relative to the root; `folder` is what it
     holds for, and empty for the whole tree. `imported_by` is the rule file that imports it, `mtime` is in milliseconds,
     `documents` are those that it links to."""
@@ -74,10 +74,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return Wish(folder=real_folder(root), kind=CONSENT, name=name, digest=digest, summary=about)
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules, the outermost first; second ways to the same ones; and what was left out, and why."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AgentRule, ...] = ()
     repeats: tuple[Alias, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -89,20 +89,20 @@ class RuleFiles:
         self.root = Root(root)
         self.cwd = os.path.join(self.root.path, cwd)
 
-    def of_root(self) -> Found:
-        """What holds always: the rules of the root, and what they import."""
-        reader = _Reader(self.root)
+    def of_root(self) -> FoundRules:
+        """Return the rules of the root, and the files that they import."""
+        reader = _RuleReader(self.root)
         reader.read_folder("")
         return reader.found()
 
-    def on_way(self, path: str) -> Found:
+    def on_way(self, path: str) -> FoundRules:
         """What holds for a file or a folder beside the rules of the root: those of the folders on the way to where it
         really is. Nothing holds outside of the root. A relative path begins at `cwd`; what it names need not be there.
         """
         place = self.place_of(path)
         if not place:
-            return Found()
-        reader = _Reader(self.root)
+            return FoundRules()
+        reader = _RuleReader(self.root)
         reader.read_folder("")
         above = len(reader.rules)
         folders = place.split("/")
@@ -123,20 +123,20 @@ class RuleFiles:
         relative = self.root.relative(real)
         return relative if relative is None or is_folder else posixpath.dirname(relative)
 
-    def find(self, path: str) -> Rule | None:
+    def find(self, path: str) -> AgentRule | None:
         """One rule file by its path from the root; None where there is none that can be read."""
-        reader = _Reader(self.root)
+        reader = _RuleReader(self.root)
         try:
             reader.read(path, self.root.resolve(path), posixpath.dirname(path))
         except FormatError:
             return None
         return next((each for each in reader.rules if each.path == path), None)
 
-    def everywhere(self) -> Found:
+    def everywhere(self) -> FoundRules:
         """All rule files of the tree in the order of their paths, copies too, and what they import. It is read within
         bounds, and what is no part of it, such as installed packages, is left out."""
         tree = walk(self.root)
-        reader = _Reader(self.root, are_copies_once=False)
+        reader = _RuleReader(self.root, are_copies_once=False)
         files = [
             (folder.files[name], folder.at(name), folder.path)
             for folder in tree.folders.values()
@@ -150,7 +150,7 @@ class RuleFiles:
             reader.tell(ranked[MAX_RULES][1], f"and {len(ranked) - MAX_RULES - 1:,} more were left out", "warning")
         problems = [each for each in tree.problems if _is_ours(each, tree)]
         found = reader.found()
-        return Found(
+        return FoundRules(
             rules=tuple(sorted(found.rules, key=lambda each: each.path)),
             repeats=found.repeats,
             problems=tuple(in_order([*problems, *found.problems])),
@@ -161,7 +161,7 @@ class RuleFiles:
         return [each.wish(self.root.path) for each in self.everywhere().rules]
 
 
-class _Reader:
+class _RuleReader:
     """Reads rule files one after the other, each real file once, and exact copies too unless told otherwise."""
 
     def __init__(self, root: Root, *, are_copies_once: bool = True) -> None:
@@ -174,10 +174,10 @@ class _Reader:
         self._imported: dict[str, tuple[str, ...]] = {}
         self._repeats: list[Alias] = []
         self._problems: list[Problem] = []
-        self.rules: list[Rule] = []
+        self.rules: list[AgentRule] = []
 
-    def found(self) -> Found:
-        return Found(rules=tuple(self.rules), repeats=tuple(self._repeats), problems=tuple(self._problems))
+    def found(self) -> FoundRules:
+        return FoundRules(rules=tuple(self.rules), repeats=tuple(self._repeats), problems=tuple(self._problems))
 
     def tell(self, path: str, message: str, severity: Severity = "error", line: int = 0) -> None:
         self._problems.append(Problem(kind="parse", severity=severity, path=show(path), line=line, message=message))
@@ -223,7 +223,7 @@ class _Reader:
         self._known[digest] = real
         self._texts[real] = text
         if self._has_own(real, importers):
-            rule = Rule(
+            rule = AgentRule(
                 path=path,
                 real=real,
                 folder=folder,
@@ -266,7 +266,7 @@ class _Reader:
         return text.replace("\r\n", "\n").replace("\r", "\n"), raw, mtime
 
     def _imports(self, real: str) -> tuple[str, ...]:
-        """The texts that a file imports. What is wrong with them is told once."""
+        """Read the files that a rule imports. Each problem is reported once."""
         if real not in self._imported:
             references, problems = read_imports(self._texts[real], real, self._find)
             self._problems += problems
@@ -295,6 +295,6 @@ def _is_importing(real: str, importers: tuple[str, ...]) -> bool:
     return bool(importers) or posixpath.basename(real).startswith(_IMPORTING)
 
 
-def _is_ours(problem: Problem, tree: Walk) -> bool:
+def _is_ours(problem: Problem, tree: TreeWalk) -> bool:
     """Whether a problem of the walk is about a rule file, or about what was not looked into."""
     return posixpath.basename(problem.path) in RULE_FILES or problem.path in tree.left_out or problem.path == "."

@@ -14,7 +14,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import NotFound
 from clew.skills.discovery.mirror import Mirrored, mirror, to_kept
-from clew.skills.rules.files import Rule
+from clew.skills.rules.files import AgentRule
 from clew.trail.bulk import drop_records, each_record
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft
 from clew.trail.model.query import SearchRequest
@@ -47,7 +47,7 @@ class Linked(msgspec.Struct, frozen=True, kw_only=True):
     content: str
 
 
-class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
+class RuleReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
     """A reference that fits an intent. `relevance` is 1 where it is just close enough."""
 
     reference: RuleReference
@@ -64,26 +64,26 @@ class RuleIndex:
         self._tag = f"rules:{self._id('root')}"
         self._everything = Selector(schema_names=(RULE_SCHEMA, REFERENCE_SCHEMA), all_tags=(self._tag,))
 
-    async def sync(self, rules: Sequence[Rule], linked: Sequence[Linked]) -> Mirrored:
+    async def sync(self, rules: Sequence[AgentRule], linked: Sequence[Linked]) -> Mirrored:
         """Make the trail hold exactly these."""
         drafts = [*map(self._rule_draft, rules), *map(self._reference_draft, linked)]
         return await mirror(self._trail, drafts, self._everything, by=self._by)
 
-    async def search(self, intent: str, limit: int) -> list[ReferenceMatch]:
+    async def search(self, intent: str, limit: int) -> list[RuleReferenceMatch]:
         """References that fit, the best first, each document once; none where nothing is close. Raises InvalidInput."""
         selector = Selector(schema_name=REFERENCE_SCHEMA, all_tags=(self._tag,))
         request = SearchRequest(text=intent, selector=selector, limit=min(limit * 4, 1_000))
         hits = [hit for hit in (await self._trail.index.search(request, by=self._by)).hits if closeness(hit) >= 1.0]
-        found: dict[str, ReferenceMatch] = {}
+        found: dict[str, RuleReferenceMatch] = {}
         for hit in hits:
             reference = read_reference(hit.breadcrumb)
             if reference is not None and len(found) < limit and await self._has_rule(reference.source):
-                match = ReferenceMatch(reference=reference, relevance=closeness(hit))
+                match = RuleReferenceMatch(reference=reference, relevance=closeness(hit))
                 found.setdefault(reference.absolute_path, match)
         return list(found.values())
 
     async def counts(self) -> tuple[int, int]:
-        """How many rules and how many references of this root are on the trail."""
+        """Return the number of rules and of references of this root on the trail."""
         names = [each.schema_name async for each in each_record(self._trail, self._everything, by=self._by)]
         return names.count(RULE_SCHEMA), names.count(REFERENCE_SCHEMA)
 
@@ -102,7 +102,7 @@ class RuleIndex:
             return False
         return found.schema_name == RULE_SCHEMA
 
-    def _rule_draft(self, rule: Rule) -> Draft:
+    def _rule_draft(self, rule: AgentRule) -> Draft:
         context = {
             "root": self._root,
             "path": rule.path,

@@ -16,7 +16,7 @@ from clew.fences import clean
 from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Exposed, Exposures, Items, Via
 from clew.skills.rules.documents import digest_text
-from clew.skills.rules.files import Rule
+from clew.skills.rules.files import AgentRule
 from clew.skills.rules.index import RuleReference
 from clew.skills.rules.texts import ITEM, WAITING, RuleText, as_text, fit
 from clew.skills.rules.tree import Rules
@@ -134,7 +134,7 @@ class RuleInterceptor:
             for each in given
         }
 
-    def _texts(self, found: Sequence[Rule], via: Via, why: str) -> list[RuleText]:
+    def _texts(self, found: Sequence[AgentRule], via: Via, why: str) -> list[RuleText]:
         return [as_text(each, via, why, is_trusted=self._is_trusted(each)) for each in found]
 
     def _document(self, reference: RuleReference, text: str) -> RuleText:
@@ -150,12 +150,12 @@ class RuleInterceptor:
             why=f"{where} links to it as {printable(reference.display_text, 100)}",
         )
 
-    def _covered(self, rule: Rule, reference: RuleReference) -> str | None:
+    def _covered(self, rule: AgentRule, reference: RuleReference) -> str | None:
         """Return the digest that a document had when the user agreed to its rule."""
         path = self._rules.files.root.relative(os.path.realpath(reference.absolute_path))
         return dict(rule.documents).get(path) if path is not None else None
 
-    def _is_trusted(self, rule: Rule) -> bool:
+    def _is_trusted(self, rule: AgentRule) -> bool:
         """Whether the user agreed to a rule as it is now. A grants file that cannot be read counts as no consent."""
         try:
             self._trust = self._trust or Trust.open()

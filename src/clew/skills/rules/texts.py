@@ -9,11 +9,11 @@ import msgspec
 from clew.fences import clean, fenced
 from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Via
-from clew.skills.rules.files import Rule
+from clew.skills.rules.files import AgentRule
 from clew.trust import printable
 
 ITEM = "rule:"
-"""What the items of rules begin with in an exposure set."""
+"""Prefix of rule items in an exposure set."""
 WAITING = "its rules wait for the user's consent and are not shown"
 _UNTRUSTED = "untrusted"
 
@@ -39,11 +39,11 @@ class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def place(self) -> str:
-        """What the items of all its versions begin with."""
+        """Prefix of the items of all its versions."""
         return f"{ITEM}{self.path}#"
 
 
-def as_text(rule: Rule, via: Via, why: str, *, is_trusted: bool) -> RuleText:
+def as_text(rule: AgentRule, via: Via, why: str, *, is_trusted: bool) -> RuleText:
     """A rule that is given; without its text where the user has not agreed to it."""
     reason = f"{why}, imported by {rule.imported_by}" if rule.imported_by else why
     return RuleText(

@@ -22,12 +22,12 @@ from clew.errors import ConfigError, InvalidInput
 from clew.llm import open_embedder
 from clew.skills.checks.problems import Problem, in_order
 from clew.skills.discovery.mirror import Mirrored, to_kept
-from clew.skills.files.links import Link, extract_links
+from clew.skills.files.links import MarkdownLink, extract_links
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
 from clew.skills.rules.documents import MARKDOWN, read_text
-from clew.skills.rules.files import Found, Rule, RuleFiles
-from clew.skills.rules.index import Linked, ReferenceMatch, RuleIndex, RuleReference
+from clew.skills.rules.files import AgentRule, FoundRules, RuleFiles
+from clew.skills.rules.index import Linked, RuleIndex, RuleReference, RuleReferenceMatch
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap, read_pieces
 from clew.trail.store import Embedder, Trail
@@ -37,12 +37,12 @@ IN_MEMORY = "sqlite://:memory:"
 EMBEDDER = "wordllama"
 MAX_LIMIT = 100
 MAX_LINKS = 5_000
-"""So many links of all rules are followed."""
+"""The most links that are followed, over all rules."""
 _MAX_LINE = 300
 
 
 class RuleStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What is on the trail, and what the last refresh did and left out."""
+    """Counts on the trail, and the result of the last refresh."""
 
     rules: int = 0
     references: int = 0
@@ -62,15 +62,15 @@ class Rules:
         self._refreshed: Mirrored | None = None
         self._problems: tuple[Problem, ...] = ()
 
-    async def get_root_rules(self) -> tuple[Rule, ...]:
-        """What holds always: the rules of the root, and what they import."""
+    async def get_root_rules(self) -> tuple[AgentRule, ...]:
+        """Return the rules of the root, and the files that they import."""
         return (await asyncio.to_thread(self.files.of_root)).rules
 
-    async def get_rules_for_path(self, path: str | Path) -> tuple[Rule, ...]:
-        """What holds for a file or folder beside the rules of the root, the outermost first; see RuleFiles.on_way."""
+    async def get_rules_for_path(self, path: str | Path) -> tuple[AgentRule, ...]:
+        """Return the rules of the folders on the way to a path, the outermost first; see RuleFiles.on_way."""
         return (await asyncio.to_thread(self.files.on_way, os.fspath(path))).rules
 
-    async def search_references(self, intent: str, limit: int = 5) -> list[ReferenceMatch]:
+    async def search_references(self, intent: str, limit: int = 5) -> list[RuleReferenceMatch]:
         """Documents that the rules link to and that fit an intent, the best first; none where nothing is close.
 
         Raises InvalidInput for an empty intent, and for a limit that is none.
@@ -84,7 +84,7 @@ class Rules:
         root."""
         return await asyncio.to_thread(self._read, reference)
 
-    async def find_rule(self, path: str) -> Rule | None:
+    async def find_rule(self, path: str) -> AgentRule | None:
         """One rule file as it is now, by its path from the root."""
         return await asyncio.to_thread(self.files.find, path)
 
@@ -100,16 +100,16 @@ class Rules:
         await self._index.remove(path)
 
     async def stats(self) -> RuleStats:
-        """How much is on the trail, what the last refresh did, and what it could not read."""
+        """Return counts, the result of the last refresh, and the files that it could not read."""
         rules, references = await self._index.counts()
         return RuleStats(rules=rules, references=references, refreshed=self._refreshed, problems=self._problems)
 
     async def close(self) -> None:
-        """Let go of the trail, where it was opened here. Calling it twice is harmless."""
+        """Close the trail if `open_rules` opened it. Calling it twice is harmless."""
         if self._owns:
             await self._trail.close()
 
-    def _collect(self) -> tuple[Found, list[Linked], tuple[Problem, ...]]:
+    def _collect(self) -> tuple[FoundRules, list[Linked], tuple[Problem, ...]]:
         found = self.files.everywhere()
         told: list[Problem] = []
         linked: dict[tuple[str, str, str], Linked] = {}
@@ -157,7 +157,7 @@ async def open_rules(
     return rules
 
 
-def _links(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Link, str]]:
+def _links(rules: Sequence[AgentRule]) -> Iterator[tuple[AgentRule, MarkdownLink, str]]:
     """Each link to markdown with the line that it stands in; without it where the line is about others too."""
     for rule in rules:
         lines = rule.text.split("\n")
@@ -167,7 +167,9 @@ def _links(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Link, str]]:
             yield rule, link, lines[link.line - 1] if shared[link.line] == 1 else ""
 
 
-def _follow(rule: Rule, link: Link, line: str, root: Root, texts: dict[str, str], told: list[Problem]) -> Linked | None:
+def _follow(
+    rule: AgentRule, link: MarkdownLink, line: str, root: Root, texts: dict[str, str], told: list[Problem]
+) -> Linked | None:
     """The document that a rule links to; None, and told, where there is none below the root. `texts` are those that
     were read already."""
     target = resolve_beside(rule.real, link.path)

@@ -46,12 +46,12 @@ from clew.skills.sessions.session import (
     untold_skills,
     withhold_nothing,
 )
-from clew.skills.sessions.tool_mapping import Tools
+from clew.skills.sessions.tool_mapping import ExposedTools
 from clew.skills.triggers import Matched, Turn, match
 from clew.tools.tool import Tool
 
 UNLOADED = "unloaded"
-"""Why a skill or toolset left that was let go of by name."""
+"""The reason recorded for an unload by name."""
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -69,8 +69,8 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     kept_by: tuple[str, ...] = ()
 
 
-class Standing(NamedTuple):
-    """What an agent has, and those of its skills whose texts no message brought."""
+class SessionStanding(NamedTuple):
+    """An agent's state, and its skills whose texts are in no message yet."""
 
     state: SessionState
     untold: tuple[str, ...]
@@ -124,8 +124,8 @@ class AgentSession:
         self._toolset_notes = toolset_notes
         self._brings = brings
         self._meta = meta_tools(self)
-        self._derived: tuple[Items, Standing] = ({}, Standing(SessionState(agent_name=agent), ()))
-        self._viewed: tuple[tuple[SessionState, int], Tools] | None = None
+        self._derived: tuple[Items, SessionStanding] = ({}, SessionStanding(SessionState(agent_name=agent), ()))
+        self._viewed: tuple[tuple[SessionState, int], ExposedTools] | None = None
 
     async def load_skill(
         self, name: str, *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
@@ -187,21 +187,21 @@ class AgentSession:
             await self._sets.change(exposure, nothing, by=self._by, ended_by=by or self._by.agent_id, reason="reset")
 
     async def state(self) -> SessionState:
-        """What the agent has. Begins the session."""
+        """Return the state. Begins the session."""
         return (await self.standing()).state
 
-    async def standing(self) -> Standing:
-        """What the agent has, and what it was not told of that. Begins the session."""
+    async def standing(self) -> SessionStanding:
+        """Return the state with the skills whose texts are in no message yet. Begins the session."""
         return self._derive((await self._begun()).items)
 
     async def find_state(self) -> SessionState | None:
-        """What the agent has, None where the session has not begun."""
+        """Return the state, or None if the session has not begun."""
         items = (await self.exposure()).items
         return self._derive(items).state if self._mark in items else None
 
     async def get_tools(
         self, tools: Iterable[Tool] | Mapping[str, Tool] | None = None, auto_load_skills: Sequence[str] = ()
-    ) -> Tools:
+    ) -> ExposedTools:
         """The meta-tools and the exposed tools, as they are now; `tools` are given for this call only.
 
         Raises ValidationError for what is no tool, for a reserved name, and as `load_skills`.
@@ -213,7 +213,7 @@ class AgentSession:
         state = await self.state()
         return self.view(state) if not provided else self._merge(state, provided)
 
-    def view(self, state: SessionState) -> Tools:
+    def view(self, state: SessionState) -> ExposedTools:
         """The tools of a state. The same one again for as long as neither that nor the registry changes."""
         key = (state, self._registry.version)
         if self._viewed is None or self._viewed[0] != key:
@@ -259,16 +259,16 @@ class AgentSession:
     def _mark(self) -> str:
         return f"{AGENT}{self.terms.agent.name}"
 
-    def _derive(self, items: Items) -> Standing:
-        """What follows from items. The same ones need no second look, unless something may be withheld by now."""
+    def _derive(self, items: Items) -> SessionStanding:
+        """Derive the state from items. Cached for the same items unless skills can be withheld."""
         withhold = self.terms.withhold
         if items is not self._derived[0] or withhold is not withhold_nothing:
             state = derive(self.terms.manifest, self.terms.agent.name, items, withhold)
-            self._derived = (items, Standing(state, untold_skills(self.terms.manifest, items, withhold)))
+            self._derived = (items, SessionStanding(state, untold_skills(self.terms.manifest, items, withhold)))
         return self._derived[1]
 
-    def _merge(self, state: SessionState, provided: Mapping[str, Tool]) -> Tools:
-        return Tools(self._meta, state.loaded_toolsets, self.terms.manifest.toolsets, self._registry, provided)
+    def _merge(self, state: SessionState, provided: Mapping[str, Tool]) -> ExposedTools:
+        return ExposedTools(self._meta, state.loaded_toolsets, self.terms.manifest.toolsets, self._registry, provided)
 
     async def _begun(self) -> Exposure:
         exposure = await self.exposure()
@@ -277,7 +277,7 @@ class AgentSession:
         return await self._write(exposure, lambda items: items, "", "")
 
     async def _change(self, edit: Edit, *, by: str, reason: str = "") -> tuple[Changed, Items]:
-        """What an edit of the session that has begun did, and the items that came of it."""
+        """Apply an edit; return the change and the new items. Begins the session."""
         before: Items = {}
 
         def noting(items: Items) -> Items:

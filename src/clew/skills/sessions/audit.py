@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from clew.skills.exposure import Ended, Exposed, Exposure
+from clew.skills.exposure import EndedExposure, Exposed, Exposure
 from clew.skills.manifest import Manifest
 from clew.skills.sessions.session import SKILL, brought_by, is_skill
 
@@ -28,18 +28,18 @@ class SkillLoadEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 def load_events(exposure: Exposure, manifest: Manifest) -> list[SkillLoadEvent]:
     """Every stay of a skill that is remembered, in the order of loading. A skill that came with another follows it,
     as the manifest has it now."""
-    stays: list[Exposed | Ended] = [*exposure.ended, *exposure.items.values()]
+    stays: list[Exposed | EndedExposure] = [*exposure.ended, *exposure.items.values()]
     skills = [each for each in stays if is_skill(each.item)]
     skills.sort(key=lambda each: each.since)
     return [event for each in skills for event in _events(each, manifest)]
 
 
-def _events(stay: Exposed | Ended, manifest: Manifest) -> Iterator[SkillLoadEvent]:
+def _events(stay: Exposed | EndedExposure, manifest: Manifest) -> Iterator[SkillLoadEvent]:
     skill = stay.item.removeprefix(SKILL)
     event = SkillLoadEvent(
         skill_name=skill, loaded_at=stay.since, loaded_by=stay.by or stay.via, via=stay.via, why=stay.why
     )
-    if isinstance(stay, Ended):
+    if isinstance(stay, EndedExposure):
         event = msgspec.structs.replace(event, unloaded_at=stay.until, unloaded_by=stay.ended_by, reason=stay.reason)
     yield event
     for name in brought_by(manifest, skill):

@@ -28,16 +28,16 @@ from clew.skills.sessions.session import (
 from clew.skills.triggers import Matched
 
 MAX_SKILLS = 100
-"""How many skills a session may hold unless told otherwise, those that came with others included."""
+"""The default limit of skills in a session, including those that other skills bring."""
 
 MAX_NAMED = 30
 """More names than these are counted in an error instead of listed; its context has all of them."""
 
 WhenFull = Literal["refuse", "evict"]
 PASSING: tuple[Via, ...] = ("trigger", "intent", "path")
-"""What came by itself, and is the first to leave."""
+"""Automatic loads: the first to be evicted."""
 TRIGGERED: tuple[Via, ...] = ("trigger", "path")
-"""What a turn of the conversation brought, and a later turn takes away."""
+"""Loads by a turn of the conversation: a later turn removes them."""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stamp(msgspec.Struct, frozen=True, kw_only=True):
-    """What is noted of a load: how it came about, why, by whom or what, when, and until when it lasts."""
+    """The record of a load: its origin, reason, loader, start and end."""
 
     since: datetime
     via: Via = "load"

@@ -17,7 +17,7 @@ _LOADING = Effects(repeats_safely=True, reaches_out=False)
 
 
 class Loading(Protocol):
-    """What the meta-tools need of a session."""
+    """The part of a session that the meta-tools use."""
 
     @property
     def terms(self) -> Terms: ...
@@ -101,7 +101,7 @@ def _available(skill: Skill, terms: Terms) -> dict[str, Any]:
 
 
 async def _answer(change: Awaitable[Any], key: str, tell: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-    """What a change did; where it is refused, the reason and, by `key`, the names that would do."""
+    """Return the outcome of a change; for a refusal the reason and, under `key`, the allowed names."""
     try:
         done = await change
     except ManifestError as error:

@@ -1,4 +1,4 @@
-"""What follows from an exposure set: the skills, toolsets and tools that an agent has. All of it is derived."""
+"""The state of a session, derived from its exposure set: skills, toolsets and tools."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from clew.skills.exposure import Items, is_named
 from clew.skills.manifest import Manifest, Skill
 
 SKILL, TOOLSET, AGENT = "skill:", "toolset:", "agent:"
-"""What the items of an exposure set begin with that are no routes."""
+"""Prefixes of the items of an exposure set that are not routes."""
 
 AUTO_LOAD = "autoLoadSkills"
-"""What a skill is loaded by that a program names before the first call."""
+"""The loader recorded for skills that a program loads before the first call."""
 
 LOAD_SKILL = "loadSkill"
-"""What a skill is loaded by that the agent asks for itself; the answer has its text."""
+"""The loader recorded for skills that the agent loads; the tool's answer has the text."""
 
 MAX_LOAD_DEPTH = 5
-"""How many levels a skill may reach by the skills that it brings, itself included."""
+"""The most levels of skills that bring skills, the first included."""
 
 Withhold = Callable[[Skill], str]
 """Why a skill may not be loaded, such as that nobody trusted its repository; empty where it may."""
 
 
 class SessionState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What an agent has in a conversation: a copy, in the order in which it came to be."""
+    """An agent's skills, toolsets and tools in a conversation, in the order in which they came."""
 
     agent_name: str
     discovered_skills: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from clew.skills.sessions.session import SessionState
 from clew.tools.tool import Tool
 
 
-class Tools(Mapping[str, Tool]):
+class ExposedTools(Mapping[str, Tool]):
     """The tools that an agent has, as of one moment. Building it costs nothing: what nobody looks at is not made.
 
     A tool is found by its name and as `toolset.tool`. Of two exposed tools with one name, that of the toolset that was
@@ -91,7 +91,7 @@ class Tools(Mapping[str, Tool]):
         return None
 
 
-def merge_tool_sets(meta: Mapping[str, Tool], session: SessionState, registry: ToolRegistry | None) -> Tools:
+def merge_tool_sets(meta: Mapping[str, Tool], session: SessionState, registry: ToolRegistry | None) -> ExposedTools:
     """The meta-tools and the registered tools that a session exposes. Toolsets that are not registered, and no
     registry at all, add nothing. Reserved names cannot be registered; of others in `meta` the domain tool wins."""
     registry = registry or ToolRegistry()
@@ -101,4 +101,4 @@ def merge_tool_sets(meta: Mapping[str, Tool], session: SessionState, registry: T
         for name in session.loaded_toolsets
         if (tools := registry.get_tools(name)) is not None
     }
-    return Tools(meta, tuple(toolsets), toolsets, registry)
+    return ExposedTools(meta, tuple(toolsets), toolsets, registry)
