@@ -3,7 +3,7 @@ cancel runs, answer questions for permission and list sessions through it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Protocol
 
@@ -137,12 +137,12 @@ class AgentCore:
             input.text, by=self._by, session=input.session, agent=self.name, source=self._source, key=input.key
         )
 
-    async def follow(self, sent: Sent) -> AsyncIterator[Step]:
+    async def follow(self, sent: Sent) -> AsyncGenerator[Step, None]:
         async with aclosing(self._conversations.follow(sent, by=self._by)) as steps:
             async for step in steps:
                 yield step
 
-    async def resume(self, sent: Sent) -> AsyncIterator[Step]:
+    async def resume(self, sent: Sent) -> AsyncGenerator[Step, None]:
         async with aclosing(self._conversations.resume(sent, by=self._by)) as steps:
             async for step in steps:
                 yield step
