@@ -128,7 +128,7 @@ async def test_a_request_that_was_changed_after_the_question_is_not_run(bank: Ba
         assert (shown.input, shown.choices) == (None, ("deny",))
         early = await bank.trail.records.create(answer_draft(run.flow, "r1", "once", question=question.id), by=bank.me)
         (response,) = await run.until(Selector(schema_name=run.flow.response))
-        assert "has changed" in response.context["error"]
+        assert "was changed" in response.context["error"]
         await is_done_with(run, PERMISSIONS, early)
     assert question.context["request"]["id"] == record.id
     assert bank.paid == []

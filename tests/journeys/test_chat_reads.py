@@ -1,13 +1,23 @@
-"""How much of the trail a conversation reads, counted at the trail while a message goes through the REST door."""
+"""How many records a conversation reads, counted at the trail while an agent answers a message."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.journeys.test_chat_journey import serving
+from clew.agents.conversations.agent_interface import AgentCore, AgentInput
+from clew.agents.conversations.conversation import DEFAULT_AGENT, open_conversations
+from clew.agents.conversations.steps import Answered
+from clew.agents.runtime import Runtime
+from clew.app import open_app
+from clew.config import read_config
+from clew.llm.model import open_models
+from clew.llm.scripted import ScriptedModel, read_script
+from tests.serving import PATIENCE
 
 TURNS, TOOLS = 12, 3
 MOST = 400
@@ -43,12 +53,23 @@ def script() -> str:
 
 @pytest.mark.req("RCR-40")
 async def test_a_chat_of_twelve_turns_with_tools_reads_each_record_of_its_run_once(tmp_path: Path) -> None:
+    (tmp_path / ".clew").mkdir()
     (tmp_path / "AGENTS.md").write_text("Be kind.\n")
     for turn in range(TURNS):
         for tool in range(TOOLS):
             (tmp_path / f"n{turn}-{tool}.txt").write_text(f"kettle {turn} {tool}\n")
-    async with serving(tmp_path / ".clew", script=script()) as place:
-        place.app.trail.records = counted = CountedRecords(place.app.trail.records)
-        answer = await place.say("go")
-        assert (answer["status"], answer["text"]) == ("done", "done")
-        assert TURNS * TOOLS < counted.count <= MOST, counted.count
+    config = read_config(tmp_path / ".clew", {"CLEW_EMBEDDER": "hash"})
+    async with open_app(config) as app:
+        models = open_models(config, {}).with_model("*", ScriptedModel(read_script(script())))
+        parts = (await app.runtime(models)).parts
+        runtime = Runtime(replace(parts, unhurried=()))  # the edges of the graph are no part of the answer
+        talks = await open_conversations(app.trail, app.clock, by=app.me)
+        agent = AgentCore(DEFAULT_AGENT, talks, by=app.me, running=runtime.running)
+        await agent.start()
+        app.trail.records = counted = CountedRecords(app.trail.records)
+        async with asyncio.timeout(PATIENCE):
+            *_, last = [step async for step in agent.process(AgentInput(text="go"))]
+        await agent.stop()
+    assert isinstance(last, Answered)
+    assert (last.status, last.text) == ("done", "done")
+    assert TURNS * TOOLS < counted.count <= MOST, counted.count

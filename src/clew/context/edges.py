@@ -142,10 +142,12 @@ class EdgeBuilder:
             except_schemas=self._unlinked(schemas),
             created_before=until(breadcrumb.created_at),
         )
-        page = await self._trail.records.list(before, by=self._by, limit=_SAME_INSTANT)
-        ids = [each.id for each in page.items]
-        at = ids.index(breadcrumb.id) + 1 if breadcrumb.id in ids else 0
-        return [_edge(ids[at], breadcrumb.id, TEMPORAL)] if at < len(ids) else []
+        for limit in (2, _SAME_INSTANT):  # mostly itself and the one before it; more only where others are as old
+            page = await self._trail.records.list(before, by=self._by, limit=limit)
+            ids = [each.id for each in page.items]
+            if breadcrumb.id in ids[:-1]:
+                return [_edge(ids[ids.index(breadcrumb.id) + 1], breadcrumb.id, TEMPORAL)]
+        return [_edge(ids[0], breadcrumb.id, TEMPORAL)] if ids and breadcrumb.id not in ids else []
 
     async def _tagged(self, breadcrumb: Breadcrumb, schemas: Schemas) -> list[Edge]:
         """Between those that bear the same pointer tag, the newest before it."""

@@ -104,7 +104,7 @@ def test_sources_suffice_for_places_and_where_they_are_good_and_agree(
 
 @pytest.mark.req("SYL-78")
 async def test_words_are_checked_against_the_notes_of_the_caller_and_not_of_the_owner(tmp_path: Path) -> None:
-    model = ScriptedModel([Turn(user="/(?s).*/", say="We use redis for caching [1].") for _ in range(2)])
+    model = ScriptedModel([ScriptedTurn(user="/(?s).*/", say="We use redis for caching [1].") for _ in range(2)])
     async with opened(tmp_path, model="small", scopes=frozenset({"vault"})) as app:
         app.knowledge(open_models(app.config, {}).with_model("small", model))
         await app.knowledge().gather()

@@ -19,7 +19,7 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.correlation import run_tag
 
-MAX_AGE = timedelta(seconds=60)
+MAX_AGE = timedelta(minutes=10)
 """After this time a run is read anew, so that records which somebody deleted or changed leave the copy."""
 MAX_BYTES = 32_000_000
 _PAGE = 500

@@ -336,7 +336,7 @@ def empty_workspace(trail: Trail, clock: Clock, owner: Principal) -> Workspace:
         owner,
         servers=ServerRegistry(trail, by=owner, clock=clock),
         waiting=waiting,
-        definitions=Definitions(Definers(root=Path(os.devnull), is_repository=False), waiting.consent),
+        definitions=FolderDefinitions(Definers(root=Path(os.devnull), is_repository=False), waiting.consent),
         tables=SourceTables(trail, Path.cwd(), owner),
     )
 
