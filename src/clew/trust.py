@@ -64,7 +64,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     summary: str = ""
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True):
+class _TrustFile(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     grants: tuple[Grant, ...] = ()
 
@@ -175,7 +175,7 @@ class Trust:
     def _read(self) -> tuple[Grant, ...]:
         try:
             self._check_mine()
-            found = msgspec.json.decode(self.path.read_bytes(), type=_File)
+            found = msgspec.json.decode(self.path.read_bytes(), type=_TrustFile)
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except OSError as error:
@@ -201,7 +201,7 @@ class Trust:
 
     def _write(self, grants: Iterable[Grant]) -> None:
         """Replace the file, whole or not at all; the lock is held."""
-        content = msgspec.json.format(msgspec.json.encode(_File(version=FORMAT, grants=tuple(grants))), indent=2)
+        content = msgspec.json.format(msgspec.json.encode(_TrustFile(version=FORMAT, grants=tuple(grants))), indent=2)
         draft = self._beside(".new")
         with _told_as_read_only(self.path):
             draft.unlink(missing_ok=True)  # of a process that was ended in the middle

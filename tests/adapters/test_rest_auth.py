@@ -16,7 +16,7 @@ import pytest
 from clew.access import ROLES, VERBS, Principal
 from clew.adapters.rest import open_keys
 from clew.adapters.rest.app import OPERATIONS
-from clew.adapters.rest.operation import Operation
+from clew.adapters.rest.operation import RestOperation
 from clew.clock import ManualClock, SystemClock
 from clew.errors import ConfigError, NotAuthenticated
 from tests.serving import Served, give_key, private_key, serve
@@ -123,7 +123,7 @@ async def test_the_forgery_that_the_other_tests_alter_would_be_accepted(server: 
     assert accepted.status_code == 200
 
 
-def probe(operation: Operation) -> dict[str, Any]:
+def probe(operation: RestOperation) -> dict[str, Any]:
     path = operation.path.replace("{id}", "none").replace("{n}", "1").replace("{name}", "none")
     return {"method": operation.method, "url": path, "json": {} if operation.body is not None else None}
 
@@ -135,7 +135,7 @@ ROLE_SETS = [frozenset(some) for size in range(4) for some in combinations(sorte
 @pytest.mark.req("RCR-18")
 @pytest.mark.parametrize("operation", GUARDED, ids=lambda each: f"{each.method} {each.path}")
 async def test_an_operation_is_open_to_the_roles_of_its_verb_and_closed_to_others(
-    server: Served, owner: str, operation: Operation
+    server: Served, owner: str, operation: RestOperation
 ) -> None:
     who = "local" if operation.path.startswith(("/hygiene", "/sources")) else owner
     for roles in ROLE_SETS:
@@ -146,7 +146,7 @@ async def test_an_operation_is_open_to_the_roles_of_its_verb_and_closed_to_other
 
 
 @pytest.mark.parametrize("operation", GUARDED, ids=lambda each: f"{each.method} {each.path}")
-async def test_an_operation_is_closed_without_a_token(server: Served, operation: Operation) -> None:
+async def test_an_operation_is_closed_without_a_token(server: Served, operation: RestOperation) -> None:
     async with httpx.AsyncClient(base_url=server.url) as http:
         assert (await http.request(**probe(operation))).status_code == 401
 

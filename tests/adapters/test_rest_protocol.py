@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from clew.adapters.rest.protocol import MAX_HEADERS, Patience
+from clew.adapters.rest.protocol import MAX_HEADERS, ArrivalLimits
 from clew.adapters.rest.server import run_server
 from tests.serving import PATIENCE, Served, serve
 
@@ -24,7 +24,7 @@ HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @asynccontextmanager
-async def connected(served: Served, patience: Patience) -> AsyncIterator[Wire]:
+async def connected(served: Served, patience: ArrivalLimits) -> AsyncIterator[Wire]:
     """A connection to a server that waits only so long."""
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
@@ -90,14 +90,14 @@ def assert_refused(answer: tuple[int, Any], status: int, code: str) -> None:
 
 
 async def test_headers_that_stop_half_way_are_408(served: Served) -> None:
-    async with connected(served, Patience(headers=SOON, body=LONG)) as wire:
+    async with connected(served, ArrivalLimits(headers=SOON, body=LONG)) as wire:
         await wire.send(HEAD + b"X-Half: ")
         assert_refused(await wire.answer(), 408, "request_timeout")
         assert await wire.rest() == b""
 
 
 async def test_headers_that_trickle_are_408_although_bytes_keep_coming(served: Served) -> None:
-    async with connected(served, Patience(headers=SOON, body=LONG)) as wire:
+    async with connected(served, ArrivalLimits(headers=SOON, body=LONG)) as wire:
         await wire.send(HEAD)
         answer = asyncio.create_task(wire.answer())
         while not answer.done():
@@ -108,12 +108,12 @@ async def test_headers_that_trickle_are_408_although_bytes_keep_coming(served: S
 
 
 async def test_a_connection_that_says_nothing_is_ended_without_a_word(served: Served) -> None:
-    async with connected(served, Patience(headers=SOON, body=LONG)) as wire:
+    async with connected(served, ArrivalLimits(headers=SOON, body=LONG)) as wire:
         assert await wire.rest() == b""
 
 
 async def test_half_a_second_request_on_a_connection_is_408_too(served: Served) -> None:
-    async with connected(served, Patience(headers=SOON, body=LONG)) as wire:
+    async with connected(served, ArrivalLimits(headers=SOON, body=LONG)) as wire:
         await wire.send(HEAD + b"\r\n")
         assert await wire.answer() == (200, {"status": "up"})
         await wire.send(b"GET /hea")
@@ -121,7 +121,7 @@ async def test_half_a_second_request_on_a_connection_is_408_too(served: Served) 
 
 
 async def test_a_body_that_stops_half_way_is_408_and_nothing_is_written(served: Served) -> None:
-    async with connected(served, Patience(headers=LONG, body=SOON)) as wire:
+    async with connected(served, ArrivalLimits(headers=LONG, body=SOON)) as wire:
         token = served.headers()["Authorization"].encode()
         whole = b'{"title":"t","context":{}}'
         head = b"POST /breadcrumbs HTTP/1.1\r\nHost: localhost\r\nAuthorization: " + token
@@ -133,7 +133,7 @@ async def test_a_body_that_stops_half_way_is_408_and_nothing_is_written(served: 
 
 
 async def test_time_between_requests_does_not_count(served: Served) -> None:
-    async with connected(served, Patience(headers=SOON, body=SOON)) as wire:
+    async with connected(served, ArrivalLimits(headers=SOON, body=SOON)) as wire:
         await wire.send(HEAD + b"\r\n")
         assert (await wire.answer())[0] == 200
         await wire.outlast_the_patience()
@@ -142,7 +142,7 @@ async def test_time_between_requests_does_not_count(served: Served) -> None:
 
 
 async def test_a_live_stream_outlasts_the_patience_for_requests(served: Served) -> None:
-    async with connected(served, Patience(headers=SOON, body=SOON)) as wire:
+    async with connected(served, ArrivalLimits(headers=SOON, body=SOON)) as wire:
         token = served.headers()["Authorization"].encode()
         await wire.send(b"GET /events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: " + token + b"\r\n\r\n")
         assert b"200 OK" in await wire.until(b"event: ping")
@@ -154,7 +154,7 @@ async def test_a_live_stream_outlasts_the_patience_for_requests(served: Served) 
 
 @pytest.mark.parametrize("size", [MAX_HEADERS, 100_000, 250_000])
 async def test_headers_over_the_limit_are_431_in_one_read_and_in_many(served: Served, size: int) -> None:
-    async with connected(served, Patience()) as wire:
+    async with connected(served, ArrivalLimits()) as wire:
         try:
             await wire.send(HEAD + b"X-Long: " + b"a" * size + b"\r\n\r\n")
             assert_refused(await wire.answer(), 431, "headers_too_large")
@@ -163,13 +163,13 @@ async def test_headers_over_the_limit_are_431_in_one_read_and_in_many(served: Se
 
 
 async def test_headers_over_the_limit_are_431_behind_another_request_in_the_same_read(served: Served) -> None:
-    async with connected(served, Patience()) as wire:
+    async with connected(served, ArrivalLimits()) as wire:
         await wire.send(HEAD + b"\r\n" + HEAD + b"X-Long: " + b"a" * 70_000 + b"\r\n\r\n")
         assert await wire.until(b"HTTP/1.1 431 ")
 
 
 async def test_headers_just_below_the_limit_are_served_with_a_large_body_behind_them(served: Served) -> None:
-    async with connected(served, Patience()) as wire:
+    async with connected(served, ArrivalLimits()) as wire:
         token = served.headers()["Authorization"].encode()
         body = msgspec.json.encode({"title": "t", "context": {"text": "x" * 100_000}})
         head = (
@@ -184,6 +184,6 @@ async def test_headers_just_below_the_limit_are_served_with_a_large_body_behind_
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET /a b HTTP/1.1\r\n\r\n"])
 async def test_what_is_not_http_is_400_with_a_hint(served: Served, data: bytes) -> None:
-    async with connected(served, Patience()) as wire:
+    async with connected(served, ArrivalLimits()) as wire:
         await wire.send(data)
         assert_refused(await wire.answer(), 400, "malformed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from clew.adapters.rest.errors import STATUS, Problem, error_response
+from clew.adapters.rest.errors import STATUS, RestProblem, error_response
 from clew.client.failures import error_of
 from clew.errors import ClewError, Conflict, NotFound
 
@@ -13,7 +13,7 @@ from clew.errors import ClewError, Conflict, NotFound
 @pytest.mark.parametrize("kind", STATUS, ids=lambda kind: kind.__name__)
 def test_every_error_that_the_door_can_send_is_raised_as_its_own_class(kind: type[ClewError]) -> None:
     status, code = STATUS[kind]
-    body = error_response(status, Problem(code=code, message="m", hint="h")).body
+    body = error_response(status, RestProblem(code=code, message="m", hint="h")).body
     error = error_of(status, bytes(body))
     assert type(error) is kind
     assert (error.message, error.hint, str(error)) == ("m", "h", "m. h")

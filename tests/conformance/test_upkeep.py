@@ -16,7 +16,7 @@ from clew.trail.model.breadcrumb import Change, Ttl
 from clew.trail.model.edge import Edge
 from clew.trail.model.event import Consumer, Webhook
 from clew.trail.model.prepare import embedding_text
-from clew.trail.model.readable import Readable
+from clew.trail.model.readable import ReadableText
 from clew.trail.store import Purged, Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import (
@@ -170,7 +170,7 @@ async def vector_of(trail: Trail, by: Principal, id: str) -> tuple[float, ...] |
 
 
 def letters_of(title: str, content: str = "") -> tuple[float, ...]:
-    return unpack(LetterEmbedder.pack(embedding_text(Readable(title, "", content))))
+    return unpack(LetterEmbedder.pack(embedding_text(ReadableText(title, "", content))))
 
 
 async def test_another_embedder_is_refused_until_the_trail_has_changed_over(

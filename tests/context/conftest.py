@@ -15,7 +15,7 @@ from clew.context.definition import AgentDefinition, definition_of
 from clew.context.edges import EdgeBuilder
 from clew.llm.embedders import HashEmbedder
 from clew.trail import open_trail
-from clew.trail.bootstrap import Piece, bootstrap, read_pieces
+from clew.trail.bootstrap import BootstrapPiece, bootstrap, read_pieces
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.edge import Edge
 from clew.trail.model.flow import Flow, shipped_flow
@@ -23,7 +23,7 @@ from clew.trail.store import Trail
 from tests.handling import until
 
 
-def _is_definition(piece: Piece) -> bool:
+def _is_definition(piece: BootstrapPiece) -> bool:
     return piece.key.startswith(("schema/", "system/"))
 
 

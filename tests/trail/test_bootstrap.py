@@ -10,7 +10,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound, SchemaViolation
 from clew.trail import open_trail
-from clew.trail.bootstrap import MARKER_SCHEMA, BootstrapReport, Piece, bootstrap, read_pieces
+from clew.trail.bootstrap import MARKER_SCHEMA, BootstrapPiece, BootstrapReport, bootstrap, read_pieces
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.policies import parse_policy
 from clew.trail.model.selector import ContextMatch, Selector
@@ -20,8 +20,10 @@ ANN = Principal(owner_id="ann")
 BOB = Principal(owner_id="bob")
 KEYS = tuple(piece.key for piece in read_pieces())
 
-FIRST = Piece(key="a", title="A", schema_name="page.v1", context={"text": "one"}, tags=("page",))
-SECOND = Piece(key="b", title="B", schema_name="page.v1", context={"text": "one"}, llm_hints={"exclude": ["x"]})
+FIRST = BootstrapPiece(key="a", title="A", schema_name="page.v1", context={"text": "one"}, tags=("page",))
+SECOND = BootstrapPiece(
+    key="b", title="B", schema_name="page.v1", context={"text": "one"}, llm_hints={"exclude": ["x"]}
+)
 
 
 async def find(trail: Trail, title: str, by: Principal = ANN) -> Breadcrumb:

@@ -9,7 +9,7 @@ import pytest
 from clew.access import Principal
 from clew.errors import AccessDenied, InvalidInput
 from clew.trail.model.breadcrumb import Change, Draft
-from clew.trail.model.event import Consumer, Event
+from clew.trail.model.event import Consumer, Event, RetryPolicy
 from clew.trail.model.selector import EVERYTHING, ContextMatch, Selector
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker, handles
@@ -44,7 +44,7 @@ def test_a_handler_is_named_after_its_function_unless_told_otherwise() -> None:
 
     assert handles(NOTES)(tidy).name == "tidy"
     assert handles(NOTES, name="other")(tidy).name == "other"
-    assert handles(NOTES, name="other")(tidy).consumer == Consumer(name="other", selector=NOTES)
+    assert handles(NOTES, name="other")(tidy).consumer == Consumer(name="other", retry=RetryPolicy(), selector=NOTES)
 
 
 async def test_two_handlers_of_one_name_are_refused(trail: Trail) -> None:

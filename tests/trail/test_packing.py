@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.trail.model.readable import Readable
+from clew.trail.model.readable import ReadableText
 from clew.trail.search.packing import BATCH, MAX_WORDS_PER_FIELD, pack_all
 from clew.trail.search.text import HEADER, STOP, are_whole, name_id, owner_salt, pair_id, split_text, term_id
 
@@ -16,7 +16,7 @@ SALT = owner_salt("acme", "secret")
 TEXTS = st.text(alphabet="aZ_9 of.é中\n", max_size=40)
 
 
-def pack_terms(shown: Readable, salt: int) -> bytes:
+def pack_terms(shown: ReadableText, salt: int) -> bytes:
     return pack_all([(shown, salt)])[0]
 
 
@@ -30,7 +30,7 @@ def unpacked(packed: bytes) -> tuple[list[int], list[int], list[int], list[int]]
 
 
 def test_a_record_is_packed_with_counts_by_field() -> None:
-    shown = Readable("Ball of thread", "a thread and a thread", "wool thread")
+    shown = ReadableText("Ball of thread", "a thread and a thread", "wool thread")
     (terms, pairs, in_title, length, name, _), ids, counts, adjacent = unpacked(pack_terms(shown, SALT))
     ball, thread, wool = (term_id(word, SALT) for word in ("ball", "thread", "wool"))
     assert (terms, pairs, in_title, name) == (len(ids), len(adjacent), 2, name_id("Ball of thread", SALT))
@@ -43,13 +43,13 @@ def test_a_record_is_packed_with_counts_by_field() -> None:
 
 
 def test_an_empty_record_can_be_packed() -> None:
-    header, ids, counts, pairs = unpacked(pack_terms(Readable("!", "", ""), SALT))
+    header, ids, counts, pairs = unpacked(pack_terms(ReadableText("!", "", ""), SALT))
     assert (header[:4], ids, counts, pairs) == ([0, 0, 0, 10], [], [], [])
 
 
 def test_a_huge_record_is_bounded() -> None:
     text = " ".join(f"word{number} " for number in range(50_000)) + "same " * 1_000
-    packed = pack_terms(Readable("same " * 400, text, text), SALT)
+    packed = pack_terms(ReadableText("same " * 400, text, text), SALT)
     _, ids, counts, _ = unpacked(packed)
     assert len(ids) <= 3 * 2 * MAX_WORDS_PER_FIELD + 1_000
     assert counts[ids.index(term_id("same", SALT))] & 255 == 255
@@ -57,20 +57,20 @@ def test_a_huge_record_is_bounded() -> None:
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=6))
 def test_many_are_packed_as_each_would_be_alone(texts: list[tuple[str, str, str]]) -> None:
-    records = [(Readable(*each), SALT + at) for at, each in enumerate(texts)]
+    records = [(ReadableText(*each), SALT + at) for at, each in enumerate(texts)]
     assert pack_all(records) == [pack_terms(*each) for each in records]
     assert all(are_whole(packed) for packed in pack_all(records))
 
 
 def test_more_than_one_batch_is_packed_in_order() -> None:
-    records = [(Readable(f"title {number}", "", ""), SALT) for number in range(2 * BATCH + 1)]
+    records = [(ReadableText(f"title {number}", "", ""), SALT) for number in range(2 * BATCH + 1)]
     names = [unpacked(packed)[0][4] for packed in pack_all(records)]
     assert names == [name_id(shown.title, SALT) for shown, _ in records]
 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_every_term_is_counted_in_its_field(title: str, description: str, content: str) -> None:
-    header, ids, counts, pairs = unpacked(pack_terms(Readable(title, description, content), SALT))
+    header, ids, counts, pairs = unpacked(pack_terms(ReadableText(title, description, content), SALT))
     found = dict(zip(ids, counts, strict=True))
     expected: dict[int, int] = {}
     neighbours: set[int] = set()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from clew.trail.model.readable import Readable
+from clew.trail.model.readable import ReadableText
 from clew.trail.search.packing import pack_all
 from clew.trail.search.ranking import (
     DENSE_SHARE,
@@ -40,7 +40,7 @@ def floats(*numbers: float) -> Floats:
 
 def corpus(*records: tuple[str, str, str], rarity: Callable[[Words], Floats] | None = None) -> Corpus:
     """Records as the index holds them; every term equally rare unless said otherwise."""
-    packed = [np.frombuffer(each, "<u4") for each in pack_all([(Readable(*each), SALT) for each in records])]
+    packed = [np.frombuffer(each, "<u4") for each in pack_all([(ReadableText(*each), SALT) for each in records])]
     starts = np.cumsum([0, *(len(each) for each in packed[:-1])])
     lengths = [int(each[3]) / 10 for each in packed]
     return Corpus(

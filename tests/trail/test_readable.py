@@ -13,7 +13,7 @@ from clew.trail.model.readable import (
     MAX_TEXT,
     STATES,
     STOP_WORDS,
-    Readable,
+    ReadableText,
     count_words,
     pointers,
     readable,
@@ -32,7 +32,7 @@ BROWSER = {
 def test_the_description_stands_apart_and_other_texts_follow_in_order() -> None:
     shown = readable("Browser tool", BROWSER)
 
-    assert shown == Readable(
+    assert shown == ReadableText(
         title="Browser tool",
         description="Automates a page: click an element, take a screenshot.",
         content="astral\nclick\nselector\nscreenshot",
@@ -56,7 +56,7 @@ def test_the_description_stands_apart_and_other_texts_follow_in_order() -> None:
     ],
 )
 def test_only_texts_are_readable(view: dict[str, Any], description: str, content: str) -> None:
-    assert readable("T", view) == Readable("T", description, content)
+    assert readable("T", view) == ReadableText("T", description, content)
 
 
 @pytest.mark.req("RCR-07")
@@ -128,7 +128,7 @@ def test_a_browser_tool_is_pointed_at_by_its_tag_and_its_words() -> None:
 
 
 def test_words_come_by_count_and_then_by_first_occurrence() -> None:
-    shown = Readable("zebra apple", "mango apple", "zebra apple kiwi")
+    shown = ReadableText("zebra apple", "mango apple", "zebra apple kiwi")
 
     assert pointers(("kiwi", "Lime"), shown) == ("kiwi", "lime", "apple", "zebra", "mango")
 
@@ -136,8 +136,8 @@ def test_words_come_by_count_and_then_by_first_occurrence() -> None:
 def test_at_most_a_fixed_number_is_kept() -> None:
     words = " ".join(f"word{n}x" for n in range(100))
 
-    assert len(pointers((), Readable(words, "", ""))) == MAX_POINTERS
-    assert pointers([f"tag-{n}" for n in range(100)], Readable(words, "", "")) == tuple(
+    assert len(pointers((), ReadableText(words, "", ""))) == MAX_POINTERS
+    assert pointers([f"tag-{n}" for n in range(100)], ReadableText(words, "", "")) == tuple(
         f"tag-{n}" for n in range(MAX_POINTERS)
     )
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.errors import TemplateError
-from clew.trail.templates.template import Budget, parse, render
+from clew.trail.templates.template import RenderBudget, parse, render
 from clew.trail.templates.template_helpers import MAX_OUTPUT
 from clew.trail.templates.template_tree import MAX_NESTING, MAX_TEMPLATE
 
@@ -266,7 +266,7 @@ def test_what_is_not_json_is_never_shown_as_python_would_show_it(value: Any) -> 
 
 
 def test_a_shared_budget_is_spent_by_all_who_share_it() -> None:
-    budget = Budget(steps=10, output=10)
+    budget = RenderBudget(steps=10, output=10)
 
     assert render("{{a}}", {"a": "12345"}, budget) == "12345"
     with pytest.raises(TemplateError, match="too much text"):

@@ -17,7 +17,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Ttl
 from clew.trail.model.edge import Edge
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.transfer import ImportReport, export_trail, import_trail
+from clew.trail.transfer import TrailImportReport, export_trail, import_trail
 
 ANN = Principal(owner_id="ann", scopes=frozenset({"team", "top"}))
 BOB = Principal(owner_id="bob", scopes=frozenset({"team", "top"}))
@@ -66,7 +66,7 @@ async def test_an_import_gives_back_every_field_in_the_same_order(
 
     report = await import_trail(other, ANN, await exported(trail))
 
-    assert report == ImportReport(created=7)
+    assert report == TrailImportReport(created=7)
     assert await contents(other) == await contents(trail)
 
 
@@ -79,7 +79,7 @@ async def test_importing_twice_changes_nothing(trail: Trail, other: Trail, clock
 
     report = await import_trail(other, ANN, lines)
 
-    assert report == ImportReport(unchanged=7)
+    assert report == TrailImportReport(unchanged=7)
     assert await other.log.head() == head
 
 
@@ -96,7 +96,7 @@ async def test_an_empty_trail_is_a_header(trail: Trail, other: Trail) -> None:
     lines = await exported(trail)
 
     assert [json.loads(line) for line in lines] == [{"kind": "header", "format": 1, "owner_id": "ann"}]
-    assert await import_trail(other, ANN, lines) == ImportReport()
+    assert await import_trail(other, ANN, lines) == TrailImportReport()
 
 
 async def test_a_file_of_bytes_with_windows_line_ends_and_blank_lines_is_read(
@@ -109,7 +109,7 @@ async def test_a_file_of_bytes_with_windows_line_ends_and_blank_lines_is_read(
     with path.open("rb") as lines:
         report = await import_trail(other, ANN, lines)
 
-    assert report == ImportReport(created=7)
+    assert report == TrailImportReport(created=7)
     assert await contents(other) == await contents(trail)
 
 
@@ -136,7 +136,7 @@ async def test_big_lines_are_written_in_small_batches(
 
     report = await import_trail(other, ANN, await exported(trail))
 
-    assert report == ImportReport(created=5)
+    assert report == TrailImportReport(created=5)
 
 
 # -- what is in it, and what is not -------------------------------------------------------------------------
@@ -212,7 +212,7 @@ async def test_a_history_is_kept_where_it_is_asked_for(trail: Trail, other: Trai
 
     report = await import_trail(other, ANN, await exported(trail, versions=True))
 
-    assert report == ImportReport(created=1, updated=2)
+    assert report == TrailImportReport(created=1, updated=2)
     for version in (1, 2, 3):
         was = await trail.records.get(crumb.id, by=ANN, version=version)
         now = await other.records.get(crumb.id, by=ANN, version=version)
@@ -229,7 +229,7 @@ async def test_a_history_longer_than_a_batch_is_not_torn(
 
     report = await import_trail(other, ANN, await exported(trail, versions=True))
 
-    assert report == ImportReport(created=3, updated=6)
+    assert report == TrailImportReport(created=3, updated=6)
     assert (await other.records.get(crumb.id, by=ANN)).title == "v6"
 
 
@@ -250,7 +250,7 @@ async def test_an_import_that_broke_off_is_continued(trail: Trail, other: Trail)
 
     report = await import_trail(other, ANN, lines)
 
-    assert report == ImportReport(updated=2)
+    assert report == TrailImportReport(updated=2)
     assert [info.version for info in await other.records.history(crumb.id, by=ANN)] == [1, 2, 3, 4]
 
 
@@ -262,7 +262,7 @@ async def test_what_was_changed_here_is_kept(trail: Trail, other: Trail) -> None
 
     report = await import_trail(other, ANN, lines)
 
-    assert report == ImportReport(kept=1)
+    assert report == TrailImportReport(kept=1)
     assert (await other.records.get(crumb.id, by=ANN)).title == "mine"
 
 
@@ -362,7 +362,7 @@ async def test_an_id_that_another_owner_has_is_imported_all_the_same(trail: Trai
 
     report = await import_trail(other, ANN, await exported(trail))
 
-    assert report == ImportReport(created=1)
+    assert report == TrailImportReport(created=1)
     assert (await other.records.get(crumb.id, by=ANN)).owner_id == ANN.owner_id
     assert (await other.records.get(crumb.id, by=BOB)).owner_id == BOB.owner_id
 
@@ -374,7 +374,7 @@ async def test_a_repeated_id_far_apart_is_imported_once(trail: Trail, other: Tra
 
     report = await import_trail(other, ANN, [header, a, b, a])
 
-    assert report == ImportReport(created=2, unchanged=1)
+    assert report == TrailImportReport(created=2, unchanged=1)
 
 
 async def test_a_caller_that_may_not_write_is_told_at_once(trail: Trail, other: Trail) -> None:

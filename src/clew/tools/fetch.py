@@ -18,7 +18,7 @@ from clew.secrecy import mask_document, mask_secrets
 from clew.tools.html_text import html_to_text
 from clew.tools.permissions.policy import Policy, decide
 from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool
-from clew.trail.work.webhook_addresses import Network, Resolve, Target, check_address, parse_target, resolve_host
+from clew.trail.work.webhook_addresses import Network, Resolve, WebhookTarget, check_address, parse_target, resolve_host
 from clew.trust import printable
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def fetch_tools(
             limit: how many characters to return
         """
 
-        def check(target: Target) -> None:
+        def check(target: WebhookTarget) -> None:
             decision = decide(policy, NAME, {"url": f"{target.scheme}://{target.authority}/"})
             is_agreed = ctx.permitted and target.host == _parse(url).host
             if decision.verdict == "deny" or (decision.verdict == "ask" and not is_agreed):
@@ -96,7 +96,7 @@ class _Getter:
         self._resolve = resolve
         self._max_bytes = max_bytes
 
-    async def get(self, url: str, check: Callable[[Target], None]) -> _FetchedPage:
+    async def get(self, url: str, check: Callable[[WebhookTarget], None]) -> _FetchedPage:
         """The page at the end of redirects. Raises InvalidInput, ToolFailure."""
         import httpx  # takes a tenth of a second, and few conversations fetch anything
 
@@ -115,7 +115,7 @@ class _Getter:
                 url = urljoin(url, found)
         raise ToolFailure("runtime", f"{target.host} redirects more than {MAX_REDIRECTS} times")
 
-    async def _send(self, client: httpx.AsyncClient, url: str, target: Target) -> _FetchedPage | str:
+    async def _send(self, client: httpx.AsyncClient, url: str, target: WebhookTarget) -> _FetchedPage | str:
         """The page, or where it is instead; from the first checked address that takes a connection."""
         import httpx  # see above
 
@@ -137,7 +137,7 @@ class _Getter:
                 failure = error
         raise failure
 
-    async def _read(self, url: str, target: Target, response: httpx.Response) -> _FetchedPage | str:
+    async def _read(self, url: str, target: WebhookTarget, response: httpx.Response) -> _FetchedPage | str:
         location = str(response.headers.get("location", ""))
         if response.status_code in _REDIRECTS and location:
             return location
@@ -155,7 +155,7 @@ class _Getter:
         return _FetchedPage(url, response.status_code, kind, bytes(body), response.charset_encoding or "utf-8")
 
 
-def _parse(url: str) -> Target:
+def _parse(url: str) -> WebhookTarget:
     try:
         return parse_target(url)
     except DeliveryRefused as error:

@@ -26,7 +26,7 @@ _NAMESPACE = UUID("6f0b7c1e-52a8-5d0e-9a53-2d6b1c0e8f41")
 _RETRIES = 5
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BootstrapPiece(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One breadcrumb to set up. `key` names it for ever: its id is made from owner and key."""
 
     key: str
@@ -45,11 +45,11 @@ class BootstrapReport(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: tuple[str, ...] = ()
 
 
-def read_pieces() -> tuple[Piece, ...]:
+def read_pieces() -> tuple[BootstrapPiece, ...]:
     """The pieces that come with Clew, in order of file name."""
     folder = files("clew.trail").joinpath("bootstrap_data")
     found = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
-    return tuple(piece for file in found for piece in msgspec.json.decode(file.read_bytes(), type=list[Piece]))
+    return tuple(piece for file in found for piece in msgspec.json.decode(file.read_bytes(), type=list[BootstrapPiece]))
 
 
 def own_ids(by: Principal) -> frozenset[str]:
@@ -57,7 +57,7 @@ def own_ids(by: Principal) -> frozenset[str]:
     return frozenset(piece_id(by, key) for key in (_MARKER_KEY, *(piece.key for piece in read_pieces())))
 
 
-async def bootstrap(trail: Trail, by: Principal, pieces: Sequence[Piece] | None = None) -> BootstrapReport:
+async def bootstrap(trail: Trail, by: Principal, pieces: Sequence[BootstrapPiece] | None = None) -> BootstrapReport:
     """Make the pieces exist for the caller's owner. A second run writes nothing.
 
     Missing ones are written again; out of date ones are replaced unless the owner has edited them. Several
@@ -72,7 +72,7 @@ async def bootstrap(trail: Trail, by: Principal, pieces: Sequence[Piece] | None 
     return await _bootstrap_once(trail, by, wanted)
 
 
-async def _bootstrap_once(trail: Trail, by: Principal, pieces: Sequence[Piece]) -> BootstrapReport:
+async def _bootstrap_once(trail: Trail, by: Principal, pieces: Sequence[BootstrapPiece]) -> BootstrapReport:
     present = await trail.records.find_many([piece_id(by, _MARKER_KEY), *(piece_id(by, p.key) for p in pieces)], by=by)
     marker = present.get(piece_id(by, _MARKER_KEY))
     known: dict[str, str] = dict(marker.context["pieces"]) if marker else {}
@@ -110,7 +110,9 @@ class OwnerSetup:
                 self._ready.add(owner_id)
 
 
-def judge(piece: Piece, stored: Breadcrumb | None, known: str | None) -> Literal["created", "repaired", "unchanged"]:
+def judge(
+    piece: BootstrapPiece, stored: Breadcrumb | None, known: str | None
+) -> Literal["created", "repaired", "unchanged"]:
     """What has to happen to a piece. `known` is its digest when it was last set up, if it was."""
     if stored is None:
         return "created" if known is None else "repaired"
@@ -121,7 +123,7 @@ def judge(piece: Piece, stored: Breadcrumb | None, known: str | None) -> Literal
     return "repaired" if is_untouched and present != digest_of(piece) else "unchanged"
 
 
-def digest_of(content: Piece | Breadcrumb) -> str:
+def digest_of(content: BootstrapPiece | Breadcrumb) -> str:
     """A digest of what an owner can edit."""
     parts = [content.title, content.schema_name, list(content.tags), content.context, content.llm_hints]
     return hashlib.blake2b(encode_canonical(parts, "piece"), digest_size=12).hexdigest()
@@ -133,7 +135,7 @@ async def _write(
     """The missing pieces and the marker; in one transaction where the marker is new."""
     context = {"pieces": known}
     if marker is None:
-        piece = Piece(key=_MARKER_KEY, title="What was set up", schema_name=MARKER_SCHEMA, context=context)
+        piece = BootstrapPiece(key=_MARKER_KEY, title="What was set up", schema_name=MARKER_SCHEMA, context=context)
         drafts = [*drafts, _draft_of(piece, by)]
     if drafts:
         await trail.records.create_many(drafts, by=by)
@@ -146,7 +148,7 @@ def piece_id(by: Principal, key: str) -> str:
     return str(uuid5(_NAMESPACE, f"{by.owner_id}\n{key}"))
 
 
-def _draft_of(piece: Piece, by: Principal) -> Draft:
+def _draft_of(piece: BootstrapPiece, by: Principal) -> Draft:
     return Draft(
         id=piece_id(by, piece.key),
         title=piece.title,
@@ -159,7 +161,7 @@ def _draft_of(piece: Piece, by: Principal) -> Draft:
     )
 
 
-def _change_of(piece: Piece) -> Change:
+def _change_of(piece: BootstrapPiece) -> Change:
     return Change(
         title=piece.title,
         schema_name=piece.schema_name,

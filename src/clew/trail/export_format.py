@@ -15,7 +15,7 @@ FORMAT = 1
 MAX_LINE = 16_000_000
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field="kind"):
+class ExportHeader(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field="kind"):
     """The first line: the version of this format, and whose trail it was."""
 
     format: int
@@ -49,7 +49,7 @@ class EdgeLine(msgspec.Struct, frozen=True, kw_only=True, tag="edge", tag_field=
     metadata: dict[str, Any] = {}
 
 
-Line = Header | BreadcrumbLine | EdgeLine
+Line = ExportHeader | BreadcrumbLine | EdgeLine
 
 _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 _encode = msgspec.json.Encoder().encode

@@ -17,7 +17,7 @@ from clew.trail.export_format import (
     FORMAT,
     BreadcrumbLine,
     EdgeLine,
-    Header,
+    ExportHeader,
     change_of,
     content_of,
     draft_of,
@@ -38,14 +38,14 @@ BATCH_SIZE = 8_000_000
 MAX_EDGES = 10_000
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class ImportProblem(msgspec.Struct, frozen=True, kw_only=True):
     """A line that was not imported, and why."""
 
     line: int
     reason: str
 
 
-class ImportReport(msgspec.Struct, kw_only=True):
+class TrailImportReport(msgspec.Struct, kw_only=True):
     """What an import did: breadcrumbs `created`, later versions `updated`, breadcrumbs that were `unchanged`,
     those `kept` because the trail has another content under their id. `problems` are the first thousand."""
 
@@ -55,7 +55,7 @@ class ImportReport(msgspec.Struct, kw_only=True):
     kept: int = 0
     edges: int = 0
     failed_lines: int = 0
-    problems: list[Problem] = []
+    problems: list[ImportProblem] = []
 
 
 async def export_trail(
@@ -65,7 +65,7 @@ async def export_trail(
 
     With `versions` each breadcrumb comes with its kept history. Edges are those between exported breadcrumbs.
     """
-    yield to_text(Header(format=FORMAT, owner_id=by.owner_id))
+    yield to_text(ExportHeader(format=FORMAT, owner_id=by.owner_id))
     exported: dict[str, None] = {}
     async for breadcrumb in each_record(trail, selector, by=by):
         exported[breadcrumb.id] = None
@@ -78,7 +78,7 @@ async def export_trail(
                 yield to_text(edge_line_of(edge))
 
 
-async def import_trail(trail: Trail, by: Principal, lines: Iterable[bytes | str]) -> ImportReport:
+async def import_trail(trail: Trail, by: Principal, lines: Iterable[bytes | str]) -> TrailImportReport:
     """Write an export under the caller's owner, keeping ids, tags, scopes and order.
 
     It can be repeated or continued: what is there already stays, and a history goes on only from the version
@@ -103,7 +103,7 @@ class _Import:
         self._edges: list[tuple[int, Edge]] = []
         self._lines = 0
         self._size = 0
-        self.report = ImportReport()
+        self.report = TrailImportReport()
 
     async def take(self, number: int, raw: bytes | str) -> None:
         if not raw.strip():
@@ -116,7 +116,7 @@ class _Import:
         except InvalidInput as error:
             self._fail(number, error)
             return
-        if isinstance(line, Header):
+        if isinstance(line, ExportHeader):
             return
         continues = isinstance(line, BreadcrumbLine) and self._last_id() == line.id
         if not continues and (self._lines >= BATCH_LINES or self._size + len(raw) > BATCH_SIZE):
@@ -146,7 +146,7 @@ class _Import:
             header = parse_line(raw)
         except InvalidInput:
             header = None
-        if not isinstance(header, Header):
+        if not isinstance(header, ExportHeader):
             raise InvalidInput("line 1", "is not the header of an export", hint="Make one with `clew trail export`")
         if header.format > FORMAT:
             raise InvalidInput("line 1", f"format {header.format} is later than {FORMAT}", hint="Update Clew")
@@ -221,7 +221,7 @@ class _Import:
     def _fail(self, number: int, error: ClewError) -> None:
         self.report.failed_lines += 1
         if len(self.report.problems) < MAX_PROBLEMS:
-            self.report.problems.append(Problem(line=number, reason=str(error)))
+            self.report.problems.append(ImportProblem(line=number, reason=str(error)))
 
 
 async def _older_versions(trail: Trail, by: Principal, present: Breadcrumb) -> list[Breadcrumb]:

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from clew.trail.model.readable import Readable
+from clew.trail.model.readable import ReadableText
 from clew.trail.search.columns import FOREVER, Columns
 from clew.trail.search.packing import pack_all
 from clew.trail.search.text import name_id, owner_salt, term_id
@@ -22,7 +22,7 @@ def row(
     rid: int, title: str = "thread", *, audience: int = 1, expires: int | None = None, vector: object = None
 ) -> Row:
     packed = None if vector is None else np.array(vector, "<f4").tobytes()
-    return rid, audience, expires, pack_all([(Readable(title, "", ""), SALT)])[0], packed
+    return rid, audience, expires, pack_all([(ReadableText(title, "", ""), SALT)])[0], packed
 
 
 def terms(*words: str) -> np.ndarray:  # type: ignore[type-arg]
@@ -57,7 +57,7 @@ def test_the_terms_of_a_slot_are_those_of_its_record() -> None:
     columns = Columns()
     columns.put([row(1, "Ball of thread"), row(2, "Wool wool")])
     at = int(columns.at[1])
-    packed = np.frombuffer(pack_all([(Readable("Wool wool", "", ""), SALT)])[0], "<u4")
+    packed = np.frombuffer(pack_all([(ReadableText("Wool wool", "", ""), SALT)])[0], "<u4")
     assert columns.heap[at : at + len(packed)].tolist() == packed.tolist()
     first, second = columns.term_texts(np.array([0, 1]))
     ball, of, thread, wool = (str(term_id(word, SALT)) for word in ("ball", "of", "thread", "wool"))
@@ -105,7 +105,7 @@ def test_texts_for_the_postings_may_be_made_after_their_records_have_gone() -> N
     expected = list(columns.term_texts(columns.slots([1, 2])))
     texts = columns.term_texts(columns.slots([1, 2]))
     columns.drop([1])
-    packed = pack_all([(Readable(f"ship {number}", "", ""), SALT) for number in range(3, 20_000)])
+    packed = pack_all([(ReadableText(f"ship {number}", "", ""), SALT) for number in range(3, 20_000)])
     columns.put([(number, 1, None, each, None) for number, each in enumerate(packed, 3)])
     assert list(texts) == expected
 

@@ -15,7 +15,7 @@ from clew.access import Principal
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.query import SearchRequest
-from clew.trail.sqlite.index.postings import Postings
+from clew.trail.sqlite.index.postings import TermPostings
 from clew.trail.store import Trail
 
 # -- the index alone --------------------------------------------------------------------------------------
@@ -25,8 +25,8 @@ def mark(seq: int) -> str:
     return f"mark of {seq}"
 
 
-def postings(folder: Path, trail: str = "one", mark_of: Callable[[int], str] = mark) -> Postings:
-    return Postings(folder, trail, mark_of)
+def postings(folder: Path, trail: str = "one", mark_of: Callable[[int], str] = mark) -> TermPostings:
+    return TermPostings(folder, trail, mark_of)
 
 
 def test_records_are_found_by_their_terms_those_with_most_of_them_first(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_those_who_begin_an_index_at_once_have_one_index(
             (folder / "meta.json").write_bytes(b"not json")
         started = Barrier(4)
 
-        def opened_together(folder: Path = folder, started: Barrier = started) -> Postings:
+        def opened_together(folder: Path = folder, started: Barrier = started) -> TermPostings:
             started.wait()
             return postings(folder)
 

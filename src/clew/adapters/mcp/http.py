@@ -25,7 +25,7 @@ from clew.access import Principal
 from clew.adapters.mcp.catalog_interface import CatalogInterface
 from clew.adapters.mcp.server import Context, build_server
 from clew.adapters.rest.auth import Keys
-from clew.adapters.rest.errors import Problem, error_response
+from clew.adapters.rest.errors import RestProblem, error_response
 from clew.errors import NotAuthenticated
 
 PATH = "/mcp"
@@ -120,7 +120,9 @@ class McpApp:
     def _refuse(self, scope: Scope) -> Response | None:
         """The answer to a request that may not go on; otherwise the scope says who sends it."""
         if not self._is_open:
-            return error_response(503, Problem(code="closing", message="the server is stopping", hint="Try again soon"))
+            return error_response(
+                503, RestProblem(code="closing", message="the server is stopping", hint="Try again soon")
+            )
         kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         has_token = kind.lower() == "bearer"
         try:
@@ -128,7 +130,7 @@ class McpApp:
                 raise NotAuthenticated("this needs a token")
             caller = self._keys.verify(token.strip())
         except NotAuthenticated as error:
-            problem = Problem(code="not_authenticated", message=error.message, hint=error.hint)
+            problem = RestProblem(code="not_authenticated", message=error.message, hint=error.hint)
             challenge = 'Bearer error="invalid_token"' if has_token else "Bearer"
             return error_response(401, problem, {"www-authenticate": challenge})
         scope[_PRINCIPAL] = caller.principal
@@ -153,7 +155,7 @@ class _Sessions(StreamableHTTPSessionManager):
 def _too_many_sessions() -> Response:
     message = f"you have {MAX_SESSIONS_EACH} sessions open, which is the most"
     hint = "End one with DELETE, or use the protocol 2026-07-28, which needs none"
-    return error_response(429, Problem(code="too_many_sessions", message=message, hint=hint))
+    return error_response(429, RestProblem(code="too_many_sessions", message=message, hint=hint))
 
 
 def _session_owner(principal: Principal) -> AuthenticatedUser:

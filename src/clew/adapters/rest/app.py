@@ -12,7 +12,7 @@ from clew.adapters.rest.auth import Keys
 from clew.adapters.rest.dispatch import Dispatcher
 from clew.adapters.rest.door import Door
 from clew.adapters.rest.metrics import Metrics
-from clew.adapters.rest.operation import Endpoint, Operation, Services, Sweeper
+from clew.adapters.rest.operation import Endpoint, RestOperation, Services, Sweeper
 from clew.adapters.rest.routes import (
     admin,
     breadcrumbs,
@@ -33,7 +33,7 @@ from clew.llm.model import Models
 from clew.team.router import Router
 from clew.trail.store import Trail
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[RestOperation, ...] = (
     *breadcrumbs.OPERATIONS,
     *edges.OPERATIONS,
     *events.OPERATIONS,
@@ -118,7 +118,7 @@ def _empty(trail: Trail, clock: Clock, owner: Principal) -> Callable[[], Awaitab
 
 def _endpoints(services: Services) -> dict[str, ASGIApp]:
     """One endpoint a path: it knows all methods of that path, so 405 can list them."""
-    by_path: dict[str, list[Operation]] = {}
+    by_path: dict[str, list[RestOperation]] = {}
     for operation in services.operations:
         by_path.setdefault(operation.path, []).append(operation)
     return {path: Endpoint(path, group, services) for path, group in by_path.items()}

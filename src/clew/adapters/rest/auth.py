@@ -38,7 +38,7 @@ KIND = "keys"
 _log = logging.getLogger(__name__)
 
 
-class Token(msgspec.Struct, frozen=True, kw_only=True):
+class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
     """A signed token. Send it as `Authorization: Bearer`, a stream token as `?token=`."""
 
     token: str
@@ -47,7 +47,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime
 
 
-class Caller(msgspec.Struct, frozen=True, kw_only=True):
+class VerifiedCaller(msgspec.Struct, frozen=True, kw_only=True):
     """A principal whose token was verified, and the time until which that holds."""
 
     principal: Principal
@@ -75,7 +75,7 @@ class Keys:
         self._credential = credential.encode()
         self._clock = clock
         self._lifetime = lifetime
-        self._verified: OrderedDict[str, Caller] = OrderedDict()
+        self._verified: OrderedDict[str, VerifiedCaller] = OrderedDict()
 
     def check_credential(self, given: str) -> None:
         """Raise NotAuthenticated unless this is the credential. A near miss takes as long as a far one."""
@@ -85,16 +85,16 @@ class Keys:
                 hint="Send the text of the file `credential` in the .clew folder as X-Clew-Credential",
             )
 
-    def issue(self, principal: Principal) -> Token:
+    def issue(self, principal: Principal) -> IssuedToken:
         """A token for calls. Raises InvalidInput when the principal is not well-formed."""
         return self._sign(check_principal(principal), CALLS, self._lifetime)
 
-    def issue_for_stream(self, caller: Caller) -> Token:
+    def issue_for_stream(self, caller: VerifiedCaller) -> IssuedToken:
         """A token that opens an event stream within a minute; the stream ends with the caller's own."""
         until = int(caller.until.timestamp())
         return self._sign(caller.principal, STREAM, timedelta(seconds=STREAM_SECONDS), until=until)
 
-    def verify(self, token: str) -> Caller:
+    def verify(self, token: str) -> VerifiedCaller:
         """The caller of a token for calls. Raises NotAuthenticated. A repeated token is only looked up."""
         known = self._verified.get(token)
         if known is None:
@@ -104,15 +104,15 @@ class Keys:
             raise NotAuthenticated("the token has expired")
         return known
 
-    def verify_for_stream(self, token: str) -> Caller:
+    def verify_for_stream(self, token: str) -> VerifiedCaller:
         """The caller of a stream token. Raises NotAuthenticated, for a token for calls as well."""
         return self._verify(token, STREAM)
 
-    def remaining(self, caller: Caller) -> timedelta:
+    def remaining(self, caller: VerifiedCaller) -> timedelta:
         """How long a caller may still go on."""
         return caller.until - self._clock.now()
 
-    def _sign(self, by: Principal, audience: str, lifetime: timedelta, until: int | None = None) -> Token:
+    def _sign(self, by: Principal, audience: str, lifetime: timedelta, until: int | None = None) -> IssuedToken:
         import jwt  # loads cryptography, a tenth of a second that a start without tokens does not pay
 
         now = self._clock.now()
@@ -130,9 +130,9 @@ class Keys:
         claims |= {"session": by.session} if by.session is not None else {}
         claims |= {"until": until} if until is not None else {}
         token = jwt.encode(claims, self._private_key, "RS256")
-        return Token(token=token, expires_in=int(lifetime.total_seconds()), expires_at=expires)
+        return IssuedToken(token=token, expires_in=int(lifetime.total_seconds()), expires_at=expires)
 
-    def _verify(self, token: str, audience: str) -> Caller:
+    def _verify(self, token: str, audience: str) -> VerifiedCaller:
         import jwt  # see _sign
 
         try:
@@ -146,9 +146,9 @@ class Keys:
             raise NotAuthenticated("the token is not valid here") from None
         if expires <= self._clock.now():
             raise NotAuthenticated("the token has expired")
-        return Caller(principal=principal, until=until)
+        return VerifiedCaller(principal=principal, until=until)
 
-    def _remember(self, token: str, caller: Caller) -> Caller:
+    def _remember(self, token: str, caller: VerifiedCaller) -> VerifiedCaller:
         self._verified[token] = caller
         if len(self._verified) > _REMEMBERED:
             self._verified.popitem(last=False)

@@ -10,7 +10,7 @@ from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clew.adapters.rest.errors import Problem, answer_error, error_response
+from clew.adapters.rest.errors import RestProblem, answer_error, error_response
 from clew.adapters.rest.metrics import Metrics
 from clew.clock import Clock
 from clew.config import ServerConfig
@@ -83,7 +83,7 @@ class Door:
         return is_accepted
 
 
-_FOREIGN = Problem(
+_FOREIGN = RestProblem(
     code="foreign_host",
     message="the Host header names another server",
     hint="Use the address that `clew up` prints, or add the name to server.hosts",

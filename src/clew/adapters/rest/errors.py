@@ -106,7 +106,7 @@ _log = logging.getLogger("clew.rest")
 _NOT_DATA = frozenset({"message", "hint", "field"})
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class RestProblem(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong and what to do next. `field` names the offending value, `data` what the error knows."""
 
     code: str
@@ -127,7 +127,7 @@ class NoSuchPath(HTTPException):
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
     """The body of every answer with a status of 400 or more."""
 
-    error: Problem
+    error: RestProblem
 
 
 def status_of(kind: type[ClewError]) -> tuple[int, str]:
@@ -149,7 +149,7 @@ def _answer_clew_error(error: ClewError, scope: Scope) -> Response:
     if status >= 500:
         _log.error("%s %s", scope["clew.request_id"], error)
     data = {name: value for name, value in vars(error).items() if name not in _NOT_DATA}
-    problem = Problem(
+    problem = RestProblem(
         code=code,
         message=error.message,
         hint=advise(error),
@@ -166,7 +166,7 @@ def _answer_protocol_error(error: HTTPException) -> Response:
         hint = error.hint
     if error.status_code == 405 and error.headers:
         hint = f"This path takes {error.headers['allow']}"
-    problem = Problem(code=code, message=error.detail, hint=hint)
+    problem = RestProblem(code=code, message=error.detail, hint=hint)
     return error_response(error.status_code, problem, error.headers)
 
 
@@ -174,7 +174,7 @@ def _answer_unknown_failure(error: Exception, request_id: str) -> Response:
     """Any other exception is a defect. The log gets the place but not the message, which may quote content."""
     places = "".join(traceback.format_tb(error.__traceback__))
     _log.error("%s failed with %s\n%s", request_id, type(error).__name__, places)
-    problem = Problem(
+    problem = RestProblem(
         code="internal",
         message="this should not have happened",
         hint=f"The log of the server has more under {request_id}",
@@ -182,6 +182,6 @@ def _answer_unknown_failure(error: Exception, request_id: str) -> Response:
     return error_response(500, problem)
 
 
-def error_response(status: int, problem: Problem, headers: Any = None) -> Response:
+def error_response(status: int, problem: RestProblem, headers: Any = None) -> Response:
     body = msgspec.json.encode(ErrorBody(error=problem), enc_hook=str)
     return Response(body, status, headers, "application/json")

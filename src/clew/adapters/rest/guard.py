@@ -8,14 +8,14 @@ from typing import Literal
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from clew.adapters.rest.errors import ErrorBody, Problem
-from clew.adapters.rest.protocol import MAX_HEADERS, Patience
+from clew.adapters.rest.errors import ErrorBody, RestProblem
+from clew.adapters.rest.protocol import MAX_HEADERS, ArrivalLimits
 
 
 class GuardedProtocol(HttpToolsProtocol):
     """Watches how a request arrives. One that comes whole in one read costs no timer."""
 
-    patience: Patience
+    patience: ArrivalLimits
     _stage: Literal["headers", "body", "whole"] = "headers"
     _has_moved = False
     _deadline: asyncio.TimerHandle | None = None
@@ -90,7 +90,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def _answer(status: str, code: str, message: str, hint: str) -> bytes:
-    body = msgspec.json.encode(ErrorBody(error=Problem(code=code, message=message, hint=hint)))
+    body = msgspec.json.encode(ErrorBody(error=RestProblem(code=code, message=message, hint=hint)))
     head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close"
     return head.encode() + b"\r\n\r\n" + body
 

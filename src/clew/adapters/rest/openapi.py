@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from clew.adapters.rest.errors import ErrorBody, status_of
-from clew.adapters.rest.operation import Header, Operation
+from clew.adapters.rest.operation import RequestHeader, RestOperation
 from clew.errors import (
     AccessDenied,
     Busy,
@@ -43,7 +43,7 @@ _REQUEST_ID = {
 }
 
 
-def build_document(operations: Sequence[Operation], version: str) -> dict[str, Any]:
+def build_document(operations: Sequence[RestOperation], version: str) -> dict[str, Any]:
     """The whole document. The same table gives the same document."""
     kinds = _types(operations)
     references, components = msgspec.json.schema_components(kinds, ref_template=_REF)
@@ -73,7 +73,7 @@ def build_document(operations: Sequence[Operation], version: str) -> dict[str, A
     }
 
 
-def statuses_of(operation: Operation) -> list[int]:
+def statuses_of(operation: RestOperation) -> list[int]:
     """Every status from 400 on that an operation may answer with."""
     has_input = bool(operation.query or operation.headers or operation.body is not None)
     brought: tuple[tuple[bool, tuple[type[ClewError], ...]], ...] = (
@@ -90,7 +90,7 @@ def statuses_of(operation: Operation) -> list[int]:
     return sorted(found | set(operation.refuses))
 
 
-def _types(operations: Sequence[Operation]) -> list[Any]:
+def _types(operations: Sequence[RestOperation]) -> list[Any]:
     """All types that are named, each once, in a fixed order."""
     kinds: dict[str, Any] = {repr(ErrorBody): ErrorBody}
     for each in operations:
@@ -100,7 +100,7 @@ def _types(operations: Sequence[Operation]) -> list[Any]:
     return list(kinds.values())
 
 
-def _describe(operation: Operation, schemas: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _describe(operation: RestOperation, schemas: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.handler.__name__,
         "summary": operation.summary,
@@ -127,7 +127,7 @@ _SECURITY: dict[str, list[dict[str, list[str]]]] = {
 }
 
 
-def _parameters(operation: Operation, components: dict[str, Any]) -> list[dict[str, Any]]:
+def _parameters(operation: RestOperation, components: dict[str, Any]) -> list[dict[str, Any]]:
     in_path = [
         {"name": name, "in": "path", "required": True, "description": about, "schema": {"type": "string"}}
         for name in _PATH_NAMES.findall(operation.path)
@@ -157,7 +157,7 @@ def _query_parameter(name: str, schema: dict[str, Any], required: bool) -> dict[
     return {"name": name, "in": "query", "required": required, "description": about, "schema": kept}
 
 
-def _header_parameter(header: Header) -> dict[str, Any]:
+def _header_parameter(header: RequestHeader) -> dict[str, Any]:
     schema = {"type": "string"} | ({"pattern": header.pattern} if header.pattern else {})
     return {
         "name": header.name,
@@ -168,7 +168,7 @@ def _header_parameter(header: Header) -> dict[str, Any]:
     }
 
 
-def _responses(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
+def _responses(operation: RestOperation, schemas: dict[str, Any]) -> dict[str, Any]:
     success: dict[str, Any] = {
         "description": HTTPStatus(operation.status).phrase,
         "headers": dict(_REQUEST_ID),

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from clew.access import Principal
-from clew.adapters.rest.auth import Caller, Keys
+from clew.adapters.rest.auth import Keys, VerifiedCaller
 from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.parsing import body_decoder, check_content_type, query_decoder, read_body
 from clew.catalog.workspace.workspace import Workspace
@@ -62,15 +62,15 @@ class Services:
     models: Models | None
     router: Router
     closing: asyncio.Event
-    operations: Sequence[Operation]
+    operations: Sequence[RestOperation]
 
 
 @dataclass(slots=True)
-class Call:
+class RestCall:
     """One request, checked and parsed."""
 
     services: Services
-    caller: Caller | None
+    caller: VerifiedCaller | None
     path: dict[str, str]
     headers: dict[bytes, bytes]
     query: Any
@@ -86,7 +86,7 @@ class Call:
         return self.caller.principal if self.caller else NOBODY
 
 
-class Reply:
+class RestReply:
     """A finished answer."""
 
     __slots__ = ("body", "headers", "status")
@@ -109,7 +109,7 @@ class Reply:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self.body})
 
 
-class Nothing(Reply):
+class Nothing(RestReply):
     """An answer without a body."""
 
     __slots__ = ()
@@ -119,19 +119,19 @@ class Nothing(Reply):
         self.headers = [] if status == 204 else [(b"content-length", b"0")]
 
 
-class Answer(Protocol):
+class RestAnswer(Protocol):
     """What a handler returns: a Reply, or a stream that goes on."""
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
 
-def reply(value: Any, *, status: int = 200, headers: Sequence[tuple[bytes, bytes]] = ()) -> Reply:
+def reply(value: Any, *, status: int = 200, headers: Sequence[tuple[bytes, bytes]] = ()) -> RestReply:
     """A value as JSON."""
-    return Reply(_encode(value), status=status, headers=headers)
+    return RestReply(_encode(value), status=status, headers=headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class RequestHeader:
     """A request header that an operation reads, for the document."""
 
     name: str
@@ -141,7 +141,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class RestOperation:
     """One method of one path. `writes` says that it changes the trail, `streams` that it may answer with a stream of
     events instead. `raises` and `refuses` list only the errors and statuses beyond those that every operation may
     answer with, and those that its guard, path, parameters, body and writing bring with them; `openapi.statuses_of`
@@ -149,7 +149,7 @@ class Operation:
 
     method: str
     path: str
-    handler: Callable[[Call], Awaitable[Answer]]
+    handler: Callable[[RestCall], Awaitable[RestAnswer]]
     summary: str
     group: str
     guard: Guard = "token"
@@ -162,7 +162,7 @@ class Operation:
     status: int = 200
     media: str = "application/json"
     streams: bool = False
-    headers: tuple[Header, ...] = ()
+    headers: tuple[RequestHeader, ...] = ()
     raises: tuple[type[ClewError], ...] = ()
     refuses: tuple[int, ...] = ()
 
@@ -170,7 +170,7 @@ class Operation:
 class Endpoint:
     """All operations of one path as an ASGI application. Errors leave it as exceptions."""
 
-    def __init__(self, path: str, operations: Sequence[Operation], services: Services) -> None:
+    def __init__(self, path: str, operations: Sequence[RestOperation], services: Services) -> None:
         self._path = path
         self._services = services
         self._methods = {each.method: _prepare(each) for each in operations}
@@ -195,7 +195,7 @@ class Endpoint:
                 check_content_type(headers)
             content = await read_body(headers, receive, self._services.max_body)
             body = parse_body(content if content or operation.is_body_needed else b"{}")
-        call = Call(self._services, caller, scope["path_params"], headers, query, body)
+        call = RestCall(self._services, caller, scope["path_params"], headers, query, body)
         answer = await operation.handler(call)
         await answer.send(scope, receive, send)
 
@@ -204,15 +204,17 @@ class Endpoint:
         self._ready_owners.add(owner_id)
 
 
-_Prepared = tuple[Operation, Callable[[bytes], Any], Callable[[bytes], Any] | None]
+_Prepared = tuple[RestOperation, Callable[[bytes], Any], Callable[[bytes], Any] | None]
 
 
-def _prepare(operation: Operation) -> _Prepared:
+def _prepare(operation: RestOperation) -> _Prepared:
     parse_body = body_decoder(operation.body) if operation.body is not None else None
     return operation, query_decoder(operation.query), parse_body
 
 
-def _identify(operation: Operation, headers: dict[bytes, bytes], query: Callable[[], Any], keys: Keys) -> Caller | None:
+def _identify(
+    operation: RestOperation, headers: dict[bytes, bytes], query: Callable[[], Any], keys: Keys
+) -> VerifiedCaller | None:
     """The caller, allowed to do what the operation does. Raises NotAuthenticated or AccessDenied.
 
     Only a stream may be opened with a token in the query, where servers and browsers might keep it: browsers

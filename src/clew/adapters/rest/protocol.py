@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 MAX_HEADERS = 65_536
 
 
-class Patience(NamedTuple):
+class ArrivalLimits(NamedTuple):
     """Seconds that a request may take to arrive: its headers, then its body."""
 
     headers: float = 20.0
     body: float = 120.0
 
 
-def build_protocol(patience: Patience) -> Any:
+def build_protocol(patience: ArrivalLimits) -> Any:
     """The protocol class for uvicorn: the fast parser where it exists, else h11, which has its own limit on headers."""
     try:
         from clew.adapters.rest.guard import GuardedProtocol  # its parser is not installed on Windows

@@ -14,11 +14,11 @@ from typing import Protocol
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from clew.adapters.rest.protocol import MAX_HEADERS, Patience, build_protocol
+from clew.adapters.rest.protocol import MAX_HEADERS, ArrivalLimits, build_protocol
 from clew.errors import ConfigError
 
 GRACE_SECONDS = 5
-PATIENCE = Patience()
+PATIENCE = ArrivalLimits()
 
 
 class ServedApp(Protocol):
@@ -36,7 +36,7 @@ async def run_server(
     *,
     ready: Callable[[str, int], None] = lambda host, port: None,
     stop: asyncio.Event | None = None,
-    patience: Patience = PATIENCE,
+    patience: ArrivalLimits = PATIENCE,
 ) -> None:
     """Serve until SIGINT, SIGTERM or `stop`, then finish what is under way and return.
 

@@ -12,7 +12,7 @@ from clew.context.receipts import Explanation, ItemExplanation, explain, explain
 from clew.errors import NotFound
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.flow import Flow
-from clew.trail.model.prepare import Rules, as_breadcrumb, prepare_draft
+from clew.trail.model.prepare import SchemaRules, as_breadcrumb, prepare_draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.correlation import find_run, run_tag
@@ -60,6 +60,6 @@ async def preview_context(
     sent = message_draft(
         conversations.flow, text, id=id, session=session or clock.new_id(), agent=agent, source="preview"
     )
-    prepared = prepare_draft(sent, Rules(), None, now, id)
+    prepared = prepare_draft(sent, SchemaRules(), None, now, id)
     message = as_breadcrumb(prepared, owner_id=by.owner_id, agent_id=by.agent_id or None, now=now)
     return await builder.build(message, definition, by=by)

@@ -15,7 +15,7 @@ from clew.catalog.sources.url_checks import is_same_place
 from clew.catalog.sources.warehouse import dialect_of, shown_url, sqlite_path
 from clew.errors import ConfigError, DeliveryRefused
 from clew.secrecy import MASK
-from clew.trail.work.webhook_addresses import Target, parse_target
+from clew.trail.work.webhook_addresses import WebhookTarget, parse_target
 
 _APIS: dict[str, Api] = {api.source: api for api in (github.API, clickup.API, qase.API, drive.API)}
 
@@ -61,7 +61,7 @@ def _secrets(options: Mapping[str, str]) -> Iterator[str]:
             yield f"sends the variable or secret {MASK if is_secret('', name) else name} as its {option}"
 
 
-def _other_host(api: Api, base_url: str) -> Target | None:
+def _other_host(api: Api, base_url: str) -> WebhookTarget | None:
     """Where an API is, if not in its usual place."""
     try:
         target = parse_target(base_url)

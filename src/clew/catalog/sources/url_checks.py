@@ -7,13 +7,13 @@ from urllib.parse import urljoin
 import msgspec
 
 from clew.errors import DeliveryRefused, SourceError
-from clew.trail.work.webhook_addresses import Target, parse_target
+from clew.trail.work.webhook_addresses import WebhookTarget, parse_target
 
 MAX_QUERY = 8_000
 """Longer than other URLs may be: tokens of pages can be long."""
 
 
-def parse_url(source: str, url: str) -> Target:
+def parse_url(source: str, url: str) -> WebhookTarget:
     """The parts of a URL. Raises SourceError, naming nothing of a URL that cannot be read."""
     place, mark, query = url.partition("#")[0].partition("?")
     try:
@@ -33,7 +33,7 @@ def join_url(source: str, url: str, location: str) -> str:
         raise SourceError(source, "was led to a URL that is malformed or not of http") from None
 
 
-def is_same_place(one: Target, other: Target) -> bool:
+def is_same_place(one: WebhookTarget, other: WebhookTarget) -> bool:
     """Whether a token for `one` may be sent to `other`: the same origin, or the same host made secure."""
     if one.host != other.host:
         return False

@@ -15,7 +15,7 @@ import msgspec
 from clew.catalog.sources.url_checks import is_same_place, join_url, parse_url, shown_path
 from clew.errors import SourceError
 from clew.trail.work.claims import describe
-from clew.trail.work.webhook_addresses import Address, Network, Resolve, Target, refusal_of
+from clew.trail.work.webhook_addresses import Address, Network, Resolve, WebhookTarget, refusal_of
 
 MAX_REDIRECTS = 5
 USER_AGENT = "clew-sources"
@@ -72,7 +72,7 @@ class Wire:
                 )
         raise SourceError(self._source, f"{shown_path(first.path)} redirects more than {MAX_REDIRECTS} times")
 
-    async def _send(self, target: Target, headers: Mapping[str, str]) -> WireReply:
+    async def _send(self, target: WebhookTarget, headers: Mapping[str, str]) -> WireReply:
         """The answer of the first checked address that takes a connection."""
         sent = {**headers, "Host": target.authority, "User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
         failure: Exception = OSError(f"{target.host} has no address")
@@ -86,7 +86,7 @@ class Wire:
                 failure = error
         raise failure
 
-    async def _checked_addresses(self, target: Target) -> list[Address]:
+    async def _checked_addresses(self, target: WebhookTarget) -> list[Address]:
         addresses = [ip_address(text) for text in await self._resolve(target.host, target.port)]
         for address in addresses:
             if reason := refusal_of(address, self._allow):
@@ -94,7 +94,7 @@ class Wire:
                 raise SourceError(self._source, f"{target.host} leads to {address}, {reason}", hint=hint)
         return addresses
 
-    async def _read(self, target: Target, response: httpx.Response) -> WireReply:
+    async def _read(self, target: WebhookTarget, response: httpx.Response) -> WireReply:
         # A packed body could unpack to any size; we asked for a plain one.
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
             raise SourceError(

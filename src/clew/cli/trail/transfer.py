@@ -16,7 +16,7 @@ from clew.cli.options import EVERY, HERE, Here, Json, Which, open_here
 from clew.cli.terminal.output import clean_json, count, note, print_json, say
 from clew.cli.terminal.progress import Progress, progress
 from clew.errors import ClewError, InvalidInput, NotFound
-from clew.trail.transfer import ImportReport, export_trail, import_trail
+from clew.trail.transfer import TrailImportReport, export_trail, import_trail
 
 SHOWN_PROBLEMS = 20
 STANDARD = Path("-")
@@ -123,7 +123,7 @@ def _counted(lines: BinaryIO, shown: Progress) -> Iterator[bytes]:
         yield line
 
 
-def _print_report(report: ImportReport) -> None:
+def _print_report(report: TrailImportReport) -> None:
     say(
         f"{count(report.created, 'breadcrumb')} created, {report.updated:,} updated, {report.unchanged:,} unchanged,"
         f" {report.kept:,} kept as they are here, {count(report.edges, 'edge')} added"

@@ -12,7 +12,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.trail.model.policies import TtlPolicy, parse_policy
-from clew.trail.model.prepare import Rules
+from clew.trail.model.prepare import SchemaRules
 from clew.trail.model.step_order import StepOrder
 from clew.trail.model.validation import compile_schema
 from clew.trail.templates.hints import check_hints
@@ -25,19 +25,19 @@ class Definitions:
     """One owner's schema definitions and TTL policies as of an event, until the first of them expires."""
 
     def __init__(
-        self, schemas: dict[str, Rules], policies: tuple[TtlPolicy, ...], *, as_of: int | None, until: float
+        self, schemas: dict[str, SchemaRules], policies: tuple[TtlPolicy, ...], *, as_of: int | None, until: float
     ) -> None:
         self.as_of = as_of
         self.until = until
         self._schemas = schemas
-        self._undefined = Rules(policies=policies)
+        self._undefined = SchemaRules(policies=policies)
 
-    def rules(self, schema_name: str | None) -> Rules:
+    def rules(self, schema_name: str | None) -> SchemaRules:
         """What holds for breadcrumbs of a schema, defined or not."""
         return self._schemas.get(schema_name or "", self._undefined)
 
 
-def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = ()) -> tuple[str, Rules]:
+def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = ()) -> tuple[str, SchemaRules]:
     """The schema name and meaning of a `schema.def.v1` context. Raises InvalidInput when it cannot work."""
     name = context.get("schema_name")
     if not isinstance(name, str) or not name:
@@ -49,7 +49,7 @@ def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = 
     if hints is not None:
         check_hints(hints)
     check = compile_schema(schema, "context.json_schema") if schema is not None else None
-    return name, Rules(
+    return name, SchemaRules(
         check=check, order=_parse_order(context), llm_hints=hints, embeds=embeds == "auto", policies=policies
     )
 

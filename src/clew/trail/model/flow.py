@@ -12,7 +12,7 @@ import msgspec
 
 from clew.access import GuardedSchemas, Principal
 from clew.errors import NotFound
-from clew.trail.bootstrap import Piece, piece_id, read_pieces
+from clew.trail.bootstrap import BootstrapPiece, piece_id, read_pieces
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.store import Trail
 
@@ -86,7 +86,7 @@ def flow_of(context: object) -> Flow:
     return msgspec.convert(context, Flow)
 
 
-def shipped_flow(pieces: tuple[Piece, ...]) -> Flow:
+def shipped_flow(pieces: tuple[BootstrapPiece, ...]) -> Flow:
     """The names that come with Clew. Raises NotFound."""
     for piece in pieces:
         if piece.key == KEY:

@@ -30,7 +30,7 @@ _SEGMENT = re.compile(
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """One step of a path: a key, an index, a range, or None for every child; `is_deep` after `..`."""
 
     what: str | int | slice | None
@@ -58,7 +58,7 @@ def find_all(path: str, data: Any, count: Callable[[], None] | None = None) -> l
 
 
 @lru_cache(maxsize=512)
-def parse_path(path: str) -> tuple[Step, ...]:
+def parse_path(path: str) -> tuple[PathStep, ...]:
     """The steps of a path. Raises InvalidInput when it is malformed or longer than MAX_PATH characters."""
     if len(path) > MAX_PATH:
         raise TooLarge("path", len(path), MAX_PATH, "characters")
@@ -85,21 +85,21 @@ def _malformed(path: str, at: int) -> InvalidInput:
     )
 
 
-def _step(found: re.Match[str]) -> Step | None:
+def _step(found: re.Match[str]) -> PathStep | None:
     """The step of a segment, or None where dots, or numbers and their colon, are missing or too many."""
     part = found.groupdict()
     is_deep = part["deep"] is not None
     if part["name"] is not None or part["star"] is not None:
-        return None if is_deep == (part["dot"] == ".") else Step(part["name"], is_deep)
+        return None if is_deep == (part["dot"] == ".") else PathStep(part["name"], is_deep)
     quoted = part["single"] if part["single"] is not None else part["double"]
     if quoted is not None:
-        return Step(_ESCAPED.sub(r"\1", quoted), is_deep)
+        return PathStep(_ESCAPED.sub(r"\1", quoted), is_deep)
     if part["any"] is not None:
-        return Step(None, is_deep)
+        return PathStep(None, is_deep)
     start, stop = (int(part[end]) if part[end] is not None else None for end in ("start", "stop"))
     if part["colon"] is not None:
-        return Step(slice(start, stop), is_deep)
-    return Step(start, is_deep) if start is not None and stop is None else None
+        return PathStep(slice(start, stop), is_deep)
+    return PathStep(start, is_deep) if start is not None and stop is None else None
 
 
 def counter() -> Callable[[], None]:

@@ -30,7 +30,7 @@ from clew.trail.model.breadcrumb import (
     encode_texts,
 )
 from clew.trail.model.policies import TtlPolicy, ttl_for
-from clew.trail.model.readable import Readable, pointers, readable
+from clew.trail.model.readable import ReadableText, pointers, readable
 from clew.trail.model.step_order import StepOrder
 from clew.trail.model.validation import SchemaCheck
 from clew.trail.store import Embedder
@@ -66,7 +66,7 @@ class Prepared(msgspec.Struct, kw_only=True):
     as_of: int | None = None
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class SchemaRules(msgspec.Struct, frozen=True, kw_only=True):
     """What the definitions say about the breadcrumb being written. What is not embedded has no keywords either."""
 
     check: SchemaCheck | None = None
@@ -76,7 +76,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     policies: tuple[TtlPolicy, ...] = ()
 
 
-def prepare_draft(draft: Draft, rules: Rules, embedder: Embedder | None, now: datetime, new_id: str) -> Prepared:
+def prepare_draft(draft: Draft, rules: SchemaRules, embedder: Embedder | None, now: datetime, new_id: str) -> Prepared:
     """Check a draft against the limits and rules. Raises InvalidInput or SchemaViolation naming the field."""
     tags = check_tags(draft.tags)
     schema_name = check_schema_name(draft.schema_name)
@@ -93,7 +93,7 @@ def prepare_draft(draft: Draft, rules: Rules, embedder: Embedder | None, now: da
 
 
 def prepare_change(
-    before: Breadcrumb, change: Change, rules: Rules, embedder: Embedder | None, vector: bytes | None
+    before: Breadcrumb, change: Change, rules: SchemaRules, embedder: Embedder | None, vector: bytes | None
 ) -> Prepared:
     """The next version of a breadcrumb. `vector` is the present one, kept when the text stays as it is."""
     changed = {name: value for name in CHANGEABLE if (value := getattr(change, name)) is not msgspec.UNSET}
@@ -137,7 +137,7 @@ def _prepare(
     tags: tuple[str, ...],
     schema_name: str | None,
     ttl: Ttl,
-    rules: Rules,
+    rules: SchemaRules,
     embedder: Embedder | None,
     id: str,
 ) -> Prepared:
@@ -202,13 +202,13 @@ def as_breadcrumb(prepared: Prepared, *, owner_id: str, agent_id: str | None, no
 
 def read_as(
     title: str, context: dict[str, Any], hints: dict[str, Any] | None, schema_hints: dict[str, Any] | None
-) -> Readable:
+) -> ReadableText:
     """The readable form that is searched and embedded: after the hints, never raw JSON."""
     chosen = resolve_hints(hints, schema_hints)
     return readable(title, apply_hints(context, chosen, title=title) if chosen else context)
 
 
-def embedding_text(shown: Readable) -> str:
+def embedding_text(shown: ReadableText) -> str:
     """One text for the embedder; what comes first counts, the rest is cut by the model anyway."""
     return ". ".join(part for part in (shown.title, shown.description, shown.content) if part)[:4_000]
 

@@ -53,7 +53,7 @@ _SECRET = "$secret"
 _SPEAKING = frozenset((str, dict, list, tuple))
 
 
-class Readable(msgspec.Struct, frozen=True):
+class ReadableText(msgspec.Struct, frozen=True):
     """The texts of a breadcrumb after its hints."""
 
     title: str
@@ -61,7 +61,7 @@ class Readable(msgspec.Struct, frozen=True):
     content: str
 
 
-def readable(title: str, view: Mapping[str, Any]) -> Readable:
+def readable(title: str, view: Mapping[str, Any]) -> ReadableText:
     """The texts of a view: its `description` (or else `summary`), and all other texts in document order.
 
     Keys, numbers and references to secrets are left out. Description and content are cut at MAX_TEXT
@@ -69,7 +69,7 @@ def readable(title: str, view: Mapping[str, Any]) -> Readable:
     """
     chosen = next((key for key in ("description", "summary") if isinstance(view.get(key), str)), None)
     description = view[chosen][:MAX_TEXT] if chosen is not None else ""
-    return Readable(title, description, _content(value for key, value in view.items() if key != chosen))
+    return ReadableText(title, description, _content(value for key, value in view.items() if key != chosen))
 
 
 def _content(values: Iterable[Any]) -> str:
@@ -107,7 +107,7 @@ def tag_kind(tag: str) -> TagKind:
     return "state" if tag.lower() in STATES else "pointer"
 
 
-def pointers(tags: Sequence[str], shown: Readable) -> tuple[str, ...]:
+def pointers(tags: Sequence[str], shown: ReadableText) -> tuple[str, ...]:
     """What leads to a breadcrumb in a search: its pointer tags, then the most frequent words of its texts.
 
     In lower case, without repeats, at most MAX_POINTERS; words by count, then by first occurrence.

@@ -26,23 +26,23 @@ _ITEMS = ("items", "contains", "unevaluatedItems", "additionalItems")
 _UNEVALUATED_FACTOR = 4
 
 
-class Part:
+class SchemaPart:
     """What one part of a schema asks of a value (`here`) and of what is in it, and what that costs."""
 
     def __init__(self) -> None:
         self.own = 1
         self.factor = 1
-        self.here: list[Part] = []
-        self.names: dict[str, Part] = {}
-        self.members: list[Part] = []
-        self.heads: list[Part] = []
-        self.items: list[Part] = []
+        self.here: list[SchemaPart] = []
+        self.names: dict[str, SchemaPart] = {}
+        self.members: list[SchemaPart] = []
+        self.heads: list[SchemaPart] = []
+        self.items: list[SchemaPart] = []
         self.parts: int | None = None
         self.has_choice = False
         self.is_recursive = False
 
     @property
-    def all(self) -> Iterator[Part]:
+    def all(self) -> Iterator[SchemaPart]:
         for nodes in (self.here, self.names.values(), self.members, self.heads, self.items):
             yield from nodes
 
@@ -59,8 +59,8 @@ class SchemaGraph:
         self._field = field
         self._anchors: dict[str, Any] = {}
         self._survey()
-        self._nodes: dict[int, Part] = {}
-        self._pending: list[tuple[Part, dict[str, Any]]] = []
+        self._nodes: dict[int, SchemaPart] = {}
+        self._pending: list[tuple[SchemaPart, dict[str, Any]]] = []
         self.root = self._node(schema)
         while self._pending:
             self._fill(*self._pending.pop())
@@ -93,17 +93,17 @@ class SchemaGraph:
             if isinstance(anchor, str) and self._anchors.setdefault(anchor, part) is not part:
                 raise InvalidInput(self._field, f"has two places named {anchor[:80]!r}")
 
-    def _node(self, part: Any) -> Part:
+    def _node(self, part: Any) -> SchemaPart:
         """The node of a part; true and false are nodes without further parts."""
         node = self._nodes.get(id(part))
         if node is None:
-            node = Part()
+            node = SchemaPart()
             if isinstance(part, dict):
                 self._nodes[id(part)] = node
                 self._pending.append((node, part))
         return node
 
-    def _fill(self, node: Part, part: dict[str, Any]) -> None:
+    def _fill(self, node: SchemaPart, part: dict[str, Any]) -> None:
         here = [part[key] for key in _HERE if key in part]
         here += [each for key in _HERE_LISTS for each in _list(part, key)]
         here += [each for key in _HERE_MAPS for each in _map(part, key).values() if isinstance(each, dict)]
@@ -143,7 +143,7 @@ class SchemaGraph:
             raise InvalidInput(self._field, "is nested too deeply") from None
 
 
-def _parts(node: Part) -> int:
+def _parts(node: SchemaPart) -> int:
     """How many parts of the schema apply to one value itself; unbounded when they go in a circle."""
     if node.parts is None:
         node.parts = _UNBOUNDED
@@ -151,7 +151,7 @@ def _parts(node: Part) -> int:
     return node.parts
 
 
-def _total(node: Part, known: dict[Part, int]) -> int:
+def _total(node: SchemaPart, known: dict[SchemaPart, int]) -> int:
     """The parts below a node, each as often as it can be reached."""
     if node not in known:
         known[node] = 0
@@ -163,7 +163,7 @@ def _total(node: Part, known: dict[Part, int]) -> int:
     return known[node]
 
 
-class Walk:
+class SchemaWalk:
     """Counts how often parts of a schema meet values of a context, when no failure ends the check early."""
 
     def __init__(self, limit: int, *, remembers: bool) -> None:
@@ -173,7 +173,7 @@ class Walk:
         self._known: dict[tuple[int, int], int] = {}
         self._split: dict[int, tuple[int, list[Any]]] = {}
 
-    def ends(self, root: Part, context: dict[str, Any]) -> bool:
+    def ends(self, root: SchemaPart, context: dict[str, Any]) -> bool:
         """Whether the count stays within the limit."""
         try:
             self._visit(root, context)
@@ -186,7 +186,7 @@ class Walk:
         if self._spent > self._limit:
             raise _OverLimit
 
-    def _visit(self, node: Part, value: Any) -> None:
+    def _visit(self, node: SchemaPart, value: Any) -> None:
         if not isinstance(value, _CONTAINERS):
             return self._spend(_parts(node) * _weight(value))
         key = (id(node), id(value))
@@ -204,7 +204,7 @@ class Walk:
         self._known[key] = self._spent - before
         return None
 
-    def _visit_inside(self, node: Part, value: Any) -> None:
+    def _visit_inside(self, node: SchemaPart, value: Any) -> None:
         if isinstance(value, dict):
             for name in node.names.keys() & value.keys():
                 self._visit(node.names[name], value[name])

@@ -11,7 +11,7 @@ import msgspec
 from clew.decode_errors import misfit_in_plain_words
 from clew.errors import InvalidInput, SchemaViolation, TooLarge
 from clew.trail.model.breadcrumb import encode_canonical
-from clew.trail.model.schema_cost import SchemaGraph, Walk
+from clew.trail.model.schema_cost import SchemaGraph, SchemaWalk
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -40,7 +40,7 @@ class SchemaCheck:
         size = len(encode_canonical(context, "context"))
         # A value takes at least two bytes of JSON, and may meet each part of the schema.
         is_small = self._graph.total * (size // 2 + 1) <= MAX_CHECKS
-        if not is_small and not Walk(MAX_CHECKS, remembers=True).ends(self._graph.root, context):
+        if not is_small and not SchemaWalk(MAX_CHECKS, remembers=True).ends(self._graph.root, context):
             raise InvalidInput("context", f"takes more than {MAX_CHECKS:,} steps to check; make it smaller")
         try:
             if self._validator.is_valid(context):
@@ -57,7 +57,7 @@ class SchemaCheck:
         """
         import jsonschema_rs  # see compile_schema
 
-        if self._graph.is_plain or Walk(MAX_EXPLAINED, remembers=False).ends(self._graph.root, context):
+        if self._graph.is_plain or SchemaWalk(MAX_EXPLAINED, remembers=False).ends(self._graph.root, context):
             try:
                 self._validator.validate(context)
             except jsonschema_rs.ValidationError as error:

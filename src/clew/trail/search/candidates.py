@@ -15,7 +15,16 @@ import numpy as np
 
 from clew.trail.model.query import Hit, SearchRequest
 from clew.trail.search.columns import Bools, Columns
-from clew.trail.search.ranking import Corpus, Floats, Ints, Question, best_by_words, relevance, score_lexical, weigh
+from clew.trail.search.ranking import (
+    Corpus,
+    Floats,
+    Ints,
+    SearchQuestion,
+    best_by_words,
+    relevance,
+    score_lexical,
+    weigh,
+)
 
 TEXT_CANDIDATES, ONE_MORE_FOR, MOST_TEXT_CANDIDATES = 120, 1_250, 200
 """The text arm proposes more of more records: half as many more would change one hit in two hundred."""
@@ -66,7 +75,7 @@ class Candidates:
         self,
         index: CandidateIndex,
         allowed: Allowed,
-        question: Question,
+        question: SearchQuestion,
         query: Floats | None,
         visible: Sequence[int],
         request: SearchRequest,

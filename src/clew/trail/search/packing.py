@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.trail.model.readable import MAX_KNOWN_WORDS, Readable, find_words, is_recurring
+from clew.trail.model.readable import MAX_KNOWN_WORDS, ReadableText, find_words, is_recurring
 from clew.trail.search.text import HEADER, MAX_KNOWN_LENGTH, MAX_PARTS, SPREAD, STOP, name_id, split_word, term_id
 
 MAX_WORDS_PER_FIELD = 2_000
@@ -28,7 +28,7 @@ TENTHS = np.array((10, 10, 2), np.int64)
 Ints = npt.NDArray[np.int64]
 
 
-def pack_all(records: Sequence[tuple[Readable, int]]) -> list[bytes]:
+def pack_all(records: Sequence[tuple[ReadableText, int]]) -> list[bytes]:
     """The packed terms of records, each with the salt of its owner."""
     parts = (records[first : first + BATCH] for first in range(0, len(records), BATCH))
     return list(chain.from_iterable(map(_pack_some, parts)))
@@ -71,7 +71,7 @@ def _word_terms(salt: int) -> WordTerms:
     return WordTerms(salt)
 
 
-def _pack_some(records: Sequence[tuple[Readable, int]]) -> Iterator[bytes]:
+def _pack_some(records: Sequence[tuple[ReadableText, int]]) -> Iterator[bytes]:
     ids, places, kept = _find_terms(records)
     record, field = places // FIELDS, places % FIELDS
     found, which = np.unique(record << 32 | ids, return_inverse=True)
@@ -95,7 +95,7 @@ def _pack_some(records: Sequence[tuple[Readable, int]]) -> Iterator[bytes]:
     return _cut(packed, sizes)
 
 
-def _find_terms(records: Sequence[tuple[Readable, int]]) -> tuple[Ints, Ints, int]:
+def _find_terms(records: Sequence[tuple[ReadableText, int]]) -> tuple[Ints, Ints, int]:
     """Term ids in order, those that count as length first, and where each stands: record times FIELDS plus field; and
     how many of them count."""
     kept: list[int] = []

@@ -35,7 +35,7 @@ Words = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int16]
 
 
-class Question(msgspec.Struct):
+class SearchQuestion(msgspec.Struct):
     """A query's terms: ids without repeats, words first, then identifiers as a whole; its pairs; its names."""
 
     terms: list[int]
@@ -44,7 +44,7 @@ class Question(msgspec.Struct):
     words: list[str]
 
 
-def parse_question(text: str, salt: int) -> Question:
+def parse_question(text: str, salt: int) -> SearchQuestion:
     """The terms of a query of the owner with this salt. One of only stop words is taken literally."""
     words = split_text(text[:MAX_QUERY_CHARS])
     kept = [part for part in words.parts if part not in STOP] or words.parts
@@ -53,7 +53,7 @@ def parse_question(text: str, salt: int) -> Question:
     pairs = {pair_id(first, second): (first, second) for first, second in pairwise(ids)}
     whole = "".join(words.parts)
     names = dict.fromkeys(term_name(name, salt) for name in (whole, *words.compounds) if name)
-    return Question(terms=list(terms), pairs=pairs, names=list(names), words=kept)
+    return SearchQuestion(terms=list(terms), pairs=pairs, names=list(names), words=kept)
 
 
 def term_name(joined: str, salt: int) -> int:
@@ -89,7 +89,7 @@ class Weighed(msgspec.Struct):
         return found
 
 
-def weigh(question: Question, corpus: Corpus) -> Weighed:
+def weigh(question: SearchQuestion, corpus: Corpus) -> Weighed:
     """Look up how much the question's terms say. Of very many the MAX_TERMS that say most are kept."""
     terms = np.array(question.terms, np.uint32)
     rarity = corpus.rarity(terms)

@@ -71,7 +71,7 @@ class Writing:
         """Pairs of owner and scopes with their ids, which stay for ever unless the transaction is undone."""
 
 
-class Job(NamedTuple):
+class WriteJob(NamedTuple):
     work: Callable[[Writing], Any]
     done: asyncio.Future[Any] | None
     durable: bool
@@ -85,7 +85,7 @@ Answer = tuple[asyncio.Future[Any] | None, Any, BaseException | None]
 Call = Callable[[], object]
 
 
-class Calls:
+class LoopCalls:
     """What the writing thread has others do on their event loops. Sent together: a loop is woken once a transaction."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Engine:
         self._clock = clock
         self._on_connect = on_connect
         self._durable = durable
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._queue_limit = queue_limit
         self._last_now = 0
         self._ahead = 0
@@ -139,7 +139,7 @@ class Engine:
         self._generation = 0
         self._lock = threading.Lock()
         self.damage: str | None = None
-        self.calls = Calls()
+        self.calls = LoopCalls()
         self.on_commit: Callable[[list[int]], None] = lambda changed: None
         self.on_rollback: Callable[[], None] = lambda: None
         self.before_commit: Callable[[], Callable[[Writing], None] | None] = lambda: None
@@ -226,14 +226,14 @@ class Engine:
         if self._queue.qsize() >= self._queue_limit:
             raise Busy(f"{self._queue_limit:,} writes are waiting")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queue.put(Job(work, done, durable))
+        self._queue.put(WriteJob(work, done, durable))
         return done
 
     def post(self, work: Callable[[Writing], Any]) -> None:
         """Run a unit of work some time soon, from any thread. Nobody hears of it, and a power cut may undo it: it is
         for what can be worked out again."""
         if not self._closed:
-            self._queue.put(Job(work, None, durable=False))
+            self._queue.put(WriteJob(work, None, durable=False))
 
     def _write_loop(self) -> None:
         while (job := self._next()) is not None:
@@ -245,7 +245,7 @@ class Engine:
             if self._log_pages() > CHECKPOINT_BUSY:
                 self._checkpoint()
 
-    def _next(self) -> Job | None:
+    def _next(self) -> WriteJob | None:
         """The next job. While nobody has one, a long log is moved into the file."""
         if self._log_pages() > CHECKPOINT_IDLE:
             try:
@@ -254,14 +254,14 @@ class Engine:
                 self._checkpoint()
         return self._queue.get()
 
-    def _waiting(self, limit: int) -> Iterator[Job | None]:
+    def _waiting(self, limit: int) -> Iterator[WriteJob | None]:
         for _ in range(limit):
             try:
                 yield self._queue.get_nowait()
             except queue.Empty:
                 return
 
-    def _run_group(self, jobs: list[Job]) -> None:
+    def _run_group(self, jobs: list[WriteJob]) -> None:
         """Run jobs in one transaction, each undone alone when it fails, then answer them all. A job whose caller has
         gone before it began is left out."""
         jobs = [job for job in jobs if not job.is_unwanted]
@@ -276,7 +276,7 @@ class Engine:
                 answers = [(job.done, *run(job, changed)) for job in jobs]
                 answers += self._run_latecomers(jobs, changed)
                 if changed and (last := self.before_commit()) is not None:
-                    self._run_job(Job(last, None, durable=False), changed)
+                    self._run_job(WriteJob(last, None, durable=False), changed)
                 if self._writer.in_transaction:
                     self._writer.execute("COMMIT")
         except BaseException as error:
@@ -290,7 +290,7 @@ class Engine:
                 self.calls.add(done.get_loop(), partial(_settle, done, value, failure))
         self.calls.send()
 
-    def _run_latecomers(self, jobs: list[Job], changed: list[int]) -> list[Answer]:
+    def _run_latecomers(self, jobs: list[WriteJob], changed: list[int]) -> list[Answer]:
         """Run in a durable transaction what was queued since it began, and add it to `jobs`: it shares the flush."""
         answers: list[Answer] = []
         late = self._waiting(GROUP) if self._full_sync and self._writer.in_transaction else iter(())
@@ -316,7 +316,7 @@ class Engine:
             self._laid_out = min(4 * self._log_pages(), LONGEST_LAYOUT)
             lay_out_log(self.path, self._laid_out)
 
-    def _run_job(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
+    def _run_job(self, job: WriteJob, changed: list[int]) -> tuple[Any, BaseException | None]:
         self._writer.execute("SAVEPOINT job")
         answer = self._work(job, changed)
         if answer[1] is not None:
@@ -325,7 +325,7 @@ class Engine:
         self._writer.execute("RELEASE job")
         return answer
 
-    def _run_alone(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
+    def _run_alone(self, job: WriteJob, changed: list[int]) -> tuple[Any, BaseException | None]:
         """As `_run_job`; the transaction is its own, and needs no savepoint within."""
         answer = self._work(job, changed)
         if answer[1] is not None:
@@ -333,7 +333,7 @@ class Engine:
             self._forget()
         return answer
 
-    def _work(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
+    def _work(self, job: WriteJob, changed: list[int]) -> tuple[Any, BaseException | None]:
         if len(self._audiences) > MAX_AUDIENCES:
             self._audiences.clear()
         writing = Writing(self._writer, self.now(), self.wall(), self.memo, self._audiences)

@@ -41,7 +41,7 @@ class SqliteLog:
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
         self._audiences = audiences
-        self._watches: dict[asyncio.AbstractEventLoop, Watch] = {}
+        self._watches: dict[asyncio.AbstractEventLoop, LogWatch] = {}
         self._tail = Tail()
         self._lock = threading.Lock()
 
@@ -106,7 +106,7 @@ class SqliteLog:
             timer.cancel()
 
     @contextlib.contextmanager
-    def watching(self, wake: Callable[[], object], selector: Selector | None = None) -> Iterator[Watch]:
+    def watching(self, wake: Callable[[], object], selector: Selector | None = None) -> Iterator[LogWatch]:
         """Have `wake` called on this event loop whenever events may have been committed that a selector means; without
         one soon after anything was, for whoever hears of this process's commits in another way."""
         watch = self._watch(asyncio.get_running_loop())
@@ -116,10 +116,10 @@ class SqliteLog:
         finally:
             watch.discard(wake)
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> Watch:
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> LogWatch:
         found = self._watches.get(loop)
         if found is None:
-            found = Watch(loop, self._engine, self._tail)
+            found = LogWatch(loop, self._engine, self._tail)
             with self._lock:
                 open_ones = {each: watch for each, watch in self._watches.items() if not each.is_closed()}
                 self._watches = {**open_ones, loop: found}
@@ -144,7 +144,7 @@ class SqliteLog:
                 self._engine.calls.add(loop, partial(watch.wake, events))
 
 
-class Watch:
+class LogWatch:
     """Those who wait on one event loop. Writes of this process wake them directly; for those of other processes one
     timer looks at the file for all of them, as long as anybody waits. `looks` counts how often it had changed."""
 

@@ -130,9 +130,9 @@ class SqliteSearch:
                 score = fuse(lexical, titles, cosine)
         return found.keep(score, lexical, cosine)
 
-    def _fetch(self, connection: Sql, found: Candidates, order: Ints, visible: Sequence[int], limit: int) -> _Answer:
+    def _fetch(self, connection: Sql, found: Candidates, order: Ints, visible: Sequence[int], limit: int) -> _FoundHits:
         """The best records as SQLite has them; one that expired meanwhile gives its place to the next."""
-        answer, room, now = _Answer(), MAX_RESULT_BYTES, self._engine.wall()
+        answer, room, now = _FoundHits(), MAX_RESULT_BYTES, self._engine.wall()
         sql = (
             f"{CURRENT} WHERE b.rid IN (SELECT value FROM json_each(:rids))"
             f" AND b.audience IN {in_list(visible)} AND {ALIVE}"
@@ -159,7 +159,7 @@ def _literal_first(hits: Sequence[Hit], text: str) -> tuple[Hit, ...]:
     return tuple(sorted(hits, key=lambda hit: not (hit.exact and hit.breadcrumb.title == text)))
 
 
-class _Answer(msgspec.Struct):
+class _FoundHits(msgspec.Struct):
     """Hits, whether no more of them fit, and candidates that may not be read any more."""
 
     hits: list[Hit] = []

@@ -93,7 +93,7 @@ def apply_hints(context: dict[str, Any], hints: Mapping[str, Any] | None, *, tit
         view = _without(view, plan.exclude)
     if not plan.transforms:
         return view
-    scope, budget, view = {"title": title, **context}, template.Budget(), dict(view)
+    scope, budget, view = {"title": title, **context}, template.RenderBudget(), dict(view)
     for transform in plan.transforms:
         value = _named(transform.field, _transformed, transform, scope, budget)
         if value is not _ABSENT:
@@ -121,7 +121,7 @@ def _check_body(transform: _Transform) -> None:
             jsonpath.parse_path(transform.body)
 
 
-def _transformed(transform: _Transform, scope: Mapping[str, Any], budget: template.Budget) -> Any:
+def _transformed(transform: _Transform, scope: Mapping[str, Any], budget: template.RenderBudget) -> Any:
     match transform.kind:
         case "format":
             return _format(transform.body, scope, budget)
@@ -158,7 +158,7 @@ def parse_format(text: str) -> tuple[str | tuple[str, ...], ...]:
     return (*parts, text[at:])
 
 
-def _format(text: str, scope: Mapping[str, Any], budget: template.Budget) -> str:
+def _format(text: str, scope: Mapping[str, Any], budget: template.RenderBudget) -> str:
     out = []
     for part in parse_format(text):
         piece = part if isinstance(part, str) else template.to_text(template.find_value(scope, part), budget)

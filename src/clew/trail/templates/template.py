@@ -7,20 +7,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from clew.trail.templates.template_helpers import HELPERS, Budget, to_text
-from clew.trail.templates.template_tree import MAX_PATH, MAX_TEMPLATE, Block, Call, Expression, Literal, Node, parse
+from clew.trail.templates.template_helpers import HELPERS, RenderBudget, to_text
+from clew.trail.templates.template_tree import (
+    MAX_PATH,
+    MAX_TEMPLATE,
+    Block,
+    Expression,
+    HelperCall,
+    Literal,
+    Node,
+    parse,
+)
 
-__all__ = ["MAX_PATH", "MAX_TEMPLATE", "Budget", "find_value", "parse", "render", "to_text"]
+__all__ = ["MAX_PATH", "MAX_TEMPLATE", "RenderBudget", "find_value", "parse", "render", "to_text"]
 
 
-def render(template: str, data: Mapping[str, Any], budget: Budget | None = None) -> str:
+def render(template: str, data: Mapping[str, Any], budget: RenderBudget | None = None) -> str:
     """The text of a template. What is missing is empty text.
 
     `{{a.b.0}}`, `{{#if}} {{else if}} {{else}} {{/if}}`, `{{#unless}}`, `{{#each}}` with this, @index, @key,
     @first and @last, `{{#with}}`, `../`, `@root`, comments, and the helpers of HELPERS. Empty values (false,
     null, 0, "", [], {}) are not true. Raises TemplateError when malformed or over the budget.
     """
-    budget = budget or Budget()
+    budget = budget or RenderBudget()
     out: list[str] = []
     _run(parse(template), _Scope(data, data), out, budget)
     return "".join(out)
@@ -48,7 +57,7 @@ class _Scope(NamedTuple):
     is_last: bool = False
 
 
-def _run(nodes: Sequence[Node], scope: _Scope, out: list[str], budget: Budget) -> None:
+def _run(nodes: Sequence[Node], scope: _Scope, out: list[str], budget: RenderBudget) -> None:
     for node in nodes:
         budget.step()
         if isinstance(node, Block):
@@ -59,7 +68,7 @@ def _run(nodes: Sequence[Node], scope: _Scope, out: list[str], budget: Budget) -
         out.append(text)
 
 
-def _run_block(block: Block, scope: _Scope, out: list[str], budget: Budget) -> None:
+def _run_block(block: Block, scope: _Scope, out: list[str], budget: RenderBudget) -> None:
     value = _evaluate(block.head, scope, budget)
     if bool(value) == (block.kind == "unless"):
         _run(block.otherwise, scope, out, budget)
@@ -84,10 +93,10 @@ def _iterate(value: Any, scope: _Scope) -> Iterator[_Scope]:
             yield _Scope(item, scope.root, scope, index, None, index == len(value) - 1)
 
 
-def _evaluate(what: Expression, scope: _Scope, budget: Budget) -> Any:
+def _evaluate(what: Expression, scope: _Scope, budget: RenderBudget) -> Any:
     if isinstance(what, Literal):
         return what.value
-    if isinstance(what, Call):
+    if isinstance(what, HelperCall):
         arguments = [_evaluate(argument, scope, budget) for argument in what.arguments]
         return HELPERS[what.helper].run(budget, *arguments)
     at: _Scope | None = scope

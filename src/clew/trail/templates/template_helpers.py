@@ -14,7 +14,7 @@ MAX_OUTPUT = 1_000_000
 _CHARACTERS_PER_STEP = 100
 
 
-class Budget:
+class RenderBudget:
     """What one rendering, or several that share it, may still do and write."""
 
     __slots__ = ("_room", "_steps")
@@ -40,7 +40,7 @@ class Budget:
             raise TemplateError("writes too much text; show less")
 
 
-def to_text(value: Any, budget: Budget) -> str:
+def to_text(value: Any, budget: RenderBudget) -> str:
     """A JSON value as a model should read it: texts as they are, lists and objects as compact JSON."""
     if isinstance(value, str):
         return value
@@ -51,7 +51,7 @@ def to_text(value: Any, budget: Budget) -> str:
     return _to_json(value, budget)
 
 
-def _to_json(value: Any, budget: Budget) -> str:
+def _to_json(value: Any, budget: RenderBudget) -> str:
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -68,7 +68,7 @@ class Helper(NamedTuple):
     most: int
 
 
-def _join(budget: Budget, items: Any, separator: Any = ", ") -> Any:
+def _join(budget: RenderBudget, items: Any, separator: Any = ", ") -> Any:
     if not isinstance(items, list | tuple):
         return items
     between, texts, size = to_text(separator, budget), [], 0
@@ -81,22 +81,22 @@ def _join(budget: Budget, items: Any, separator: Any = ", ") -> Any:
     return between.join(texts)
 
 
-def _length(budget: Budget, value: Any) -> int:
+def _length(budget: RenderBudget, value: Any) -> int:
     return len(value) if isinstance(value, str | list | tuple | Mapping) else 0
 
 
-def _default(budget: Budget, value: Any, instead: Any) -> Any:
+def _default(budget: RenderBudget, value: Any, instead: Any) -> Any:
     return instead if value in (None, "") else value
 
 
-def _truncate(budget: Budget, value: Any, most: Any) -> str:
+def _truncate(budget: RenderBudget, value: Any, most: Any) -> str:
     text = _paid_text(budget, value)
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise TemplateError("truncate needs a whole number of at least 1")
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _paid_text(budget: Budget, value: Any) -> str:
+def _paid_text(budget: RenderBudget, value: Any) -> str:
     text = to_text(value, budget)
     budget.step(len(text) // _CHARACTERS_PER_STEP)
     return text

@@ -36,12 +36,12 @@ class Path(NamedTuple):
     steps: tuple[str, ...]
 
 
-class Call(NamedTuple):
+class HelperCall(NamedTuple):
     helper: str
     arguments: tuple[Expression, ...]
 
 
-Expression = Literal | Path | Call
+Expression = Literal | Path | HelperCall
 
 
 class Show(NamedTuple):
@@ -66,7 +66,7 @@ class _Tag(NamedTuple):
     body: str
 
 
-class _Open:
+class _OpenBlock:
     """A block that is not closed yet. `is_chained` marks the `if` of an `{{else if}}`."""
 
     __slots__ = ("at", "body", "head", "is_chained", "kind", "otherwise")
@@ -86,7 +86,7 @@ def parse(template: str) -> tuple[Node, ...]:
     """The tree of a template. Linear in its length. Raises TemplateError when malformed or too large."""
     if len(template) > MAX_TEMPLATE:
         raise TemplateError(f"is a template of {len(template):,} characters; at most {MAX_TEMPLATE:,} are allowed")
-    at, stack = 0, [_Open(0, "", Literal(None))]
+    at, stack = 0, [_OpenBlock(0, "", Literal(None))]
     try:
         texts, tags = _cut(template)
         for text, tag in zip(texts, [*tags, None], strict=True):
@@ -144,7 +144,7 @@ def _without_empty_lines(texts: list[str], tags: list[_Tag]) -> list[str]:
     return [text[start:end] for text, start, end in zip(texts, starts, ends, strict=True)]
 
 
-def _add(tag: _Tag, stack: list[_Open]) -> None:
+def _add(tag: _Tag, stack: list[_OpenBlock]) -> None:
     match tag.sign:
         case "#":
             _open(tag, stack, is_chained=False)
@@ -156,16 +156,16 @@ def _add(tag: _Tag, stack: list[_Open]) -> None:
             stack[-1].nodes.append(Show(_expression(tag.body)))
 
 
-def _open(tag: _Tag, stack: list[_Open], *, is_chained: bool) -> None:
+def _open(tag: _Tag, stack: list[_OpenBlock], *, is_chained: bool) -> None:
     kind, head = (*tag.body.split(maxsplit=1), "", "")[:2]
     if kind not in _BLOCKS:
         raise TemplateError(f"has a block {kind[:40]!r}; there are {', '.join(_BLOCKS)}")
     if len(stack) > MAX_NESTING:
         raise TemplateError(f"nests blocks deeper than {MAX_NESTING} levels")
-    stack.append(_Open(tag.at, kind, _expression(head), is_chained))
+    stack.append(_OpenBlock(tag.at, kind, _expression(head), is_chained))
 
 
-def _turn(tag: _Tag, stack: list[_Open]) -> None:
+def _turn(tag: _Tag, stack: list[_OpenBlock]) -> None:
     """`{{else}}`, or `{{else if x}}`, which is an `if` inside the other branch that closes with the first."""
     if len(stack) == 1 or stack[-1].otherwise is not None:
         raise TemplateError("has an {{else}} without its block")
@@ -174,7 +174,7 @@ def _turn(tag: _Tag, stack: list[_Open]) -> None:
         _open(tag, stack, is_chained=True)
 
 
-def _close(tag: _Tag, stack: list[_Open]) -> None:
+def _close(tag: _Tag, stack: list[_OpenBlock]) -> None:
     opened = next(block for block in reversed(stack) if not block.is_chained)
     if opened is stack[0] or opened.kind != tag.body:
         raise TemplateError(f"closes {tag.body[:40]!r}, which is not open here")
@@ -195,7 +195,7 @@ def _expression(body: str) -> Expression:
         raise TemplateError(f"has a tag {body[:40]!r} that is no value and no call of {', '.join(HELPERS)}")
     if not helper.least <= len(words) - 1 <= helper.most:
         raise TemplateError(f"calls {name} with {len(words) - 1} values")
-    return Call(name, tuple(words[1:]))
+    return HelperCall(name, tuple(words[1:]))
 
 
 def _words(body: str) -> Iterator[Literal | Path]:

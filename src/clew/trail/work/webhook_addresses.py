@@ -41,7 +41,7 @@ _SPECIAL: tuple[tuple[Network, str], ...] = (
 """Ranges that wrap or stand in for others, which the standard library of some versions calls public."""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class WebhookTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook URL in parts. `host` is lower-case ASCII, without brackets; `path` includes the query."""
 
     scheme: str
@@ -72,7 +72,7 @@ def parse_networks(allow: Sequence[str]) -> tuple[Network, ...]:
         raise ConfigError(f"webhooks.allow: {error}") from None
 
 
-def parse_target(url: str) -> Target:
+def parse_target(url: str) -> WebhookTarget:
     """The parts of an http or https URL. Raises DeliveryRefused for one that can be read in two ways."""
     if len(url) > MAX_URL or _NOT_IN_URLS.search(url):
         raise DeliveryRefused(url[:100], f"it must have at most {MAX_URL:,} characters, without spaces or backslashes")
@@ -89,7 +89,7 @@ def parse_target(url: str) -> Target:
     if not _HOST.fullmatch(host):
         raise DeliveryRefused(url, "its host is malformed")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(scheme=parts.scheme, host=host, port=_PORTS[parts.scheme] if port is None else port, path=path)
+    return WebhookTarget(scheme=parts.scheme, host=host, port=_PORTS[parts.scheme] if port is None else port, path=path)
 
 
 async def resolve_host(host: str, port: int) -> list[str]:

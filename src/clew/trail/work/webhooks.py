@@ -128,7 +128,7 @@ class WebhookSender:
             resolve=resolve,
             on_delivery=on_delivery,
         )
-        self._running: dict[tuple[str, str], _Running] = {}
+        self._running: dict[tuple[str, str], _RunningWebhook] = {}
         self._following = asyncio.Lock()
         self._is_running = False
         self._stop = asyncio.Event()
@@ -187,7 +187,7 @@ class WebhookSender:
             if state.consumer.webhook is not None
         }
 
-    def _begin(self, owner: Principal, consumer: Consumer) -> _Running:
+    def _begin(self, owner: Principal, consumer: Consumer) -> _RunningWebhook:
         # One client a consumer: a kept connection is only ever used for the host it was opened for.
         client = httpx.AsyncClient(
             verify=self._tls, trust_env=False, follow_redirects=False, timeout=self._post.timeout
@@ -205,7 +205,7 @@ class WebhookSender:
             concurrency=self._concurrency,
             lease=timedelta(seconds=max(30.0, 3 * self._post.timeout)),
         )
-        return _Running(made_from=(owner, consumer), task=asyncio.create_task(_run(loop, client)))
+        return _RunningWebhook(made_from=(owner, consumer), task=asyncio.create_task(_run(loop, client)))
 
     async def _end(self, keys: Sequence[tuple[str, str]]) -> None:
         ending = [self._running.pop(key).task for key in keys]
@@ -215,7 +215,7 @@ class WebhookSender:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Running:
+class _RunningWebhook:
     """The deliveries of one consumer, and what they were made from."""
 
     made_from: tuple[Principal, Consumer]

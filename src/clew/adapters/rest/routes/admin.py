@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
+from clew.adapters.rest.operation import Nothing, RestAnswer, RestCall, RestOperation, reply
 from clew.errors import AccessDenied
 from clew.trail.store import HygieneStats, Purged
 
@@ -21,38 +21,38 @@ class SecretNames(msgspec.Struct, frozen=True, kw_only=True):
     items: list[str]
 
 
-async def run_hygiene(call: Call) -> Answer:
+async def run_hygiene(call: RestCall) -> RestAnswer:
     _require_operator(call)
     return reply(await call.services.hygiene.run())
 
 
-async def get_hygiene_stats(call: Call) -> Answer:
+async def get_hygiene_stats(call: RestCall) -> RestAnswer:
     _require_operator(call)
     return reply(call.services.hygiene.stats())
 
 
-def _require_operator(call: Call) -> None:
+def _require_operator(call: RestCall) -> None:
     """The sweeper works on all owners and counts over all of them, so it is for the server's own owner only."""
     if call.by.owner_id != call.services.operator:
         raise AccessDenied("run hygiene", [f"curator of {call.services.operator}"])
 
 
-async def put_secret(call: Call) -> Answer:
+async def put_secret(call: RestCall) -> RestAnswer:
     await call.trail.secrets.put(call.path["name"], call.body.value, by=call.by)
     return Nothing()
 
 
-async def list_secrets(call: Call) -> Answer:
+async def list_secrets(call: RestCall) -> RestAnswer:
     return reply(SecretNames(items=await call.trail.secrets.names(by=call.by)))
 
 
-async def drop_secret(call: Call) -> Answer:
+async def drop_secret(call: RestCall) -> RestAnswer:
     await call.trail.secrets.drop(call.path["name"], by=call.by)
     return Nothing()
 
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="POST",
         path="/hygiene/run",
         handler=run_hygiene,
@@ -62,7 +62,7 @@ OPERATIONS = (
         writes=True,
         answer=Purged,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/hygiene/stats",
         handler=get_hygiene_stats,
@@ -71,7 +71,7 @@ OPERATIONS = (
         verb="administer",
         answer=HygieneStats,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/secrets",
         handler=list_secrets,
@@ -80,7 +80,7 @@ OPERATIONS = (
         verb="administer",
         answer=SecretNames,
     ),
-    Operation(
+    RestOperation(
         method="PUT",
         path="/secrets/{name}",
         handler=put_secret,
@@ -91,7 +91,7 @@ OPERATIONS = (
         body=SecretValue,
         status=204,
     ),
-    Operation(
+    RestOperation(
         method="DELETE",
         path="/secrets/{name}",
         handler=drop_secret,

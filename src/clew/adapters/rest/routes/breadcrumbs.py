@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.exceptions import HTTPException
 
-from clew.adapters.rest.operation import Answer, Call, Header, Nothing, Operation, reply
+from clew.adapters.rest.operation import Nothing, RequestHeader, RestAnswer, RestCall, RestOperation, reply
 from clew.adapters.rest.parsing import parse_if_match, parse_text, parse_version
 from clew.adapters.rest.selector_query import SelectorQuery
 from clew.errors import AlreadyExists, Conflict
@@ -45,7 +45,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Breadcrumb]
 
 
-class History(msgspec.Struct, frozen=True, kw_only=True):
+class VersionList(msgspec.Struct, frozen=True, kw_only=True):
     """The versions that are kept, oldest first."""
 
     items: Sequence[VersionInfo]
@@ -67,7 +67,7 @@ class FullQuery(msgspec.Struct, frozen=True, kw_only=True):
     vector: Annotated[bool, Meta(description="Whether to include the embedding")] = False
 
 
-async def create(call: Call) -> Answer:
+async def create(call: RestCall) -> RestAnswer:
     draft = as_draft(call.body)
     _check_ids(call, [draft])
     key = parse_text(call.headers, "idempotency-key")
@@ -78,19 +78,19 @@ async def create(call: Call) -> Answer:
     return reply(written, status=201, headers=(location, etag(written.version)))
 
 
-async def create_batch(call: Call) -> Answer:
+async def create_batch(call: RestCall) -> RestAnswer:
     drafts = [as_draft(each) for each in call.body.items]
     _check_ids(call, drafts)
     return reply(Written(items=await call.trail.records.create_many(drafts, by=call.by)), status=201)
 
 
-def _check_ids(call: Call, drafts: Sequence[Draft]) -> None:
+def _check_ids(call: RestCall, drafts: Sequence[Draft]) -> None:
     """Raise AccessDenied where a caller chooses an id and may not: by some ids Clew finds its own records."""
     if any(draft.id is not None for draft in drafts):
         call.by.require_id_choice()
 
 
-async def list_page(call: Call) -> Answer:
+async def list_page(call: RestCall) -> RestAnswer:
     asked: ListQuery = call.query
     page = await call.trail.records.list(
         asked.selector(),
@@ -102,37 +102,37 @@ async def list_page(call: Call) -> Answer:
     return reply(page)
 
 
-async def search_by_query(call: Call) -> Answer:
+async def search_by_query(call: RestCall) -> RestAnswer:
     asked: SearchQuery = call.query
     request = SearchRequest(text=asked.q, selector=asked.selector(), limit=asked.limit, ranking=asked.ranking)
     return reply(await call.trail.index.search(request, by=call.by))
 
 
-async def search(call: Call) -> Answer:
+async def search(call: RestCall) -> RestAnswer:
     return reply(await call.trail.index.search(call.body, by=call.by))
 
 
-async def read(call: Call) -> Answer:
+async def read(call: RestCall) -> RestAnswer:
     view = await call.trail.records.read(call.path["id"], by=call.by)
     return reply(view, headers=(etag(view.version),))
 
 
-async def get_full(call: Call) -> Answer:
+async def get_full(call: RestCall) -> RestAnswer:
     found = await call.trail.records.get(call.path["id"], by=call.by, vector=call.query.vector)
     return reply(found, headers=(etag(found.version),))
 
 
-async def get_history(call: Call) -> Answer:
-    return reply(History(items=await call.trail.records.history(call.path["id"], by=call.by)))
+async def get_history(call: RestCall) -> RestAnswer:
+    return reply(VersionList(items=await call.trail.records.history(call.path["id"], by=call.by)))
 
 
-async def get_version(call: Call) -> Answer:
+async def get_version(call: RestCall) -> RestAnswer:
     version = parse_version(call.path["n"], call.path["id"])
     found = await call.trail.records.get(call.path["id"], by=call.by, version=version)
     return reply(found, headers=(etag(found.version),))
 
 
-async def update(call: Call) -> Answer:
+async def update(call: RestCall) -> RestAnswer:
     expect = parse_if_match(call.headers)
     if expect is None:
         raise HTTPException(428, "an update needs the version that it was made from")
@@ -143,7 +143,7 @@ async def update(call: Call) -> Answer:
     return reply(written, headers=(etag(written.version),))
 
 
-async def delete(call: Call) -> Answer:
+async def delete(call: RestCall) -> RestAnswer:
     await call.trail.records.delete(call.path["id"], by=call.by, expect=parse_if_match(call.headers))
     return Nothing()
 
@@ -163,18 +163,20 @@ def _ends_at(moment: datetime) -> Ttl:
     return Ttl(kind="datetime", expires_at=moment)
 
 
-_IF_MATCH = Header(name="If-Match", description='The version that was read, in quotes: "5"', pattern='^"[0-9]{1,18}"$')
-_IF_MATCH_REQUIRED = Header(
+_IF_MATCH = RequestHeader(
+    name="If-Match", description='The version that was read, in quotes: "5"', pattern='^"[0-9]{1,18}"$'
+)
+_IF_MATCH_REQUIRED = RequestHeader(
     name="If-Match", description=_IF_MATCH.description, pattern=_IF_MATCH.pattern, required=True
 )
-_IDEMPOTENCY = Header(
+_IDEMPOTENCY = RequestHeader(
     name="Idempotency-Key",
     description="A repeated create with the same key answers with what the first one wrote",
     pattern="^[!-~]{1,300}$",
 )
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="POST",
         path="/breadcrumbs",
         handler=create,
@@ -188,7 +190,7 @@ OPERATIONS = (
         headers=(_IDEMPOTENCY,),
         raises=(AlreadyExists,),
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/breadcrumbs",
         handler=list_page,
@@ -198,7 +200,7 @@ OPERATIONS = (
         query=ListQuery,
         answer=Page,
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/breadcrumbs/batch",
         handler=create_batch,
@@ -211,7 +213,7 @@ OPERATIONS = (
         status=201,
         raises=(AlreadyExists,),
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/breadcrumbs/search",
         handler=search_by_query,
@@ -221,7 +223,7 @@ OPERATIONS = (
         query=SearchQuery,
         answer=SearchResult,
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/breadcrumbs/search",
         handler=search,
@@ -231,7 +233,7 @@ OPERATIONS = (
         body=SearchRequest,
         answer=SearchResult,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/breadcrumbs/{id}",
         handler=read,
@@ -241,7 +243,7 @@ OPERATIONS = (
         writes=True,
         answer=View,
     ),
-    Operation(
+    RestOperation(
         method="PATCH",
         path="/breadcrumbs/{id}",
         handler=update,
@@ -255,7 +257,7 @@ OPERATIONS = (
         raises=(Conflict,),
         refuses=(428,),
     ),
-    Operation(
+    RestOperation(
         method="DELETE",
         path="/breadcrumbs/{id}",
         handler=delete,
@@ -267,7 +269,7 @@ OPERATIONS = (
         headers=(_IF_MATCH,),
         raises=(Conflict,),
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/breadcrumbs/{id}/full",
         handler=get_full,
@@ -277,16 +279,16 @@ OPERATIONS = (
         query=FullQuery,
         answer=Breadcrumb,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/breadcrumbs/{id}/history",
         handler=get_history,
         summary="List the versions of a breadcrumb",
         group="breadcrumbs",
         verb="read",
-        answer=History,
+        answer=VersionList,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/breadcrumbs/{id}/versions/{n}",
         handler=get_version,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from clew.adapters.rest.operation import Answer, Call, Operation, reply
+from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, reply
 from clew.catalog.catalog import NAMED_KINDS, DomainInfo
 from clew.catalog.indexing.lifecycle import SourceState
 from clew.catalog.indexing.pipeline import Report
@@ -57,22 +57,22 @@ class Reports(msgspec.Struct, frozen=True, kw_only=True):
     items: Sequence[Report]
 
 
-async def ask(call: Call) -> Answer:
+async def ask(call: RestCall) -> RestAnswer:
     workspace = await call.services.workspace()
     return reply(await workspace.catalog.ask(call.body.to_question(), by=call.by))
 
 
-async def get(call: Call) -> Answer:
+async def get(call: RestCall) -> RestAnswer:
     workspace = await call.services.workspace()
     return reply(await workspace.catalog.get(read_items(call.body.routes), by=call.by, handle=call.body.handle))
 
 
-async def why(call: Call) -> Answer:
+async def why(call: RestCall) -> RestAnswer:
     workspace = await call.services.workspace()
     return reply(await workspace.catalog.why(call.query.route, by=call.by, handle=call.query.handle))
 
 
-async def why_named(call: Call) -> Answer:
+async def why_named(call: RestCall) -> RestAnswer:
     kind, name = call.path["kind"], call.path["name"]
     if kind not in NAMED_KINDS:
         raise InvalidInput("kind", f"{kind[:50]!r} is not one", hint=f"Kinds are {', '.join(NAMED_KINDS)}")
@@ -80,18 +80,18 @@ async def why_named(call: Call) -> Answer:
     return reply(await workspace.catalog.why(f"{kind}:{name}", by=call.by, handle=call.query.handle))
 
 
-async def list_domains(call: Call) -> Answer:
+async def list_domains(call: RestCall) -> RestAnswer:
     workspace = await call.services.workspace()
     return reply(Domains(items=workspace.domains(by=call.by)))
 
 
-async def list_sources(call: Call) -> Answer:
+async def list_sources(call: RestCall) -> RestAnswer:
     _require_operator(call)
     workspace = await call.services.workspace()
     return reply(Sources(items=await workspace.lifecycle().sources()))
 
 
-async def refresh(call: Call) -> Answer:
+async def refresh(call: RestCall) -> RestAnswer:
     _require_operator(call)
     lifecycle = (await call.services.workspace()).lifecycle()
     if call.body.source is None:
@@ -99,14 +99,14 @@ async def refresh(call: Call) -> Answer:
     return reply(Reports(items=await lifecycle.refresh_source(call.body.source, force=call.body.force)))
 
 
-def _require_operator(call: Call) -> None:
+def _require_operator(call: RestCall) -> None:
     """Sources belong to whoever runs the server."""
     if call.by.owner_id != call.services.operator:
         raise AccessDenied("look at the sources", [f"curator of {call.services.operator}"])
 
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="POST",
         path="/ask",
         handler=ask,
@@ -118,7 +118,7 @@ OPERATIONS = (
         answer=Found,
         raises=(HandleRefused, InvalidInput, NotFound, TooLarge),
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/get",
         handler=get,
@@ -130,7 +130,7 @@ OPERATIONS = (
         answer=Results,
         raises=(HandleRefused, InvalidInput, TooLarge),
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/why",
         handler=why,
@@ -141,7 +141,7 @@ OPERATIONS = (
         answer=RouteExplanation,
         raises=(HandleRefused, InvalidInput),
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/why/{kind}/{name}",
         handler=why_named,
@@ -152,7 +152,7 @@ OPERATIONS = (
         answer=RouteExplanation,
         raises=(HandleRefused, InvalidInput),
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/domains",
         handler=list_domains,
@@ -161,7 +161,7 @@ OPERATIONS = (
         verb="read",
         answer=Domains,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/sources",
         handler=list_sources,
@@ -170,7 +170,7 @@ OPERATIONS = (
         verb="administer",
         answer=Sources,
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/sources/refresh",
         handler=refresh,

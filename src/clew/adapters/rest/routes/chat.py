@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from clew.adapters.rest.operation import Answer, Call, Header, Nothing, Operation, reply
+from clew.adapters.rest.operation import Nothing, RequestHeader, RestAnswer, RestCall, RestOperation, reply
 from clew.adapters.rest.parsing import parse_text
 from clew.adapters.rest.routes.events import resume_at
 from clew.adapters.rest.sse import EventStream
@@ -117,7 +117,7 @@ class Allow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     question: str | None = None
 
 
-async def chat(call: Call) -> Answer:
+async def chat(call: RestCall) -> RestAnswer:
     asked: NewMessage = call.body
     call.by.require("subscribe")
     _require_agents(call)
@@ -131,7 +131,7 @@ async def chat(call: Call) -> Answer:
     return reply(await _wait(call, agent, sent, asked.wait))
 
 
-def _require_agents(call: Call) -> None:
+def _require_agents(call: RestCall) -> None:
     """Raise AccessDenied for an owner whose agents do not run here: nobody would answer."""
     operator = call.services.operator
     if call.services.models is not None and call.by.owner_id != operator:
@@ -140,7 +140,7 @@ def _require_agents(call: Call) -> None:
         raise error
 
 
-async def _without_model(call: Call, conversations: Conversations) -> ChatAnswer | None:
+async def _without_model(call: RestCall, conversations: Conversations) -> ChatAnswer | None:
     """What is known about a message to an agent that has no model; None for one that has. Raises ModelError where one
     is configured that cannot be used."""
     asked: NewMessage = call.body
@@ -155,7 +155,7 @@ async def _without_model(call: Call, conversations: Conversations) -> ChatAnswer
     return ChatAnswer(agent=asked.agent, status="without_model", text=text, reason=str(missing))
 
 
-def _stream(call: Call, conversations: Conversations, sent: Sent) -> Answer:
+def _stream(call: RestCall, conversations: Conversations, sent: Sent) -> RestAnswer:
     """The events of the run, from the message or from where a reader left off; each with the step that it is."""
     assert call.caller is not None  # the guard of this route lets nobody else in
     after = resume_at(call)
@@ -185,7 +185,7 @@ def _stream(call: Call, conversations: Conversations, sent: Sent) -> Answer:
     )
 
 
-async def _wait(call: Call, agent: AgentCore, sent: Sent, seconds: float) -> ChatAnswer:
+async def _wait(call: RestCall, agent: AgentCore, sent: Sent, seconds: float) -> ChatAnswer:
     """The answer, or how far it is when the time is over, the server closes, or a person has to be asked."""
     seen: list[Step] = []
 
@@ -231,41 +231,41 @@ def _answer(sent: Sent, last: Step | None) -> ChatAnswer:
     return ChatAnswer(**head, **ended, cursor=cursor)
 
 
-async def list_sessions(call: Call) -> Answer:
+async def list_sessions(call: RestCall) -> RestAnswer:
     agent = _agent(call, await _conversations(call))
     return reply(SessionList(items=await agent.sessions(limit=call.query.limit)))
 
 
-async def get_session(call: Call) -> Answer:
+async def get_session(call: RestCall) -> RestAnswer:
     agent, session = _agent(call, await _conversations(call)), call.path["session"]
     turns = await agent.turns(session, limit=call.query.limit)
     return reply(SessionTurns(session=session, items=turns))
 
 
-async def cancel_session(call: Call) -> Answer:
+async def cancel_session(call: RestCall) -> RestAnswer:
     agent, asked = _agent(call, await _conversations(call)), call.body
     runs = await agent.cancel(call.path["session"], run=asked.run, reason=asked.reason)
     return reply(Cancelled(runs=runs))
 
 
-async def answer_permission(call: Call) -> Answer:
+async def answer_permission(call: RestCall) -> RestAnswer:
     agent = _agent(call, await _conversations(call))
     asked: Allow = call.body
     await agent.answer_permission(call.path["request_id"], asked.answer, question=asked.question)
     return Nothing()
 
 
-def _agent(call: Call, conversations: Conversations, name: str = DEFAULT_AGENT) -> AgentCore:
+def _agent(call: RestCall, conversations: Conversations, name: str = DEFAULT_AGENT) -> AgentCore:
     """The agent as the caller sees it. Another process does its work."""
     return AgentCore(name, conversations, by=call.by, source="rest")
 
 
-async def _conversations(call: Call) -> Conversations:
+async def _conversations(call: RestCall) -> Conversations:
     return await open_conversations(call.trail, call.services.clock, by=call.by)
 
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="POST",
         path="/chat",
         handler=chat,
@@ -277,12 +277,14 @@ OPERATIONS = (
         answer=ChatAnswer,
         streams=True,
         headers=(
-            Header(name="Idempotency-Key", description="The same key sends the message once"),
-            Header(name="Last-Event-ID", description="With a key and `stream`: the last message that was received"),
+            RequestHeader(name="Idempotency-Key", description="The same key sends the message once"),
+            RequestHeader(
+                name="Last-Event-ID", description="With a key and `stream`: the last message that was received"
+            ),
         ),
         raises=(AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge),
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/sessions",
         handler=list_sessions,
@@ -292,7 +294,7 @@ OPERATIONS = (
         query=SessionsQuery,
         answer=SessionList,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/sessions/{session}",
         handler=get_session,
@@ -302,7 +304,7 @@ OPERATIONS = (
         query=TurnsQuery,
         answer=SessionTurns,
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/sessions/{session}/cancel",
         handler=cancel_session,
@@ -314,7 +316,7 @@ OPERATIONS = (
         is_body_needed=False,
         answer=Cancelled,
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/permissions/{request_id}",
         handler=answer_permission,

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
+from clew.adapters.rest.operation import Nothing, RestAnswer, RestCall, RestOperation, reply
 from clew.errors import AlreadyExists, CycleRefused, NotFound
 from clew.trail.model.edge import Direction, Edge, Reached
 
@@ -45,7 +45,7 @@ class EdgesQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: Some = 1_000
 
 
-class Walk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WalkRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A breadth-first walk from some breadcrumbs."""
 
     starts: Annotated[list[str], Meta(max_length=1_000)]
@@ -55,7 +55,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     limit: Some = 1_000
 
 
-class Paths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PathRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A search for the cheapest ways from some breadcrumbs to all others within a cost."""
 
     starts: Annotated[list[str], Meta(max_length=1_000)]
@@ -65,19 +65,19 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     limit: Some = 1_000
 
 
-async def add(call: Call) -> Answer:
+async def add(call: RestCall) -> RestAnswer:
     asked: NewEdges = call.body
     written = await call.trail.edges.add(asked.edges, by=call.by, replace=asked.replace)
     return reply(EdgeList(items=written), status=201)
 
 
-async def remove(call: Call) -> Answer:
+async def remove(call: RestCall) -> RestAnswer:
     asked: EdgeQuery = call.query
     await call.trail.edges.remove(asked.source, asked.target, asked.type, by=call.by)
     return Nothing()
 
 
-async def list_edges(call: Call) -> Answer:
+async def list_edges(call: RestCall) -> RestAnswer:
     asked: EdgesQuery = call.query
     found = await call.trail.edges.of(
         call.path["id"], by=call.by, types=asked.type, direction=asked.direction, limit=asked.limit
@@ -85,8 +85,8 @@ async def list_edges(call: Call) -> Answer:
     return reply(EdgeList(items=found))
 
 
-async def walk(call: Call) -> Answer:
-    asked: Walk = call.body
+async def walk(call: RestCall) -> RestAnswer:
+    asked: WalkRequest = call.body
     reached = await call.trail.edges.walk(
         asked.starts,
         by=call.by,
@@ -98,8 +98,8 @@ async def walk(call: Call) -> Answer:
     return reply(ReachedList(items=reached))
 
 
-async def find_paths(call: Call) -> Answer:
-    asked: Paths = call.body
+async def find_paths(call: RestCall) -> RestAnswer:
+    asked: PathRequest = call.body
     reached = await call.trail.edges.paths(
         asked.starts,
         by=call.by,
@@ -112,7 +112,7 @@ async def find_paths(call: Call) -> Answer:
 
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="POST",
         path="/edges",
         handler=add,
@@ -125,7 +125,7 @@ OPERATIONS = (
         status=201,
         raises=(NotFound, AlreadyExists, CycleRefused),
     ),
-    Operation(
+    RestOperation(
         method="DELETE",
         path="/edges",
         handler=remove,
@@ -137,7 +137,7 @@ OPERATIONS = (
         status=204,
         raises=(NotFound,),
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/breadcrumbs/{id}/edges",
         handler=list_edges,
@@ -147,25 +147,25 @@ OPERATIONS = (
         query=EdgesQuery,
         answer=EdgeList,
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/edges/walk",
         handler=walk,
         summary="Walk breadth first along edges",
         group="edges",
         verb="read",
-        body=Walk,
+        body=WalkRequest,
         answer=ReachedList,
         raises=(NotFound,),
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/edges/paths",
         handler=find_paths,
         summary="Find the cheapest paths along edges",
         group="edges",
         verb="read",
-        body=Paths,
+        body=PathRequest,
         answer=ReachedList,
         raises=(NotFound,),
     ),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from clew.adapters.rest.operation import Answer, Call, Header, Operation, reply
+from clew.adapters.rest.operation import RequestHeader, RestAnswer, RestCall, RestOperation, reply
 from clew.adapters.rest.parsing import parse_text
 from clew.adapters.rest.selector_query import SelectorQuery
 from clew.adapters.rest.sse import EventStream
@@ -52,13 +52,13 @@ class StreamQuery(SelectorQuery, frozen=True, kw_only=True):
     token: Annotated[str | None, Meta(description="A stream token, where no header can be sent")] = None
 
 
-async def list_events(call: Call) -> Answer:
+async def list_events(call: RestCall) -> RestAnswer:
     asked: EventsQuery = call.query
     events, cursor = await call.trail.log.read(asked.after, by=call.by, selector=asked.selector(), limit=asked.limit)
     return reply(EventPage(items=[_item(each) for each in events], cursor=cursor))
 
 
-async def stream(call: Call) -> Answer:
+async def stream(call: RestCall) -> RestAnswer:
     asked: StreamQuery = call.query
     assert call.caller is not None  # the guard of this route lets nobody else in
     # Checked before the answer begins: a selector that is refused is an error, not a broken stream.
@@ -76,7 +76,7 @@ async def stream(call: Call) -> Answer:
     )
 
 
-def resume_at(call: Call) -> int | None:
+def resume_at(call: RestCall) -> int | None:
     """The number of the last event that the caller has seen: from the header, else from the query."""
     last: str | None = parse_text(call.headers, "last-event-id")
     if not last:
@@ -103,7 +103,7 @@ def _item(event: Event) -> EventItem:
 
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="GET",
         path="/events",
         handler=list_events,
@@ -113,7 +113,7 @@ OPERATIONS = (
         query=EventsQuery,
         answer=EventPage,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/events/stream",
         handler=stream,
@@ -123,6 +123,6 @@ OPERATIONS = (
         verb="subscribe",
         query=StreamQuery,
         media="text/event-stream",
-        headers=(Header(name="Last-Event-ID", description="The id of the last message that was received"),),
+        headers=(RequestHeader(name="Last-Event-ID", description="The id of the last message that was received"),),
     ),
 )

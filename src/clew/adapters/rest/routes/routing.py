@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from clew.adapters.rest.operation import Answer, Call, Operation, reply
+from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, reply
 from clew.errors import InvalidInput
 from clew.team.route import MessageRoute
 
@@ -16,7 +16,7 @@ class RoutedMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     talking_to: str = ""
 
 
-async def route(call: Call) -> Answer:
+async def route(call: RestCall) -> RestAnswer:
     asked: RoutedMessage = call.body
     return reply(
         await call.services.router.route(asked.message, talking_to=asked.talking_to, owner=call.by.owner_id),
@@ -24,7 +24,7 @@ async def route(call: Call) -> Answer:
 
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="POST",
         path="/route",
         handler=route,

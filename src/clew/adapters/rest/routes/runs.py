@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from clew.adapters.rest.operation import Answer, Call, Operation, reply
+from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, reply
 from clew.agents.budgets.usage_report import UsageReport, read_usage
 from clew.agents.conversations.agent_status import AgentStatus, AgentStatuses
 from clew.agents.conversations.context_explanations import explain_context
@@ -31,32 +31,32 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
     items: Sequence[AgentStatus]
 
 
-async def why_context(call: Call) -> Answer:
+async def why_context(call: RestCall) -> RestAnswer:
     return reply(await _explain(call))
 
 
-async def why_in_context(call: Call) -> Answer:
+async def why_in_context(call: RestCall) -> RestAnswer:
     return reply(await _explain(call, call.path["item"]))
 
 
-async def _explain(call: Call, item: str | None = None) -> Explanation | ItemExplanation:
+async def _explain(call: RestCall, item: str | None = None) -> Explanation | ItemExplanation:
     flow = (await open_conversations(call.trail, call.services.clock, by=call.by)).flow
     return await explain_context(call.trail, flow, call.path["id"], by=call.by, item=item)
 
 
-async def get_usage(call: Call) -> Answer:
+async def get_usage(call: RestCall) -> RestAnswer:
     asked: UsageQuery = call.query
     report = await read_usage(call.trail, by=call.by, session=asked.session, agent=asked.agent, since=asked.since)
     return reply(report)
 
 
-async def list_agents(call: Call) -> Answer:
+async def list_agents(call: RestCall) -> RestAnswer:
     conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
     roll = AgentStatuses(call.trail, conversations.flow, call.services.clock, call.services.models)
     return reply(Agents(items=await roll.call(by=call.by)))
 
 
-_look = partial(Operation, method="GET", group="agents", verb="read")
+_look = partial(RestOperation, method="GET", group="agents", verb="read")
 
 OPERATIONS = (
     _look(

@@ -9,18 +9,18 @@ import msgspec
 from msgspec import Meta
 
 from clew.access import OWN_CONSUMERS
-from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
+from clew.adapters.rest.operation import Nothing, RestAnswer, RestCall, RestOperation, reply
 from clew.errors import AccessDenied, AlreadyExists, NotFound
 from clew.trail.model.event import Consumer, ConsumerState, DeadLetter
 
 
-class Subscriptions(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionList(msgspec.Struct, frozen=True, kw_only=True):
     """The owner's subscriptions by name, each with where it stands."""
 
     items: list[ConsumerState]
 
 
-class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLetterList(msgspec.Struct, frozen=True, kw_only=True):
     """Events that a subscription gave up on, oldest first."""
 
     items: Sequence[DeadLetter]
@@ -31,11 +31,11 @@ class DeadLetterQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=1_000, description="At most this many")] = 100
 
 
-async def list_subscriptions(call: Call) -> Answer:
-    return reply(Subscriptions(items=await call.trail.deliveries.consumers(by=call.by)))
+async def list_subscriptions(call: RestCall) -> RestAnswer:
+    return reply(SubscriptionList(items=await call.trail.deliveries.consumers(by=call.by)))
 
 
-async def subscribe(call: Call) -> Answer:
+async def subscribe(call: RestCall) -> RestAnswer:
     from clew.trail.work.webhooks import register_webhook  # loads httpx, which a start without webhooks does not pay
 
     consumer: Consumer = call.body
@@ -50,7 +50,7 @@ async def subscribe(call: Call) -> Answer:
     return reply(state, status=201)
 
 
-async def unsubscribe(call: Call) -> Answer:
+async def unsubscribe(call: RestCall) -> RestAnswer:
     _refuse_own(call.path["name"])
     await call.trail.deliveries.unregister(call.path["name"], by=call.by)
     call.services.refresh_webhooks()
@@ -65,34 +65,34 @@ def _refuse_own(name: str) -> None:
         raise error
 
 
-async def list_dead_letters(call: Call) -> Answer:
+async def list_dead_letters(call: RestCall) -> RestAnswer:
     asked: DeadLetterQuery = call.query
     found = await call.trail.dead_letters.list(by=call.by, consumer=asked.subscription, limit=asked.limit)
-    return reply(DeadLetters(items=found))
+    return reply(DeadLetterList(items=found))
 
 
-async def retry(call: Call) -> Answer:
+async def retry(call: RestCall) -> RestAnswer:
     await call.trail.dead_letters.replay(call.path["id"], by=call.by)
     call.services.refresh_webhooks()
     return Nothing(status=202)
 
 
-async def drop(call: Call) -> Answer:
+async def drop(call: RestCall) -> RestAnswer:
     await call.trail.dead_letters.drop(call.path["id"], by=call.by)
     return Nothing()
 
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="GET",
         path="/subscriptions",
         handler=list_subscriptions,
         summary="List subscriptions",
         group="subscriptions",
         verb="subscribe",
-        answer=Subscriptions,
+        answer=SubscriptionList,
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/subscriptions",
         handler=subscribe,
@@ -105,7 +105,7 @@ OPERATIONS = (
         status=201,
         raises=(NotFound, AlreadyExists),
     ),
-    Operation(
+    RestOperation(
         method="DELETE",
         path="/subscriptions/{name}",
         handler=unsubscribe,
@@ -115,7 +115,7 @@ OPERATIONS = (
         writes=True,
         status=204,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/dlq",
         handler=list_dead_letters,
@@ -123,9 +123,9 @@ OPERATIONS = (
         group="subscriptions",
         verb="administer",
         query=DeadLetterQuery,
-        answer=DeadLetters,
+        answer=DeadLetterList,
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/dlq/{id}/retry",
         handler=retry,
@@ -135,7 +135,7 @@ OPERATIONS = (
         writes=True,
         status=202,
     ),
-    Operation(
+    RestOperation(
         method="DELETE",
         path="/dlq/{id}",
         handler=drop,

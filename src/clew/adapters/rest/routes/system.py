@@ -9,7 +9,7 @@ import msgspec
 
 from clew.adapters.rest.metrics import CONTENT_TYPE
 from clew.adapters.rest.openapi import build_document
-from clew.adapters.rest.operation import Answer, Call, Operation, Reply, reply
+from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, RestReply, reply
 from clew.adapters.rest.reference import render_reference
 
 
@@ -22,7 +22,7 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
     openapi: str
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
+class HealthStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The process is up."""
 
     status: str
@@ -34,32 +34,32 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     status: str
 
 
-async def welcome(call: Call) -> Answer:
+async def welcome(call: RestCall) -> RestAnswer:
     return reply(Welcome(name="clew", version=clew_version(), docs="/docs", openapi="/openapi.json"))
 
 
-async def health(call: Call) -> Answer:
-    return reply(Health(status="up"))
+async def health(call: RestCall) -> RestAnswer:
+    return reply(HealthStatus(status="up"))
 
 
-async def ready(call: Call) -> Answer:
+async def ready(call: RestCall) -> RestAnswer:
     await call.trail.log.head()
     return reply(Readiness(status="ready"))
 
 
-async def metrics(call: Call) -> Answer:
+async def metrics(call: RestCall) -> RestAnswer:
     text = call.services.metrics.render()
-    return Reply(text, media=CONTENT_TYPE.encode())
+    return RestReply(text, media=CONTENT_TYPE.encode())
 
 
-async def openapi(call: Call) -> Answer:
+async def openapi(call: RestCall) -> RestAnswer:
     return reply(build_document(call.services.operations, clew_version()))
 
 
-async def docs(call: Call) -> Answer:
+async def docs(call: RestCall) -> RestAnswer:
     page = render_reference(build_document(call.services.operations, clew_version()))
     policy = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
-    return Reply(page.encode(), media=b"text/html; charset=utf-8", headers=(policy,))
+    return RestReply(page.encode(), media=b"text/html; charset=utf-8", headers=(policy,))
 
 
 @cache
@@ -68,7 +68,7 @@ def clew_version() -> str:
 
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="GET",
         path="/",
         handler=welcome,
@@ -77,16 +77,16 @@ OPERATIONS = (
         guard="open",
         answer=Welcome,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/health",
         handler=health,
         summary="Whether the process is up",
         group="system",
         guard="open",
-        answer=Health,
+        answer=HealthStatus,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/ready",
         handler=ready,
@@ -95,7 +95,7 @@ OPERATIONS = (
         guard="open",
         answer=Readiness,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/metrics",
         handler=metrics,
@@ -104,7 +104,7 @@ OPERATIONS = (
         guard="open",
         media="text/plain",
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/openapi.json",
         handler=openapi,
@@ -113,7 +113,7 @@ OPERATIONS = (
         guard="open",
         answer=dict,
     ),
-    Operation(
+    RestOperation(
         method="GET",
         path="/docs",
         handler=docs,

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from clew.access import Principal
-from clew.adapters.rest.auth import Token
-from clew.adapters.rest.operation import Answer, Call, Header, Operation, reply
+from clew.adapters.rest.auth import IssuedToken
+from clew.adapters.rest.operation import RequestHeader, RestAnswer, RestCall, RestOperation, reply
 
 Role = Literal["curator", "emitter", "subscriber"]
 _NO_STORE = ((b"cache-control", b"no-store"),)
@@ -25,7 +25,7 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     session: Annotated[str, Meta(max_length=200)] | None = None
 
 
-async def issue_token(call: Call) -> Answer:
+async def issue_token(call: RestCall) -> RestAnswer:
     asked: TokenRequest = call.body
     principal = Principal(
         owner_id=asked.owner_id,
@@ -37,13 +37,13 @@ async def issue_token(call: Call) -> Answer:
     return reply(call.services.keys.issue(principal), headers=_NO_STORE)
 
 
-async def issue_stream_token(call: Call) -> Answer:
+async def issue_stream_token(call: RestCall) -> RestAnswer:
     assert call.caller is not None  # the guard of this route lets nobody else in
     return reply(call.services.keys.issue_for_stream(call.caller), headers=_NO_STORE)
 
 
 OPERATIONS = (
-    Operation(
+    RestOperation(
         method="POST",
         path="/auth/token",
         handler=issue_token,
@@ -51,21 +51,21 @@ OPERATIONS = (
         group="tokens",
         guard="credential",
         body=TokenRequest,
-        answer=Token,
+        answer=IssuedToken,
         headers=(
-            Header(
+            RequestHeader(
                 name="X-Clew-Credential",
                 description="The text of the file `credential` in the .clew folder, or send it as Bearer",
             ),
         ),
     ),
-    Operation(
+    RestOperation(
         method="POST",
         path="/auth/stream-token",
         handler=issue_stream_token,
         summary="Issue a token that opens an event stream, where no header can be sent; it lasts a minute",
         group="tokens",
         verb="subscribe",
-        answer=Token,
+        answer=IssuedToken,
     ),
 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from clew.access import Principal
 from clew.trail.model.event import Claim
-from clew.trail.sqlite.consumers.consumers import Stored
-from clew.trail.sqlite.engine import Calls
+from clew.trail.sqlite.consumers.consumers import StoredConsumer
+from clew.trail.sqlite.engine import LoopCalls
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -24,7 +24,7 @@ class Order:
     limit: int
     lease: int
     done: asyncio.Future[None]
-    stored: Stored | None = None
+    stored: StoredConsumer | None = None
     due: int | None = None
     look: int = 0
     turn: int = 0
@@ -49,7 +49,7 @@ class Orders:
     """The orders of this process. One stands until somebody takes it, and whoever takes it answers it: its worker,
     when it need not wait any longer, or the writing thread after the transaction in which it filled it."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: LoopCalls) -> None:
         self._calls = calls
         self._lock = threading.Lock()
         self._standing: dict[Order, None] = {}

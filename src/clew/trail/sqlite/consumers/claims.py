@@ -17,7 +17,7 @@ from clew.trail.model.event import MAX_DEATHS, Claim, Event
 from clew.trail.model.selector import matches_envelope
 from clew.trail.sqlite.consumers import lanes
 from clew.trail.sqlite.consumers.claim_orders import Order
-from clew.trail.sqlite.consumers.consumers import Stored, find_consumer, move_cursor, note_agent
+from clew.trail.sqlite.consumers.consumers import StoredConsumer, find_consumer, move_cursor, note_agent
 from clew.trail.sqlite.consumers.lanes import Due
 from clew.trail.sqlite.engine import Writing, from_micros
 from clew.trail.sqlite.log import EVENT, NOTHING, load_event, load_or_bare, read_head
@@ -47,8 +47,8 @@ class Claiming:
     def __init__(self, audiences: Audiences, clock: Clock) -> None:
         self._audiences = audiences
         self._clock = clock
-        self._passed: dict[int, tuple[Stored, int]] = {}
-        self._passing: dict[int, tuple[Stored, int]] = {}
+        self._passed: dict[int, tuple[StoredConsumer, int]] = {}
+        self._passing: dict[int, tuple[StoredConsumer, int]] = {}
 
     def claim(self, writing: Writing, order: Order, news: News | None = None) -> list[Claim]:
         """Claim what is due, or what `news` brings. At most one stretch of the log is looked at: other writers want
@@ -67,7 +67,7 @@ class Claiming:
         order.stored = find_consumer(writing, order.consumer, order.by)
         return claims
 
-    def _scan(self, writing: Writing, stored: Stored, news: News | None) -> Iterator[Event]:
+    def _scan(self, writing: Writing, stored: StoredConsumer, news: News | None) -> Iterator[Event]:
         """What the consumer wants of the next stretch of the log; the cursor is moved behind it."""
         begin = self.position(stored)
         if news is not None and news.after <= begin:
@@ -91,19 +91,19 @@ class Claiming:
         if head > stored.cursor:
             move_cursor(writing, stored, cursor)
 
-    def _read_stretch(self, writing: Writing, stored: Stored, after: int) -> list[Any]:
+    def _read_stretch(self, writing: Writing, stored: StoredConsumer, after: int) -> list[Any]:
         visible = self._audiences.visible(writing.connection, stored.owner_id, stored.scopes)
         rows: list[Any] = writing.execute(
             f"{EVENT} WHERE seq > ? AND audience IN {in_list(visible)} ORDER BY seq LIMIT {SCAN}", (after,)
         ).fetchall()
         return rows
 
-    def sees(self, writing: Writing, stored: Stored, row: Any) -> bool:
+    def sees(self, writing: Writing, stored: StoredConsumer, row: Any) -> bool:
         """Whether a consumer may see the event of a row."""
         owner_id, scopes = self._audiences.of(writing.connection, row[5])
         return owner_id == stored.owner_id and stored.scopes.issuperset(scopes)
 
-    def _enter(self, writing: Writing, stored: Stored, order: Order, event: Event) -> Claim | None:
+    def _enter(self, writing: Writing, stored: StoredConsumer, order: Order, event: Event) -> Claim | None:
         """Claim a new event, or put it behind others of its lane."""
         until, token = writing.now + order.lease, self._clock.new_id()
         is_claimed = lanes.enter(
@@ -111,7 +111,7 @@ class Claiming:
         )
         return _to_claim(stored, event, attempt=1, until=until, token=token) if is_claimed else None
 
-    def _take(self, writing: Writing, stored: Stored, order: Order, row: Due) -> Claim | None:
+    def _take(self, writing: Writing, stored: StoredConsumer, order: Order, row: Due) -> Claim | None:
         """Claim one row, or bury it when too many workers died with it or its time is used up."""
         event = self._load(writing, stored, row.seq)
         if event is None:
@@ -128,12 +128,12 @@ class Claiming:
         lanes.hold(writing, stored.cid, row.seq, until=until, first_at=first_at, token=token, worker=order.worker)
         return _to_claim(stored, event, attempt=attempt, until=until, token=token)
 
-    def _load(self, writing: Writing, stored: Stored, seq: int) -> Event | None:
+    def _load(self, writing: Writing, stored: StoredConsumer, seq: int) -> Event | None:
         """The event of a row that has waited, or None when its scopes were narrowed meanwhile."""
         row = writing.execute(f"{EVENT} WHERE seq = ?", (seq,)).fetchone()
         return load_or_bare(writing.connection, self._audiences, row) if self.sees(writing, stored, row) else None
 
-    def is_meant(self, writing: Writing, stored: Stored, news: News) -> bool:
+    def is_meant(self, writing: Writing, stored: StoredConsumer, news: News) -> bool:
         """Whether a consumer may want an event of the news, as far as that shows without its content."""
         selector = stored.consumer.selector
         return any(
@@ -143,13 +143,13 @@ class Claiming:
 
     # -- events that a consumer does not want -------------------------------------------------------------
 
-    def position(self, stored: Stored) -> int:
+    def position(self, stored: StoredConsumer) -> int:
         """The event up to which a consumer has seen all that it wants. Its cursor is behind that by those that it did
         not: to write each of them down would be a transaction."""
         passed = self._passed.get(stored.cid)
         return max(stored.cursor, passed[1]) if passed and passed[0].has_terms_of(stored) else stored.cursor
 
-    def pass_by(self, stored: Stored, news: News) -> bool:
+    def pass_by(self, stored: StoredConsumer, news: News) -> bool:
         """Note that a consumer wants none of the news, once they are committed. False when it must look for itself:
         there are others that it has not seen, or its cursor is far behind."""
         if news.after > self.position(stored) or news.head - stored.cursor > FAR:
@@ -165,7 +165,7 @@ class Claiming:
         self._passing.clear()
 
 
-def _to_claim(stored: Stored, event: Event, *, attempt: int, until: int, token: str) -> Claim:
+def _to_claim(stored: StoredConsumer, event: Event, *, attempt: int, until: int, token: str) -> Claim:
     key = f"{stored.consumer.name}/{event.seq}"
     return Claim(
         consumer=stored.consumer.name,
@@ -181,5 +181,5 @@ def is_late(deadline: float | None, first_at: int, moment: int) -> bool:
     return deadline is not None and moment > first_at + int(deadline * 1_000_000)
 
 
-def _lane(stored: Stored, event: Event) -> str:
+def _lane(stored: StoredConsumer, event: Event) -> str:
     return lanes.lane_of(event, stored.consumer.ordered)

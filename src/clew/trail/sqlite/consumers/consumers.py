@@ -21,7 +21,7 @@ MIN_WEBHOOK_BACKOFF = 1.0
 """Seconds. A failing receiver must not be flooded."""
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredConsumer(msgspec.Struct, frozen=True):
     """A consumer's row. It sees what its owner could with its scopes, whoever works for it."""
 
     cid: int
@@ -30,7 +30,7 @@ class Stored(msgspec.Struct, frozen=True):
     scopes: frozenset[str]
     cursor: int
 
-    def has_terms_of(self, other: Stored) -> bool:
+    def has_terms_of(self, other: StoredConsumer) -> bool:
         """Whether both want the same events."""
         return self.consumer == other.consumer and self.scopes == other.scopes
 
@@ -99,10 +99,10 @@ def note_agent(writing: Writing, owner_id: str, consumer: Consumer) -> None:
         )
 
 
-def find_consumer(writing: Writing, name: str, by: Principal) -> Stored:
+def find_consumer(writing: Writing, name: str, by: Principal) -> StoredConsumer:
     """A consumer of the caller's owner, all of whose scopes the caller holds. Raises NotFound."""
     key = ("consumer", by.owner_id, name)
-    found: Stored | None = writing.memo.get(key)
+    found: StoredConsumer | None = writing.memo.get(key)
     if found is None or not by.scopes.issuperset(found.scopes):
         row = writing.execute(
             "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?",
@@ -115,7 +115,7 @@ def find_consumer(writing: Writing, name: str, by: Principal) -> Stored:
 class Held(NamedTuple):
     """A claim that still holds. `is_followed` when others of its lane wait behind it."""
 
-    stored: Stored
+    stored: StoredConsumer
     lane: str
     first_at: int
     is_followed: bool
@@ -136,23 +136,23 @@ def find_held(writing: Writing, claim: Claim, by: Principal) -> Held:
     return Held(stored, row[5], row[6], bool(row[7]))
 
 
-def move_cursor(writing: Writing, stored: Stored, cursor: int) -> None:
+def move_cursor(writing: Writing, stored: StoredConsumer, cursor: int) -> None:
     """Remember that a consumer has seen all events up to this one."""
     writing.execute("UPDATE consumers SET cursor = ? WHERE cid = ?", (cursor, stored.cid))
     moved = msgspec.structs.replace(stored, cursor=cursor)
     writing.memo["consumer", stored.owner_id, stored.consumer.name] = moved
 
 
-def _to_stored(row: Any, name: str, by: Principal) -> Stored:
+def _to_stored(row: Any, name: str, by: Principal) -> StoredConsumer:
     if row is None or not by.scopes.issuperset(scopes := frozenset(_decode_texts(row[2]))):
         raise NotFound("consumer", name)
-    return Stored(row[0], _decode_consumer(row[1]), by.owner_id, scopes, row[3])
+    return StoredConsumer(row[0], _decode_consumer(row[1]), by.owner_id, scopes, row[3])
 
 
 class Standing(NamedTuple):
     """A consumer with what decides whether a look for events is worth while."""
 
-    stored: Stored
+    stored: StoredConsumer
     head: int
     next_due: int | None
 

@@ -26,7 +26,7 @@ from clew.trail.sqlite.consumers import lanes
 from clew.trail.sqlite.consumers.claim_orders import Order, Orders
 from clew.trail.sqlite.consumers.claims import FAR, Claiming, News, is_late
 from clew.trail.sqlite.consumers.consumers import (
-    Stored,
+    StoredConsumer,
     check_consumer,
     find_consumer,
     find_held,
@@ -359,7 +359,7 @@ class SqliteDeliveries:
         by.require("subscribe")
         return await self._engine.write(work)
 
-    def _note_freed(self, writing: Writing, stored: Stored) -> None:
+    def _note_freed(self, writing: Writing, stored: StoredConsumer) -> None:
         """Something that was held can be claimed, now or later: those who wait must look again."""
         self._freed.add(stored.cid)
         writing.changed.append(FREED)

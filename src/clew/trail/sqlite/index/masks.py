@@ -25,7 +25,7 @@ MASKS = 64
 FEW_CHANGES = 2_000
 
 
-class _Known(msgspec.Struct):
+class _KnownMask(msgspec.Struct):
     """Which slots a selector meant when the columns stood at `seq`, after so many `changes`, and which of them passed
     from `since` until the next one expires."""
 
@@ -45,7 +45,7 @@ class Masks:
     def __init__(self, engine: Engine, index: Index) -> None:
         self._engine = engine
         self._index = index
-        self._known: OrderedDict[Any, _Known] = OrderedDict()
+        self._known: OrderedDict[Any, _KnownMask] = OrderedDict()
 
     def allow(self, connection: Sql, selector: Selector, visible: Sequence[int]) -> Allowed:
         """The live records of these audiences that the selector means, as of the index's last `sync`."""
@@ -59,14 +59,14 @@ class Masks:
             self._known.popitem(last=False)
         return known.allowed
 
-    def _is_current(self, known: _Known, now: int) -> bool:
+    def _is_current(self, known: _KnownMask, now: int) -> bool:
         columns = self._index.columns
         is_same = known.changes == self._index.changes and known.spent == columns.spent
         return is_same and known.since <= now < known.until
 
     def _look(
-        self, connection: Sql, known: _Known | None, selector: Selector, visible: Sequence[int], now: int
-    ) -> _Known:
+        self, connection: Sql, known: _KnownMask | None, selector: Selector, visible: Sequence[int], now: int
+    ) -> _KnownMask:
         columns, size = self._index.columns, self._index.columns.size
         audience = columns.audience[:size]
         mask = audience == visible[0] if len(visible) == 1 else np.isin(audience, visible)
@@ -77,7 +77,7 @@ class Masks:
         mask &= columns.expires[:size] > now
         slots = np.flatnonzero(mask)
         has_vector = columns.has_vector(slots)
-        return _Known(
+        return _KnownMask(
             columns=columns,
             seq=self._index.seq,
             changes=self._index.changes,
@@ -88,7 +88,7 @@ class Masks:
             allowed=Allowed(mask, slots, slots if has_vector.all() else slots[has_vector]),
         )
 
-    def _select(self, connection: Sql, known: _Known | None, selector: Selector, visible: Sequence[int]) -> Bools:
+    def _select(self, connection: Sql, known: _KnownMask | None, selector: Selector, visible: Sequence[int]) -> Bools:
         """The slots that a selector means. A slot that its record has left may stay: it has no audience any more."""
         sources, before = _sources(selector, visible), None
         if known is not None and known.selected is not None and known.columns is self._index.columns:

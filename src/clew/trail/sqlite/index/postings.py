@@ -39,7 +39,7 @@ class _View(NamedTuple):
     cache: dict[tuple[int, ...], list[int]]
 
 
-class Postings:
+class TermPostings:
     """Terms to row ids. `seq` is the event up to which the index is complete."""
 
     def __init__(self, folder: Path, trail_id: str, mark_of: Callable[[int], str]) -> None:

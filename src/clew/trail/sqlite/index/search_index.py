@@ -14,7 +14,7 @@ from itertools import islice
 from clew.trail.search.columns import Columns
 from clew.trail.search.ranking import Ints
 from clew.trail.sqlite.engine import Engine, Sql
-from clew.trail.sqlite.index.postings import Postings
+from clew.trail.sqlite.index.postings import TermPostings
 from clew.trail.sqlite.index.terms import TermsBook
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import Audiences, in_list
@@ -41,7 +41,7 @@ class Index:
         self.seq = -1
         self.changes = 0
         self._epoch = ""
-        self._postings: Postings | None = None
+        self._postings: TermPostings | None = None
         self._pending: dict[int, int] = {}
         self._gone: dict[int, int] = {}
         self._unread: dict[int, int] = {}
@@ -149,9 +149,9 @@ class Index:
 
     # -- postings -----------------------------------------------------------------------------------------
 
-    def _open_postings(self, connection: Sql) -> Postings:
+    def _open_postings(self, connection: Sql) -> TermPostings:
         folder = self._engine.path.with_name(self._engine.path.name + "-index")
-        return Postings(folder, self._engine.secret, lambda seq: _mark_of(connection, seq))
+        return TermPostings(folder, self._engine.secret, lambda seq: _mark_of(connection, seq))
 
     def _hand_over(self, connection: Sql) -> None:
         """Give records that the postings lack to the thread that writes them, once there are enough of them."""
@@ -174,7 +174,9 @@ class Index:
         self._gone = {rid: seq for rid, seq in self._gone.items() if seq > done}
 
 
-def _update(postings: Postings, present: Iterable[tuple[int, str]], gone: Sequence[int], seq: int, mark: str) -> None:
+def _update(
+    postings: TermPostings, present: Iterable[tuple[int, str]], gone: Sequence[int], seq: int, mark: str
+) -> None:
     try:
         postings.update(present, gone, seq, mark)
     except Exception as error:  # a task boundary: the index is a help, not a need

@@ -14,7 +14,7 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.trail.model.definitions import Definitions
 from clew.trail.model.prepare import read_as
-from clew.trail.model.readable import Readable
+from clew.trail.model.readable import ReadableText
 from clew.trail.search.packing import pack_all
 from clew.trail.search.text import owner_salt
 from clew.trail.sqlite.definitions import DefinitionBook
@@ -61,7 +61,7 @@ class TermsBook:
         return self._definitions.of(connection, owner_id), owner_salt(owner_id, self._engine.secret)
 
 
-def _read(row: Any, definitions: Definitions, salt: int) -> tuple[Readable, int]:
+def _read(row: Any, definitions: Definitions, salt: int) -> tuple[ReadableText, int]:
     """What of a record its terms are made of, and their salt. Hints of its schema may not fit it: then its title alone
     counts, so that it breaks no search."""
     _, _, _, schema_name, title, context, llm_hints = row
@@ -69,7 +69,7 @@ def _read(row: Any, definitions: Definitions, salt: int) -> tuple[Readable, int]
     try:
         return read_as(title, _decode(context), hints, definitions.rules(schema_name).llm_hints), salt
     except InvalidInput:
-        return Readable(title, "", ""), salt
+        return ReadableText(title, "", ""), salt
 
 
 def put_terms(writing: Writing, rows: Sequence[tuple[bytes, int, int]]) -> None:
