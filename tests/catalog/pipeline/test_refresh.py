@@ -172,7 +172,9 @@ async def test_of_two_documents_with_one_address_the_first_counts_until_it_goes(
     domain = a_domain(source, formats=[SameAddress()])
     report = await shop.refresh(domain)
     assert await shop.contents() == {"here": "first"}
-    assert report.skipped == (Skipped(document="a%20b", reason="docs://resources/here is held by 'a b', which counts"),)
+    assert report.skipped == (
+        Skipped(document="a%20b", reason="docs://resources/here belongs to 'a b', which came first"),
+    )
     assert (await shop.refresh(domain)).nodes_written == 0
     del source.texts["a b"]
     await shop.refresh(domain)

@@ -254,7 +254,7 @@ async def test_a_login_that_nobody_agrees_to_ends(authority: Authority, meaning:
     async def look_away(address: str) -> None:
         return None
 
-    with pytest.raises(ServerError, match=r"^notes: nobody agreed to the login in time"):
+    with pytest.raises(ServerError, match=r"^notes: the login was not approved in time"):
         await log_in(config_of(authority), TrailVault(meaning, me), look_away, seconds=0.05)
     assert await meaning.secrets.names(by=me) == []
 
