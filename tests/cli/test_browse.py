@@ -173,7 +173,7 @@ def test_clews_own_breadcrumbs_are_left_out_unless_asked_for(clew: Clew, put: Pu
     everything = clew("trail", "ls", "--system", "--limit", "100")
     passed = len(everything.lines) - 1
     assert passed > 10
-    assert listed.err == f"{passed} breadcrumbs of Clew's own left out; --system shows them.\n"
+    assert listed.err == f"{passed} system breadcrumbs hidden; --system shows them.\n"
     assert everything.err == ""
     assert [item["id"] for item in clew("trail", "ls", "--json").json["items"]] == [mine]
     assert len(clew("trail", "ls", "--json", "--system", "--limit", "100").json["items"]) == passed + 1
@@ -309,7 +309,7 @@ def test_where_there_is_nothing_the_next_step_is_told(clew: Clew, put: Put, on_t
     clew("trail", "rm", put("the only one"), "--yes")
     assert "No breadcrumbs yet. Write one: clew trail put" in on_terminal("trail", "ls")
     assert "No breadcrumb fits that." in on_terminal("trail", "ls", "--tag", "x")
-    assert "`clew trail ls` lists what there is" in on_terminal("trail", "search", "anything", "--tag", "x")
+    assert "`clew trail ls` lists all breadcrumbs" in on_terminal("trail", "search", "anything", "--tag", "x")
     assert "clew secret put" in on_terminal("secret", "ls")
     assert "No dead letters." in on_terminal("dlq", "ls")
 

@@ -183,9 +183,9 @@ def test_keys_in_messages_of_commits_are_masked(clew: Clew, shop: Path) -> None:
 
 
 def test_that_older_commits_are_not_read_is_said(clew: Clew, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "older ones are not read" not in clew("index").err
+    assert "commits are indexed" not in clew("index").err
     monkeypatch.setattr("clew.knowledge.base.NEWEST", 2)
-    assert "older ones are not read" in clew("index").err
+    assert "commits are indexed" in clew("index").err
 
 
 # -- notes -----------------------------------------------------------------------------------------------------

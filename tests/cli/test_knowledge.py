@@ -57,8 +57,8 @@ def test_index_names_the_files_of_which_not_all_is_known(clew: Clew, shop: Path)
     done = clew("index", "--json").json
     assert [each["path"] for each in done["left_out"]] == ["huge.txt", "many.py"]
     told = clew("index").err
-    assert "Not all is known of huge.txt: it has over " in told
-    assert "Not all is known of many.py: it has more definitions, uses or statements than the limit" in told
+    assert "Partly indexed: huge.txt has over " in told
+    assert "Partly indexed: many.py has more definitions, uses or statements than the limit" in told
     assert "picture.png" not in told
 
 
@@ -72,7 +72,7 @@ def test_locate_names_the_file_its_line_and_why(clew: Clew, shop: Path) -> None:
 def test_locate_says_when_no_file_is_meant(clew: Clew, shop: Path) -> None:
     result = clew("locate", "zzqx")
     assert result.code == 0
-    assert "No file is about that" in result.err
+    assert "No file matches" in result.err
 
 
 def test_callers_are_found_over_several_steps(clew: Clew, shop: Path) -> None:

@@ -96,7 +96,7 @@ def test_documents_are_found_by_what_is_to_be_done(clew: Clew, project: Path) ->
     assert found["reference"]["line_number"] == 1
     nothing = clew("rules", "search", "zzz qqq")
     assert (nothing.code, nothing.out) == (0, "")
-    assert nothing.err == "Nothing is close to that among 1 document that the rules link to.\n"
+    assert nothing.err == "No match among 1 document that the rules link to.\n"
     assert clew("rules", "search", "x", "--limit", "0").code == 2
     assert clew("rules", "search", " ").code == 2
 

@@ -17,7 +17,7 @@ VALUE = "hunter2-ü\n with a second line"
 def test_a_secret_goes_in_and_only_its_name_comes_out(clew: Clew, folder: Path, in_trail: Callable[..., Any]) -> None:
     clew("trail", "put", "--title", "makes the trail")
     kept = clew("secret", "put", "api-key", stdin=VALUE.encode() + b"\n")
-    assert (kept.code, kept.out, kept.err) == (0, "", "api-key is kept.\n")
+    assert (kept.code, kept.out, kept.err) == (0, "", "api-key is stored.\n")
     assert clew("secret", "ls").lines == ["api-key"]
     assert clew("secret", "ls", "--json").json == {"items": ["api-key"]}
     assert clew("trail", "export").out.count("hunter2") == 0

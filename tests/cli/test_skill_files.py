@@ -51,7 +51,7 @@ def test_lint_points_at_the_line_suggests_the_name_and_can_mend_it(clew: Clew, p
     assert (problem["line"], problem["nearest"]) == (3, "money")
     mended = clew("skills", "lint", "--fix")
     assert mended.code == 0
-    assert "mended .clew/skills/broken.md:3" in mended.out
+    assert "fixed .clew/skills/broken.md:3" in mended.out
     assert "toolsets: [money]" in (project / ".clew" / "skills" / "broken.md").read_text()
     assert clew("skills", "lint").code == 0
 
@@ -154,7 +154,7 @@ def test_a_link_to_another_skill_is_mended_once(clew: Clew, folder: Path) -> Non
     write(folder, {"skills/good/SKILL.md": markdown("Go.", name="bad", description="Go")})
     (folder / "skills" / "alias").symlink_to("good")
     done = clew("skills", "lint", "--fix")
-    assert (done.code, done.out.count("mended")) == (0, 1)
+    assert (done.code, done.out.count("fixed")) == (0, 1)
 
 
 def test_lint_tells_of_tools_and_models_of_agents_that_there_are_not(clew: Clew, folder: Path) -> None:

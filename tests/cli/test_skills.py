@@ -34,7 +34,7 @@ def test_trust_shows_skills_and_again_when_one_has_changed(clew: Clew, project: 
     asked = clew("trust")
     assert "skill refunding: Give passengers their money back" in asked.out
     assert clew("trust", "--yes").code == 0
-    assert "Nothing waits" in clew("trust").err
+    assert "Nothing here needs" in clew("trust").err
     (folder / "skills" / "refunding" / "references" / "templates.md").write_text("Another letter.")
     assert "skill refunding" in clew("trust").out
     assert "skill announcing" not in clew("trust").out
@@ -127,7 +127,7 @@ def test_trust_names_what_was_meant_and_says_when_a_revocation_holds(clew: Clew,
     done = clew("trust", "--revoke", "refunding")
     assert "withheld at once" in done.err
     assert "stays until it ends" not in done.err
-    assert "There are no rules here" in clew("rules", "ls").err
+    assert "No rules here" in clew("rules", "ls").err
 
 
 def test_a_skill_with_errors_is_said_to_have_them_and_not_to_be_missing(clew: Clew, folder: Path) -> None:

@@ -262,7 +262,7 @@ def test_what_was_written_by_hand_is_kept_when_it_cannot_be_used(
     id = put("Task")
     code, err = edit_by_hand(tmp_path, id, change)
     assert code == 1
-    kept = Path(err.splitlines()[0].removeprefix("What you wrote is kept in "))
+    kept = Path(err.splitlines()[0].removeprefix("Your text is in "))
     assert kept.exists()
     assert full(clew, id)["version"] == 1
 
@@ -307,5 +307,5 @@ def test_an_edit_by_hand_does_not_overwrite_what_was_written_meanwhile(clew: Cle
     code, err = edit_by_hand(tmp_path, id, change)
     assert code == 1
     assert "is at version 2, not 1" in err
-    assert "is kept in" in err
+    assert "Your text is in" in err
     assert full(clew, id)["title"] == "Meanwhile"

@@ -1,4 +1,4 @@
-"""The tool that runs commands in a working folder, behind a sandbox where there is one."""
+"""The tool `exec`: runs shell commands in a working folder, inside the sandbox."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WHY = {
 
 
 class CommandRunner(Protocol):
-    """What runs commands: a sandbox, or `Unconfined`."""
+    """Runs commands, usually a sandbox."""
 
     async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
         """Run to the end. Whatever a command started is dead when this returns or is cancelled."""
@@ -69,8 +69,8 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def shell_tools(
     folder: WorkingFolder, sandbox: CommandRunner, limits: ShellLimits | None = None, *, denials: Denials | None = None
 ) -> tuple[Tool, ...]:
-    """exec. A command may read and write the working folder but for what is denied to all, or to its caller; what it
-    leaves in the background ends with it."""
+    """Return the tool `exec`. A command may read and write the working folder except for denied paths. Background
+    processes end with it."""
     allowed, shut = limits or ShellLimits(), denials or Denials(Policy(), *DENIED_AS)
 
     @tool(

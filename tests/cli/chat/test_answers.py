@@ -140,7 +140,7 @@ def test_a_run_that_was_left_is_finished_by_whoever_takes_the_session_up(script:
     process.stderr.close()
     result = clew("chat", "greet me", "--session", session_of(clew), "--script", str(script))
     assert result.code == 0
-    assert "going on with it" in result.err
+    assert "continuing it" in result.err
     assert result.out.startswith("one two three")
     assert result.lines[-1].endswith("to you.")
 

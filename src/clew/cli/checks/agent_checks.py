@@ -1,5 +1,7 @@
-"""What `clew doctor` looks at of agents: which model they have, which of them do not run, and whether the rules about
-their tools speak of tools that there are. No model is asked, and nothing is written."""
+"""Checks of agents for `clew doctor`: their models, agents that do not run, and rules about unknown tools.
+
+No model is called, and nothing is written.
+"""
 
 from __future__ import annotations
 

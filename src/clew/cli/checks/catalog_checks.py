@@ -1,5 +1,7 @@
-"""What `clew doctor` looks at of the catalog: domains are loaded, sources built and servers read, but nothing is
-fetched, started or written, and nothing used that waits for consent."""
+"""Checks of the catalog for `clew doctor`: it loads domains, builds sources and reads servers.
+
+It fetches, starts and writes nothing, and uses nothing that needs consent.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `clew doctor` looks at. Each check is a function from a configuration to findings; none changes anything
-but what opening a trail changes."""
+"""Checks of `clew doctor`. Each is a function from a configuration to findings; none changes more than opening a trail
+does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Level = Literal["ok", "note", "wrong"]
 
 
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at. `todo` is the next step where there is one."""
+    """The result of one check. `todo` is the next step, if there is one."""
 
     name: str
     level: Level
@@ -64,7 +64,7 @@ def check_installation(config: Config) -> Iterator[CheckFinding]:
 
 
 def check_isolation(found: Isolation) -> CheckFinding:
-    """What holds programs of others in on this machine, as it was tried."""
+    """Which isolation the sandbox enforces on this machine, as tried."""
     held = "; ".join(f"{level.what}: {level.by}" for level in found.levels if level.enforced)
     what = f"{found.wall}, runs {', '.join(found.languages)} ({held})"
     if found.wall == "none":

@@ -1,4 +1,4 @@
-"""`clew agents`: which agents there are, how they are, and what they were allowed."""
+"""`clew agents`: the agents of a folder, their status, and lasting permissions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _show(found: Sequence[AgentStatus], kept_back: Sequence[BlockedAgent]) -> No
 
 
 def _show_allowances(found: Sequence[LastingPermission], *, as_json: bool) -> None:
-    """What was allowed for longer than once, and how that is taken back."""
+    """Print the lasting permissions, and how to revoke one."""
     if as_json:
         print_json({"items": found})
         return

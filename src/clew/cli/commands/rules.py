@@ -121,7 +121,7 @@ async def search(
     ]
     print_rows(("document", "linked by", "as"), rows, main=2)
     if not found:
-        note(f"None of the {count(references, 'linked document')} of the rules matches.")
+        note(f"No match among {count(references, 'document')} that the rules link to.")
 
 
 def _tell_outside(path: str, files: RuleFiles, *, as_json: bool) -> None:

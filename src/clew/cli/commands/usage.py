@@ -1,4 +1,4 @@
-"""`clew usage`: what models took, by agent, session, layer and model."""
+"""`clew usage`: model usage and cost by agent, session, layer and model."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What Clew itself keeps on a trail (definitions, policies, reports, the catalog, the steps of runs), which people
-rarely want to see."""
+"""Clew's own records on a trail: definitions, policies, reports, the catalog and steps of runs. Listings hide them."""
 
 from __future__ import annotations
 

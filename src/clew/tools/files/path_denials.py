@@ -1,4 +1,4 @@
-"""The paths that a policy keeps from tools which find their files themselves: searches, and commands."""
+"""Paths that a policy denies to tools that find files themselves: searches and commands."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOST = 1_000
 
 
 class Denials:
-    """What the rules of a policy deny to any of these tools. The rules that come with Clew are left out: the working
-    folder and the sandbox hold to them by themselves."""
+    """The paths that a policy denies to these tools. Default rules are left out: the working folder and the sandbox
+    enforce them."""
 
     def __init__(self, policy: Policy, *tools: str) -> None:
         self._policy = policy
@@ -23,16 +23,18 @@ class Denials:
         self._rules = tuple(dict.fromkeys(_rules(policy, tools)))
 
     def beside(self, policy: Policy | None) -> Denials:
-        """These, together with what another policy denies to the same tools."""
+        """Return these denials together with those of another policy."""
         return self if policy is None else Denials(narrow(self._policy, policy), *self._tools)
 
     def __call__(self, path: str) -> bool:
-        """Whether a path from the working folder on is denied."""
+        """Whether a path from the working folder is denied."""
         return any(rule.matches(Facet(tool=tool, path=path)) for rule in self._rules for tool in self._tools)
 
     def existing(self, root: str) -> tuple[str, ...]:
-        """The whole paths below a folder that are denied, those of folders instead of all that is in them. Folders that
-        tools fill are not looked through. Raises ToolFailure where there are too many to be shut away."""
+        """Return the denied paths below a folder as whole paths, a denied folder instead of its files.
+
+        Folders that tools fill are skipped. Raises ToolFailure if there are too many to mask.
+        """
         if not self._rules:
             return ()
         found: list[str] = []
@@ -48,7 +50,7 @@ class Denials:
         return tuple(found)
 
     def _is_shut(self, folder: str) -> bool:
-        """Whether all that could be in a folder is denied."""
+        """Whether everything in a folder is denied."""
         inside = [Facet(tool=tool, path=f"{folder}/{name}") for tool in self._tools for name in ("x", "x/y")]
         whole = [rule for rule in self._rules if rule.path is not None and rule.path.endswith("/**")]
         return any(all(rule.matches(each) for each in inside if wild_matches(rule.tool, each.tool)) for rule in whole)

@@ -1,5 +1,8 @@
-"""What a yes for longer than once is remembered for: a line for each thing, which is shown and later compared as it
-is. It names all that a call would do, so that another call never passes for the one that was agreed to."""
+"""Patterns of lasting permissions.
+
+A pattern is one line for each thing that a call would do. The question shows it, and later calls are compared with it
+as text, so another call never passes for the one that the user allowed.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,9 @@ _ANY = {
 
 
 def remembered(asked: Sequence[Facet], arguments: Mapping[str, Any], place: Place | None) -> str:
-    """What may be agreed to for longer, a line each; empty where nothing may.
+    """Return the patterns that the user may allow for a session or always, one a line; empty if there are none.
 
-    A command is remembered as the very line, quotes and all, in the real folder that it would be run in.
+    The pattern of a command is the exact line, with its quotes, and the real folder that it runs in.
     """
     lines = list(texts(arguments, COMMANDS))
     entries = _commands(asked[0].tool, lines, arguments, place) if lines else map(_entry, asked)
@@ -49,14 +52,14 @@ def remembered(asked: Sequence[Facet], arguments: Mapping[str, Any], place: Plac
 
 
 def texts(arguments: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    """The texts in arguments of these names, alone or in lists."""
+    """Yield the texts in arguments of these names, single or in lists."""
     for name in names:
         value = arguments.get(name)
         yield from (each for each in (value if isinstance(value, list | tuple) else [value]) if isinstance(each, str))
 
 
 def routes_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
-    """The routes that a call would follow; none where they cannot be read."""
+    """Return the routes of a call, or an empty list if they cannot be read."""
     given = arguments.get(ROUTES[tool]) if tool in ROUTES else None
     steps = given if isinstance(given, list | tuple) else ()
     found = [each.get("route") if isinstance(each, dict) else getattr(each, "route", None) for each in steps]
@@ -65,7 +68,7 @@ def routes_of(tool: str, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """A text in quotes on one line, with all that nobody sees spelled out: no two texts look the same."""
+    """Return a text in quotes on one line. Invisible characters are spelled out, so no two texts look the same."""
     shown = msgspec.json.encode(text.encode(errors="backslashreplace").decode()).decode()
     return "".join(_spelled(each) if is_unseen(each) or each in "\n\t" else each for each in shown)
 

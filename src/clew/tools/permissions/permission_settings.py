@@ -1,5 +1,8 @@
-"""The permission policy of a folder, from its settings. What they forbid holds at once; what they allow beyond the
-default waits for the user's consent, since the settings come with the folder."""
+"""The permission policy of a folder, from its settings.
+
+Rules that deny or ask apply at once. Rules that allow more than the default need the user's consent, because the
+settings come with the folder.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,19 @@ KIND = "permissions"
 
 
 def rules_of(settings: PermissionsConfig) -> tuple[PermissionRule, ...]:
-    """The rules of `[permissions]`. Raises ConfigError naming the one that is none."""
+    """Return the rules of `[permissions]`. Raises ConfigError for a text that is no rule."""
     texts: dict[Verdict, tuple[str, ...]] = {"allow": settings.allow, "ask": settings.ask, "deny": settings.deny}
     return tuple(_rule(text, verdict) for verdict, each in texts.items() for text in each)
 
 
 def widening(rules: Sequence[PermissionRule], base: Policy = DEFAULT) -> tuple[PermissionRule, ...]:
-    """Those of the rules that allow more than a policy does. Only what allows can: asking and denying never do, for
-    what denies holds whatever else is said."""
+    """Return the rules that allow more than a policy does. Rules that ask or deny never do."""
     allowed = {rule.tool for rule in base.rules if rule.verdict == "allow" and not rule.conditions}
     return tuple(rule for rule in rules if rule.verdict == "allow" and rule.tool not in allowed)
 
 
 def permissions_wish(settings: PermissionsConfig, project: Path) -> Wish | None:
-    """What the settings allow beyond the default, as a wish; None where that is nothing. Raises ConfigError."""
+    """Return the wish for rules that allow more than the default, or None without such rules. Raises ConfigError."""
     wider = sorted({rule.as_text() for rule in widening(rules_of(settings))})
     if not wider:
         return None
@@ -65,7 +67,7 @@ def _is_named(tool: str, patterns: Sequence[str]) -> bool:
 
 
 def find_strays(settings: PermissionsConfig, tools: Collection[str]) -> list[str]:
-    """What is to be said of rules about tools that there are not, one line each. Raises ConfigError."""
+    """Return a warning for each rule about a tool that does not exist. Raises ConfigError."""
     strays = [rule for rule in rules_of(settings) if not any(wild_matches(rule.tool, name) for name in tools)]
     return [
         f"permissions.{rule.verdict}: {printable(rule.as_text(), 100)!r} is about no tool. "

@@ -34,8 +34,10 @@ _WHOLE = 20_000
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Rules, what holds where none of them speaks, and the policies that it is below. `waiting` are rules that do not
-    count until the user agrees to them; they are only named where they would make a difference."""
+    """Rules, the verdict without a matching rule (`otherwise`), and the policies above it.
+
+    `waiting` holds rules that need consent. They do not apply; questions mention them where they would.
+    """
 
     rules: tuple[PermissionRule, ...] = ()
     otherwise: Verdict = "ask"
@@ -44,9 +46,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class PermissionDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of a call, by which rule (None where none speaks of it), and why in one line.
+    """The verdict on a call, the deciding rule (None without a match), and the reason on one line.
 
-    `pattern` is what the user may agree to for longer than once, a line each (`remembered`); empty where nothing may.
+    `pattern` is what the user may allow for a session or always, see `remembered`; empty if nothing.
     """
 
     verdict: Verdict
@@ -75,7 +77,7 @@ DEFAULT = Policy(
 def decide(
     policy: Policy, tool_name: str, arguments: Mapping[str, Any], *, place: Place | None = None
 ) -> PermissionDecision:
-    """Whether a call may be made. With `place`, a path is judged as it is written and as it really is."""
+    """Decide on a call. With `place`, a path is checked as written and as its real path."""
     facets, is_clear = _facets(tool_name, arguments, place)
     judged = [(*_judge(policy, facet, is_guess=is_guess), facet) for facet, is_guess in facets]
     verdict, rule, facet = max(judged, key=lambda each: STRICTNESS[each[0]])
@@ -92,20 +94,23 @@ def decide(
 
 
 def narrow(parent: Policy, child: Policy) -> Policy:
-    """The policy of a child: of every call the stricter verdict of both. A child that is to follow its parent where it
-    says nothing itself has `otherwise="allow"`, as `read_policy` gives it."""
+    """Return the policy of a child: for every call the stricter verdict of both.
+
+    A child with `otherwise="allow"`, as `read_policy` makes it, follows its parent where it has no rule.
+    """
     return msgspec.structs.replace(child, above=(*child.above, parent))
 
 
 def extend(policy: Policy, rules: Sequence[PermissionRule]) -> Policy:
-    """The policy with further rules beside its own, such as those that the user agreed to. What denies still does, and
-    so do the policies above."""
+    """Return the policy with further rules. Denials, and the policies above, still apply."""
     return msgspec.structs.replace(policy, rules=(*policy.rules, *rules))
 
 
 def read_policy(source: Mapping[str, Any], *, otherwise: Verdict = "allow") -> Policy:
-    """A policy as definitions hold it: lists of texts under allow, ask and deny, or records under rules, or both. It is
-    meant to be put below another. Raises InvalidInput."""
+    """Return the policy of a definition: texts under allow, ask and deny, or records under rules, or both.
+
+    It is meant to be put below another policy. Raises InvalidInput.
+    """
     try:
         found = msgspec.convert(dict(source), _WrittenPolicy)
     except msgspec.ValidationError as error:
@@ -124,8 +129,7 @@ class _WrittenPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def _judge(policy: Policy, facet: Facet, *, is_guess: bool = False) -> tuple[Verdict, PermissionRule | None]:
-    """The verdict on one facet, of the policy and of all above it. Of what is only guessed to run nothing but a denial
-    counts."""
+    """Return the strictest verdict of the policy and those above it. For a guessed command only a denial counts."""
     found = [_own(policy, facet), *(_judge(each, facet) for each in policy.above)]
     verdict, rule = max(found, key=lambda each: (STRICTNESS[each[0]], each[1] is not None))
     return ("allow", None) if is_guess and verdict != "deny" else (verdict, rule)
@@ -144,7 +148,7 @@ Facets = list[tuple[Facet, bool]]
 
 
 def _facets(tool: str, arguments: Mapping[str, Any], place: Place | None) -> tuple[Facets, bool]:
-    """All that a call would do, and whether that is all."""
+    """Return everything that a call would do, and whether the list is complete."""
     paths: list[str | None] = [*_paths(arguments, place)]
     hosts, is_clear = _hosts(arguments)
     commands: list[tuple[str | None, bool]] = []
@@ -162,7 +166,7 @@ def _facets(tool: str, arguments: Mapping[str, Any], place: Place | None) -> tup
 
 
 def _paths(arguments: Mapping[str, Any], place: Place | None) -> list[str]:
-    """Paths as they are written and as they are. One that leads nowhere is refused by the tool itself."""
+    """Return the paths of a call as written and as real paths. The tool itself refuses a path that leads nowhere."""
     found: dict[str, None] = {}
     for path in texts(arguments, PATHS):
         found[normal_path(path)] = None
@@ -173,7 +177,7 @@ def _paths(arguments: Mapping[str, Any], place: Place | None) -> list[str]:
 
 
 def _hosts(arguments: Mapping[str, Any]) -> tuple[list[str | None], bool]:
-    """Hosts, and whether all could be told."""
+    """Return the hosts of a call, and whether the list is complete."""
     found: list[str | None] = []
     is_known = True
     for url in texts(arguments, URLS):
@@ -185,7 +189,7 @@ def _hosts(arguments: Mapping[str, Any]) -> tuple[list[str | None], bool]:
 
 
 def _reasons(asked: Sequence[tuple[PermissionRule | None, Facet]]) -> str:
-    """Every part that is asked about, each rule after the parts that it is about."""
+    """Return the parts of a call that need permission, each with the rule about it."""
     parts: dict[str, dict[str, None]] = {}
     for rule, facet in asked:
         parts.setdefault(_by(rule), {})[_what(facet, _WHOLE)] = None
@@ -208,7 +212,7 @@ def _by(rule: PermissionRule | None) -> str:
 
 
 def _awaited(policy: Policy, facet: Facet) -> str:
-    """What would allow this facet once the user agrees, as the end of a reason; empty where nothing would."""
+    """Return a clause that names the pending rule that would allow this facet; empty without one."""
     waiting = [*policy.waiting, *(rule for above in policy.above for rule in above.waiting)]
     found = next((rule for rule in waiting if rule.matches(facet)), None)
     if found is None:

@@ -35,10 +35,10 @@ class Facet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What may be done with tools whose name matches a glob, and only with these paths, commands or hosts.
+    """A verdict on tools whose name matches a glob, limited to these paths, commands or hosts.
 
-    In a command `*` is anything, `\\*` a star; a path is a glob from the working folder on; a domain is a host, or
-    `*.example.org` for all below one.
+    In a command `*` matches anything and `\\*` a star. A path is a glob from the working folder. A domain is a host, or
+    `*.example.org` for all hosts below one.
     """
 
     tool: str
@@ -87,7 +87,7 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def parse_rule(text: str, verdict: Verdict) -> PermissionRule:
-    """A rule as people write it. Raises InvalidInput."""
+    """Parse a rule as people write it. Raises InvalidInput."""
     found = _TEXT.fullmatch(text)
     if found is None or found[2] == "":
         hint = "Write a tool, such as read-file, or what of it is meant: exec(git status*)"
@@ -98,7 +98,7 @@ def parse_rule(text: str, verdict: Verdict) -> PermissionRule:
 
 
 def _why_none(text: str) -> str:
-    """What keeps a text from being a rule, in words."""
+    """Say why a text is no rule."""
     if not text.strip():
         return "is empty"
     if "(" in text and not text.rstrip().endswith(")"):
@@ -107,12 +107,12 @@ def _why_none(text: str) -> str:
 
 
 def normal_path(path: str) -> str:
-    """A path without detours, from the working folder on where it is relative."""
+    """Return a path without detours; a relative one starts at the working folder."""
     return posixpath.normpath(path) if path else "."
 
 
 def wild_matches(pattern: str, text: str) -> bool:
-    """Whether a text matches a pattern in which `*` is anything and a backslash takes that away. Linear in the text."""
+    """Whether a text matches a pattern with `*` wildcards and backslash escapes. Linear in the text."""
     first, *others = _pieces(pattern)
     if not others:
         return text == first
@@ -130,7 +130,7 @@ def wild_matches(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _pieces(pattern: str) -> tuple[str, ...]:
-    """What stands between the stars."""
+    """Return the texts between the wildcards."""
     pieces = [""]
     for found in re.finditer(r"\\([\\*])|(\*)|(.)", pattern, re.S):
         if found[2]:

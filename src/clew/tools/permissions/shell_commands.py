@@ -1,7 +1,7 @@
-"""A line of shell in its parts, so that each can be judged: what stands between `;`, `&&`, `|` and the like, what
-`$()` and backticks put in, and variables that are set before a command.
+"""Splits a shell line into the commands that it runs, so that each can be checked against the rules.
 
-It is no shell. Where it is not sure what would run, it says so, and nothing is allowed by a pattern.
+It covers `;`, `&&`, `|` and the like, `$()` and backticks, and variables set before a command. It is no shell: if it is
+not sure what would run, it says so, and no pattern allows the line.
 """
 
 from __future__ import annotations
@@ -72,9 +72,11 @@ _ANY_BREAK = re.compile(r"[;&|\n(){}`<>\"'$=]+")
 
 
 class ShellParts(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a line, each with single spaces between its words. `is_clear` says that these are all that runs;
-    `inner` are commands that a part may run itself, such as behind `sudo` or in `sh -c`, or guesses where it is not
-    clear."""
+    """The commands of a line, with single spaces between words.
+
+    `is_clear` says that the list is complete. `inner` are commands that a part may run, such as behind `sudo` or in `sh
+    -c`, and guesses for a line that is not clear.
+    """
 
     parts: tuple[str, ...]
     is_clear: bool = True
@@ -82,7 +84,7 @@ class ShellParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def split_command(line: str) -> ShellParts:
-    """The parts of a line, from left to right, with what is put into each after it."""
+    """Return the commands of a line from left to right, each followed by its substitutions."""
     if len(line) > MAX_LENGTH:
         return ShellParts(parts=(line[:MAX_LENGTH],), is_clear=False)
     reader = _ShellReader(line)
@@ -265,13 +267,13 @@ def _closing(line: str, start: int) -> int | None:
 
 
 def _evaluates(words: Sequence[str]) -> bool:
-    """Whether the shell would run what stands in the brackets of an argument."""
+    """Whether the shell evaluates text in the brackets of an argument."""
     options = _EVALUATING_OPTIONS.get(words[0], ())
     return words[0] in _EVALUATING or any(word.startswith(options) for word in words[1:])
 
 
 def _inner(words: Sequence[str], depth: int) -> Iterator[str]:
-    """Commands that a command runs itself: behind `sudo` and the like, and in the lines that a shell is given."""
+    """Yield commands that a command runs: behind `sudo` and the like, and lines for a shell."""
     name = words[0].rpartition("/")[2]
     if name != words[0]:
         yield " ".join(map(_shown, (name, *words[1:])))
@@ -286,7 +288,7 @@ def _inner(words: Sequence[str], depth: int) -> Iterator[str]:
 
 
 def _guesses(line: str) -> Iterator[str]:
-    """What might run in a line that is not clear: everything behind anything that could begin a command."""
+    """Yield everything that might run in an unclear line."""
     for piece in _ANY_BREAK.split(line)[: 4 * _MOST_WORDS]:
         words = piece.split()[:_MOST_WORDS]
         yield from (" ".join(words[at:]) for at in range(len(words)))

@@ -1,4 +1,4 @@
-"""Programs of others, shut in: what they may reach, how much they may take, and what holds them."""
+"""The sandbox: runs foreign programs with limits on files, network, memory and time."""
 
 from clew.tools.sandbox.program import EVERYWHERE, Confinement, Language, Program, Ran
 from clew.tools.sandbox.sandbox import LocalSandbox, Sandbox, SandboxStatus, open_sandbox

@@ -1,4 +1,4 @@
-"""What really is isolated on this machine, and by what: found by trying, not by looking at versions."""
+"""What this machine isolates, and by which mechanism: found by trial, not by versions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _found: dict[str, Isolation] = {}
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of isolation. `by` says what enforces it, and is empty where nothing does."""
+    """One kind of isolation. `by` names the mechanism, or is empty if nothing enforces it."""
 
     what: What
     enforced: bool
@@ -47,7 +47,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Isolation(msgspec.Struct, frozen=True, kw_only=True):
-    """The wall, what it was seen to enforce, and which languages can be run."""
+    """The wall, the levels that it enforced in a trial, and the languages that can run."""
 
     wall: str
     levels: tuple[Level, ...]
@@ -59,7 +59,7 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def find_levels(sandbox: Sandbox) -> Isolation:
-    """Tries each kind in the sandbox, once a process. A wall that does not let the trial run enforces nothing."""
+    """Try each kind of isolation in the sandbox, once per process. If the trial cannot run, nothing is enforced."""
     if sandbox.wall not in _found:
         refused = await _try(sandbox)
         refused["time"] = await _ends_in_time(sandbox)

@@ -1,4 +1,4 @@
-"""Running one process tree to its end: fed, read, watched, and killed as a whole when it goes too far."""
+"""Runs one process tree to its end: input, output, limits, and killing all of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OnOutput = Callable[[str], Awaitable[None]]
 
 
 class ResultPipe:
-    """Where a program writes its result, apart from what it prints. A context: what was not handed on is closed."""
+    """A pipe for the result, separate from the output. As a context manager it closes what is still open."""
 
     def __init__(self, *, is_wanted: bool) -> None:
         self._source, self.target = os.pipe() if is_wanted else (-1, -1)

@@ -1,4 +1,4 @@
-"""What is to run, what it may reach and how much it may take, and what came of it."""
+"""Records of the sandbox: the program, its confinement, and the result of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where programs of others run: a wall, the runtimes, and what to do where the wall is missing."""
+"""The sandbox: one wall, the language runtimes, and the policy for machines without a wall."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _HINT = "Install bubblewrap, or use Linux 5.13 or newer with Landlock; `clew doc
 
 
 class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """`isolated`: files and network are shut off from every program. `pid` is that of a program that runs now."""
+    """Whether the sandbox isolates files and network, and the id of a running program."""
 
     isolated: bool
     pid: int | None = None
 
 
 class Sandbox(Protocol):
-    """Runs programs shut in."""
+    """Runs programs in isolation."""
 
     @property
     def wall(self) -> str:
@@ -40,20 +40,20 @@ class Sandbox(Protocol):
         ...
 
     async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
-        """Run a program to its end, and kill all of it when it takes too long, too much, or the caller is cancelled.
+        """Run a program to its end. Kill all its processes on a timeout, an exceeded limit or cancellation.
 
-        `on_output` is told whole lines as they are printed. Raises ToolFailure for a confinement that cannot be kept,
-        SandboxUnavailable where nothing would confine the program and that is not accepted.
+        `on_output` receives whole lines as they are printed. Raises ToolFailure for a confinement that cannot be
+        enforced, and SandboxUnavailable without isolation in production.
         """
         ...
 
     def status(self) -> SandboxStatus:
-        """Whether programs are isolated, and the id of one that runs."""
+        """Return whether programs are isolated, and the id of a running one."""
         ...
 
 
 class LocalSandbox:
-    """Programs on this machine behind one wall. `deny` is out of reach of all of them."""
+    """Runs programs on this machine behind one wall. No program can reach the paths of `deny`."""
 
     def __init__(self, wall: Wall, *, production: bool, deny: Sequence[str] = ()) -> None:
         self._wall = wall
@@ -109,14 +109,16 @@ class LocalSandbox:
 
 
 def _without_holders(grants: Grants) -> Grants:
-    """For Deno alone, which would let a folder be renamed though it holds what is out of reach, and so lay it open
-    under another name: what holds some of that is not written itself."""
+    """Return grants for Deno alone: folders that hold denied paths are not writable.
+
+    Deno would let a program rename such a folder, and so read the denied paths under another name.
+    """
     write = (path for path in around(grants.write, (*grants.masked, *grants.kept)) if "," not in path)
     return msgspec.structs.replace(grants, read=(*grants.read, *grants.write), write=tuple(write))
 
 
 async def _guarded(running: Awaitable[Ran], grants: Grants) -> Ran:
-    """How a run ended, with a note on all that it made and must not leave; cancelled or not, none of that is left."""
+    """Return the result of a run, with a note on each file that was moved aside. Cleans up after cancellation, too."""
     if not grants.write:
         return await running
     try:
@@ -129,10 +131,10 @@ async def _guarded(running: Awaitable[Ran], grants: Grants) -> Ran:
 
 
 def open_sandbox(*, production: bool, deny: Sequence[str] = ()) -> LocalSandbox:
-    """A sandbox behind the best wall that this machine has; which one is found by trying, once a process.
+    """Open a sandbox behind the best wall of this machine, found by a trial once per process.
 
-    `deny` are paths that no program is given, with their companions: `trail.db` stands for `trail.db-wal` too. Raises
-    SandboxUnavailable in production where there is neither a wall nor Deno.
+    No program can reach the paths of `deny` and their companions, such as `trail.db-wal`. Raises SandboxUnavailable in
+    production without a wall and without Deno.
     """
     wall = find_wall()
     if production and isinstance(wall, NoWall) and find_deno() is None:
@@ -141,7 +143,7 @@ def open_sandbox(*, production: bool, deny: Sequence[str] = ()) -> LocalSandbox:
 
 
 def find_wall() -> Wall:
-    """The best wall of this machine."""
+    """Return the best wall of this machine."""
     if (program := find_bubblewrap()) is not None:
         return BubblewrapWall(program)
     if version := find_landlock():

@@ -1,5 +1,4 @@
-"""What stands between a program and the machine: the interface, the limits that all walls set, and the wall that
-is none."""
+"""Walls: the interface of isolation, the limits that all walls set, and the wall without isolation."""
 
 from __future__ import annotations
 
@@ -27,11 +26,11 @@ _STEERING = re.compile(
 
 
 class RuntimeCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A program as the runtime of its language starts it.
+    """A program as its language runtime starts it.
 
-    `needs` are paths of the runtime itself, to be read. `counts` is the memory that a limit can be set on: V8 reserves
-    address space that it never uses. `marker` starts the line of stdout that holds the result; without it a pipe does,
-    whose number the program was told.
+    `needs` are paths that the runtime reads. `counts` is the kind of memory that a limit applies to: V8 reserves
+    address space that it never uses. `marker` starts the result line on stdout; without it the result comes through the
+    pipe `result_to`.
     """
 
     argv: tuple[str, ...]
@@ -44,8 +43,10 @@ class RuntimeCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SandboxLaunch(msgspec.Struct, frozen=True, kw_only=True):
-    """A command behind a wall, ready to start. `is_tree` says that killing the first process kills all; `own` are
-    folders of this run alone, on the disk."""
+    """A command behind a wall, ready to start.
+
+    `is_tree` says that killing the first process kills all. `own` are folders on disk of this run alone.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -56,22 +57,22 @@ class SandboxLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wall(Protocol):
-    """One way to shut a program in."""
+    """One way to isolate a program."""
 
     name: str
 
     def enclose(
         self, command: RuntimeCommand, confinement: Confinement, grants: Grants
     ) -> AbstractContextManager[SandboxLaunch]:
-        """The command as it is started; what it needs beside is there until the block ends.
+        """Yield the command to start. Its resources exist until the block ends.
 
-        Raises ToolFailure for a confinement that this wall cannot keep.
+        Raises ToolFailure for a confinement that this wall cannot enforce.
         """
         ...
 
 
 class NoWall:
-    """Limits of memory, time and size, and nothing else: for development on machines that have no wall."""
+    """Limits of memory, time and size only: for development on machines without a wall."""
 
     name = "none"
 
@@ -83,8 +84,7 @@ class NoWall:
 
 
 def build_environment(confinement: Confinement, home: str) -> dict[str, str]:
-    """The few variables of every program and those it was given. Raises ToolFailure for one that steers how programs
-    are loaded."""
+    """Return the environment of a program. Raises ToolFailure for a variable that controls how programs load."""
     for name in confinement.env:
         if not _VARIABLE.fullmatch(name) or _STEERING.fullmatch(name):
             raise ToolFailure("permission", f"the variable {name[:100]!r} cannot be given to a tool")
@@ -92,7 +92,7 @@ def build_environment(confinement: Confinement, home: str) -> dict[str, str]:
 
 
 def limited(command: RuntimeCommand, confinement: Confinement, *, processes: int | None) -> tuple[str, ...]:
-    """The command started by a shell that sets its limits first; none can be raised again."""
+    """Return the command behind a shell that sets its limits first. The program cannot raise them."""
     kilobytes = confinement.memory_mb * 1024
     wanted = {
         "c": 0,
