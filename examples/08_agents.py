@@ -11,7 +11,7 @@ from clew.agents.runs.prompts import rebuild_prompt
 from clew.app import App, open_app
 from clew.config import Config
 from clew.llm.model import open_models
-from clew.llm.scripted import ScriptedModel, read_script
+from clew.llm.scripted_model import ScriptedModel, read_script
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import Selector
 

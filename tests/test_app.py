@@ -20,7 +20,7 @@ from clew.config import Config, HygieneConfig, WebhookConfig
 from clew.errors import ConfigError
 from clew.knowledge.base import Knowledge
 from clew.llm.model import open_models
-from clew.llm.scripted import ScriptedModel, Turn
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.trail.model.event import Consumer
 from clew.trail.model.selector import Selector
 from tests.trusting import trust_all
@@ -266,7 +266,7 @@ async def test_a_server_with_sampling_asks_the_model_of_the_settings_and_is_in_t
     assert "asks your model" in next(each.summary for each in read_wishes(config) if each.name == "asker")
     trust_all(folder)
     async with open_app(config) as app:
-        app._models = open_models(config).with_model("*", ScriptedModel([Turn(user="colour", say="Blue")]))
+        app._models = open_models(config).with_model("*", ScriptedModel([ScriptedTurn(user="colour", say="Blue")]))
         workspace = await app.workspace()
         result = await workspace.servers.connection("asker").call_tool("book", {})
         assert "Blue" in result.content[0].text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew.skills.library import Skills
-from clew.skills.manifest import Agent, Manifest, Skill
+from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.skills.prompt import Sections
 from speed.report import Finding, Promise, Row
 from speed.skills_stage import Settings, Work, Written, compare, make_skills, take_turns, write_skills
@@ -94,5 +94,5 @@ def theirs(folders: list[Path]) -> dict[str, Work]:
 
 def build_manifest(made: list[Written]) -> Manifest:
     skills = {each.name: Skill(name=each.name, description=each.description, content=each.text) for each in made}
-    agent = Agent(name="agent", prompt="You help {{ USER }} with what they ask for.")
+    agent = AgentSpec(name="agent", prompt="You help {{ USER }} with what they ask for.")
     return Manifest(agents={"agent": agent}, skills=skills)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clew.skills.library import Skills
-from clew.skills.manifest import Agent, Manifest, Skill, Toolset
+from clew.skills.manifest import AgentSpec, Manifest, Skill, Toolset
 from clew.skills.registry import META_TOOLS
 from clew.tools import GuidedContent, Tool, ToolContext
 from speed.report import Finding, Promise, Row
@@ -91,7 +91,7 @@ def build_manifest(settings: Settings) -> Manifest:
     }
     skill = Skill(name="first", description="The first tools.", toolsets=("set-0",))
     return Manifest(
-        agents={"agent": Agent(name="agent", initial_skills=("first",))}, skills={"first": skill}, toolsets=toolsets
+        agents={"agent": AgentSpec(name="agent", initial_skills=("first",))}, skills={"first": skill}, toolsets=toolsets
     )
 
 

@@ -16,7 +16,7 @@ from clew.agents.conversations.steps import Answered
 from clew.clock import SystemClock
 from clew.config import Config
 from clew.llm.model import Models
-from clew.llm.scripted import ScriptedModel, ScriptedTurn
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.tools.permissions.policy import read_policy
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail import open_trail

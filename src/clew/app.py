@@ -7,11 +7,12 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from clew.access import Principal
+from clew.background_tasks import cancel_all, log_failure
 from clew.clock import Clock, SystemClock
 from clew.config import Config
 from clew.errors import ClewError
@@ -262,11 +263,11 @@ class App:
         """Run the agents of this folder while the context is open, from soon after its beginning on: nothing waits for
         them, and what is written meanwhile waits on the trail. Without them the rest goes on."""
         task = asyncio.create_task(self._run_agents())
-        task.add_done_callback(_tell_of_failure)
+        task.add_done_callback(log_failure)
         try:
             yield
         finally:
-            await _end([task])
+            await cancel_all([task])
 
     async def _run_agents(self) -> None:
         await self.trail.index.warm()
@@ -301,11 +302,11 @@ class App:
         works = (self._keep_fresh(), self._keep_knowledge(), self._keep_definitions())
         tasks = [asyncio.create_task(work) for work in works]
         for task in tasks:
-            task.add_done_callback(_tell_of_failure)
+            task.add_done_callback(log_failure)
         try:
             yield
         finally:
-            await _end(tasks)
+            await cancel_all(tasks)
 
     async def _keep_knowledge(self) -> None:
         try:
@@ -383,7 +384,7 @@ class App:
             task = asyncio.create_task(work)
             tasks.add(task)
             task.add_done_callback(tasks.discard)
-            task.add_done_callback(_tell_of_failure)
+            task.add_done_callback(log_failure)
 
         start(send())
         start(self.trail.index.warm())
@@ -392,7 +393,7 @@ class App:
         try:
             yield lambda: start(refresh())
         finally:
-            await _end(tasks)
+            await cancel_all(tasks)
             await asyncio.gather(building, return_exceptions=True)
 
     def _build_sender(self, on_delivery: Callable[[str, float], None]) -> WebhookSender:
@@ -411,27 +412,6 @@ class App:
     async def bootstrap(self) -> None:
         """Put the definitions that Clew relies on onto the trail for the owner of this folder."""
         await self.owners.set_up(self.me.owner_id)
-
-
-async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks, and wait until they have ended however often that is interrupted: what they use is closed next."""
-    waited = list(tasks)
-    for task in waited:
-        task.cancel()
-    ending = asyncio.gather(*waited, return_exceptions=True)
-    is_interrupted = False
-    while not ending.done():
-        try:
-            await asyncio.shield(ending)
-        except asyncio.CancelledError:
-            is_interrupted = True
-    if is_interrupted:
-        raise asyncio.CancelledError
-
-
-def _tell_of_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("a background task failed: %s", error)
 
 
 def build_embedder(config: Config) -> Embedder | None:

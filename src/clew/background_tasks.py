@@ -1,19 +1,21 @@
-"""Two things at the same time, where one of them is the point."""
+"""Tasks that run beside other work: started for the body of a block, cancelled together, logged when they fail."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+import logging
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Work that goes on while the body does something else. It is waited for when the body is done, and raises then;
-    when the body fails or is cancelled, it is cancelled too."""
+    """Run `work` while the body runs. The end of the block waits for it and raises its error. If the body fails or is
+    cancelled, `work` is cancelled too."""
     task = asyncio.create_task(work)
     try:
         yield task
@@ -22,3 +24,26 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         raise
+
+
+async def cancel_all(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait until all have ended, even if this call is cancelled meanwhile: the caller closes what
+    they use."""
+    waited = list(tasks)
+    for task in waited:
+        task.cancel()
+    ending = asyncio.gather(*waited, return_exceptions=True)
+    is_interrupted = False
+    while not ending.done():
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            is_interrupted = True
+    if is_interrupted:
+        raise asyncio.CancelledError
+
+
+def log_failure(task: asyncio.Task[None]) -> None:
+    """Log the error of a task that has ended."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a background task failed: %s", error)

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Protocol
 
 import apsw
 
@@ -17,6 +18,16 @@ from clew.errors import Busy, Corrupted, ReadOnly, StorageError, StorageFull
 BUSY_SECONDS = 30.0
 NEARLY_FULL = 1_000_000
 """With fewer bytes free, an error of the disk is taken for a full disk: SQLite does not always say which it is."""
+
+
+class Sql(Protocol):
+    """A connection. Rows are untyped here, and typed where they are read."""
+
+    def execute(self, sql: str, values: Any = ()) -> Any: ...
+
+    def executemany(self, sql: str, values: Any) -> Any: ...
+
+    def changes(self) -> int: ...
 
 
 @contextlib.contextmanager

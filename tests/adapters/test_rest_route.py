@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew.llm.scripted import ScriptedModel, ScriptedTurn
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.team.router import Router
 from tests.serving import Served, serve
 

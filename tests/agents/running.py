@@ -17,7 +17,7 @@ from clew.agents.runtime import Runtime
 from clew.clock import Clock
 from clew.config import Config
 from clew.llm.model import Models
-from clew.llm.scripted import ScriptedModel, ScriptedTurn
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.tools.permissions.policy import Policy, read_policy
 from clew.tools.tool import Tool
 from clew.trail.bootstrap import bootstrap

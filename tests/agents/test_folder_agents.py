@@ -13,8 +13,8 @@ from clew.agents.folder.registry import read_agent
 from clew.app import open_app
 from clew.config import Config
 from clew.llm.model import open_models
-from clew.llm.scripted import ScriptedModel, ScriptedTurn
-from clew.skills.manifest import Agent, Manifest, Skill
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
+from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.tools.permissions.policy import Policy, decide, narrow, read_policy
 from clew.trail.model.selector import Selector
 from tests.trusting import trust_all
@@ -70,7 +70,7 @@ def test_a_prompt_holds_the_initial_skills_and_names_the_others() -> None:
         Skill(name="traps", description="Not agreed to"),
     ]
     manifest = Manifest(skills={each.name: each for each in skills})
-    agent = Agent(name="pirate", prompt="Arr.", initial_skills=("knots",), skills=("maps", "traps", "gone"))
+    agent = AgentSpec(name="pirate", prompt="Arr.", initial_skills=("knots",), skills=("maps", "traps", "gone"))
     assert prompt_of(agent, manifest, {"traps"}) == (
         "Arr.\n\n## knots\n\nOver and under.\n\n## Further skills\n\n"
         "These can be loaded when they are needed: `get` on `skills://tools/find` leads to them.\n\n- maps: Read maps"

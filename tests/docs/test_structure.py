@@ -14,7 +14,7 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py") if not path.name.startswi
 MAX_MODULES, MAX_LINES = 20, 450
 VERB_FORM = re.compile(r"(?:.*_)?\w+(?:ing|ed)")
 TERMS = {"backtracking", "encoding", "indexing", "linking", "linting", "listing", "mapping", "packing", "parsing"}
-TERMS |= {"ranking", "reembedding", "rendering", "routing", "scoring"}
+TERMS |= {"ranking", "reembedding", "rendering", "routing", "sampling", "scoring"}
 """Terms of the field that end like a gerund or a participle."""
 
 

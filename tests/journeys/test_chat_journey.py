@@ -21,7 +21,7 @@ from clew.agents.conversations.steps import Answered
 from clew.app import App, open_app
 from clew.config import read_config
 from clew.llm.model import open_models
-from clew.llm.scripted import ScriptedModel, read_script
+from clew.llm.scripted_model import ScriptedModel, read_script
 from clew.trail.model.selector import Selector
 from tests.adapters.test_rest_stream import Reader
 from tests.serving import PATIENCE, give_key

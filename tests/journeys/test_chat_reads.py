@@ -16,7 +16,7 @@ from clew.agents.runtime import Runtime
 from clew.app import open_app
 from clew.config import read_config
 from clew.llm.model import open_models
-from clew.llm.scripted import ScriptedModel, read_script
+from clew.llm.scripted_model import ScriptedModel, read_script
 from tests.serving import PATIENCE
 
 TURNS, TOOLS = 12, 3

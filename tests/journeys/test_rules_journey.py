@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.llm.scripted import ScriptedModel, read_script
+from clew.llm.scripted_model import ScriptedModel, read_script
 from tests.journeys.test_chat_journey import Place, serving
 from tests.trusting import trust_all
 

@@ -14,7 +14,7 @@ from clew.knowledge.answering.resolver import SCHEMA as ANSWERS
 from clew.knowledge.nodes.node_store import UNVERIFIED
 from clew.llm.model import open_models
 from clew.llm.requests import Model, ModelReply, ModelRequest, OnText
-from clew.llm.scripted import ScriptedModel, ScriptedTurn
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.trail.model.selector import Selector
 from tests.knowledge.doors import SETTINGS, known, opened
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import ConfigError, ModelError
-from clew.llm.formatters import FormattedModel, Formatter, ParsedText, find_formatter, register_formatter
+from clew.llm.formatters import FormattedModel, Formatter, ParsedAnswer, find_formatter, register_formatter
 from clew.llm.formatters.functiongemma import FunctionGemma
 from clew.llm.formatters.json_text import JsonText
 from clew.llm.messages import Message, ToolCall, ToolSpec
@@ -59,7 +59,7 @@ def test_functiongemma_is_told_of_tools_in_its_own_tokens_and_its_call_is_read()
     )
     assert user == asked[0]
     said = "<start_function_call>call:get_current_temperature{location:<escape>London<escape>}<end_function_call>"
-    assert FunctionGemma().read(said) == ParsedText(
+    assert FunctionGemma().read(said) == ParsedAnswer(
         content="", calls=(("get_current_temperature", {"location": "London"}),)
     )
 
@@ -98,7 +98,7 @@ def test_whatever_a_model_says_is_read_or_refused_in_one_way(formatter: Formatte
         json.dumps(parsed.calls)
 
 
-def read_or_none(formatter: Formatter, answer: str) -> ParsedText | None:
+def read_or_none(formatter: Formatter, answer: str) -> ParsedAnswer | None:
     """The answer in parts, None where it was refused as malformed; anything else is raised."""
     try:
         return formatter.read(answer)
@@ -139,7 +139,7 @@ def test_functiongemma_reads_what_models_really_write() -> None:
         ("b", {"city": "Paris", "far": -1500.0}),
     )
     assert read("<start_function_call>call:a{}").calls == (("a", {}),)
-    assert read("Hello<end_of_turn>\nuser") == ParsedText(content="Hello")
+    assert read("Hello<end_of_turn>\nuser") == ParsedAnswer(content="Hello")
     assert read("Hi <start_function_call>call:a{}<end_function_call>").content == "Hi "
 
 
@@ -199,7 +199,7 @@ def test_schemas_with_references_choices_and_endless_recursion_are_declared() ->
 def test_json_in_text_is_a_call_only_where_it_ends_the_answer_and_has_its_form(
     answer: str, content: str, calls: tuple[tuple[str, dict[str, Any]], ...]
 ) -> None:
-    assert JsonText().read(answer) == ParsedText(content=content, calls=calls)
+    assert JsonText().read(answer) == ParsedAnswer(content=content, calls=calls)
 
 
 def test_json_that_begins_like_a_call_and_breaks_off_is_malformed() -> None:

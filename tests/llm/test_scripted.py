@@ -8,7 +8,7 @@ from clew.config import Config
 from clew.errors import InvalidInput, ModelError
 from clew.llm.messages import Message, ToolCall, ToolSpec
 from clew.llm.model import ModelRequest, open_models
-from clew.llm.scripted import ScriptedModel, ScriptedTurn, read_script
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn, read_script
 
 SCRIPT = """
 - user: weather            # an exchange begins

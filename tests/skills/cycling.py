@@ -13,7 +13,7 @@ from clew.clock import SystemClock
 from clew.llm.tokens import count_tokens
 from clew.skills.exposure_store import TrailExposures
 from clew.skills.library import Skills
-from clew.skills.manifest import Agent, Manifest, Triggers
+from clew.skills.manifest import AgentSpec, Manifest, Triggers
 from clew.skills.prompt import AgentPrompt, names_in
 from clew.skills.registry import META_TOOLS
 from clew.skills.sessions.session import AGENT, SKILL, TOOLSET
@@ -47,7 +47,7 @@ def make_working_manifest() -> Manifest:
         for n in NUMBERS
     ]
     toolsets = [make_toolset(f"set-{n}", f"tool-{n}-a", f"tool-{n}-b") for n in range(7)]
-    agent = Agent(name=WHO, prompt="You work.", initial_skills=INITIAL, skills=tuple(each.name for each in skills))
+    agent = AgentSpec(name=WHO, prompt="You work.", initial_skills=INITIAL, skills=tuple(each.name for each in skills))
     return make_manifest([agent], skills, toolsets)
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from clew.access import Principal
-from clew.skills.manifest import Agent, Manifest, Skill, ToolEntry, Toolset
+from clew.skills.manifest import AgentSpec, Manifest, Skill, ToolEntry, Toolset
 from clew.tools.tool import Tool, ToolContext, tool
 
 ME = Principal(owner_id="acme", agent_id="researcher", session="talk-1")
@@ -31,7 +31,7 @@ def make_toolset(name: str, *tools: str) -> Toolset:
     return Toolset(name=name, description=f"Tools for {name}", content=f"Notes on {name}.", tools=tools)
 
 
-def make_manifest(agents: list[Agent], skills: list[Skill], toolsets: list[Toolset] | None = None) -> Manifest:
+def make_manifest(agents: list[AgentSpec], skills: list[Skill], toolsets: list[Toolset] | None = None) -> Manifest:
     named = toolsets or []
     tools = dict.fromkeys(tool for toolset in named for tool in toolset.tools)
     return Manifest(
@@ -44,9 +44,9 @@ def make_manifest(agents: list[Agent], skills: list[Skill], toolsets: list[Tools
 
 MANIFEST = make_manifest(
     [
-        Agent(name="researcher", initial_skills=("webSearch",), skills=("dataAnalysis", "reporting", "charts")),
-        Agent(name="analyst", initial_skills=("dataAnalysis",)),
-        Agent(name="anybody"),
+        AgentSpec(name="researcher", initial_skills=("webSearch",), skills=("dataAnalysis", "reporting", "charts")),
+        AgentSpec(name="analyst", initial_skills=("dataAnalysis",)),
+        AgentSpec(name="anybody"),
     ],
     [
         make_skill("webSearch", toolsets=("search",)),

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from clew.errors import BuildError, ParseError, ValidationError
 from clew.skills.library import Skills
-from clew.skills.manifest import Agent, Manifest, Triggers
+from clew.skills.manifest import AgentSpec, Manifest, Triggers
 from clew.skills.prompt import INITIAL, Sections, names_in
 from clew.skills.registry import META_TOOLS
 from clew.skills.triggers import Turn
@@ -178,7 +178,7 @@ async def test_another_manifest_keeps_what_was_loaded_as_far_as_it_has_it(skills
 @pytest.mark.req("SYL-19")
 async def test_a_turn_brings_skills_and_the_next_takes_them_away() -> None:
     triggered = replace(make_skill("deploying", toolsets=("ops",)), triggers=Triggers(pattern="deploy|roll ?out"))
-    skills = Skills(make_manifest([Agent(name="a")], [triggered], [make_toolset("ops", "deploy")]))
+    skills = Skills(make_manifest([AgentSpec(name="a")], [triggered], [make_toolset("ops", "deploy")]))
     skills.register_tools("ops", [TOOLS["deploy"]])
     assert "deploy" not in await skills.get_tools("a")
     await skills.follow("a", Turn(text="Please rollout the new version"))

@@ -13,7 +13,7 @@ from clew.clock import ManualClock
 from clew.errors import ValidationError
 from clew.skills.exposure import Exposures
 from clew.skills.library import Skills, SkillSuggestion
-from clew.skills.manifest import Agent, Manifest, Skill, Triggers
+from clew.skills.manifest import AgentSpec, Manifest, Skill, Triggers
 from clew.skills.prompt import Sections, names_in
 from clew.skills.registry import META_TOOLS
 from clew.skills.triggers import Turn
@@ -71,7 +71,7 @@ async def test_whatever_a_prompt_tells_of_makes_it_another_when_it_changes(
     assert await is_new(), "a tool that was registered behind its back"
     assert "Draw it in grey" in seen[-1].content
     await skills.unload_skill("researcher", "charts")
-    skills.use(replace(MANIFEST, agents={"researcher": Agent(name="researcher", prompt="Anew.")}))
+    skills.use(replace(MANIFEST, agents={"researcher": AgentSpec(name="researcher", prompt="Anew.")}))
     assert await is_new(), "another manifest"
     assert seen[-1].content.startswith("Anew.")
 
@@ -105,7 +105,7 @@ async def test_at_most_so_many_prompts_are_kept(skills: Skills) -> None:
 async def test_the_text_of_a_skill_has_its_variables_put_in_once_for_the_same_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    manifest = make_manifest([Agent(name="a")], [make_skill("greet", content="Hello {{ CLEW_PROMPT_WHO }}")])
+    manifest = make_manifest([AgentSpec(name="a")], [make_skill("greet", content="Hello {{ CLEW_PROMPT_WHO }}")])
     skills = Skills(manifest)
     monkeypatch.setenv("CLEW_PROMPT_WHO", "Ada")
     tools = await skills.get_tools("a")
@@ -127,7 +127,7 @@ async def test_a_prompt_tells_of_every_tool_that_the_agent_has(sets: Exposures, 
 
 async def test_the_texts_of_skills_that_came_by_themselves_are_in_the_prompt() -> None:
     manifest = make_manifest(
-        [Agent(name="a", initial_skills=("first",), skills=("seen", "named", "auto"))],
+        [AgentSpec(name="a", initial_skills=("first",), skills=("seen", "named", "auto"))],
         [
             make_skill("first", skills=("behind",), content="text of first"),
             make_skill("behind", content="text of behind"),
@@ -209,7 +209,9 @@ async def test_suggestions_are_hints_and_variables_of_the_prompt(sets: Exposures
     manifest = replace(
         MANIFEST,
         agents={
-            "a": Agent(name="a", prompt="[{{ SUGGESTED_SKILLS }}] [{{ SKILL_HINTS }}]", skills=("charts", "reporting"))
+            "a": AgentSpec(
+                name="a", prompt="[{{ SUGGESTED_SKILLS }}] [{{ SKILL_HINTS }}]", skills=("charts", "reporting")
+            )
         },
     )
     finder = Naming()
@@ -231,7 +233,7 @@ async def test_suggestions_are_hints_and_variables_of_the_prompt(sets: Exposures
 async def finding() -> AsyncIterator[Skills]:
     """A library that finds skills by what they are for."""
     manifest = Manifest(
-        agents={"a": Agent(name="a"), "narrow": Agent(name="narrow", skills=("search",))},
+        agents={"a": AgentSpec(name="a"), "narrow": AgentSpec(name="narrow", skills=("search",))},
         skills={
             each.name: each
             for each in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from clew.skills.manifest import Agent, Manifest, Skill, Toolset
+from clew.skills.manifest import AgentSpec, Manifest, Skill, Toolset
 from clew.skills.prompt import (
     CATALOGUE,
     INITIAL,
@@ -32,7 +32,7 @@ MANIFEST = Manifest(
         "plots": Toolset(name="plots", description="Plots", tools=("plot",)),
     },
 )
-AGENT = Agent(
+AGENT = AgentSpec(
     name="researcher", prompt="You help {{ USER }}.\n", initial_skills=("search",), skills=("analysis", "other")
 )
 ABOUT = {"google": "Search Google", "bing": "Search Bing", "sum": "Add up", "plot": " "}
@@ -125,13 +125,13 @@ def test_a_section_is_there_only_when_it_has_something_to_say() -> None:
     [("initial_skills", INITIAL), ("catalogue", CATALOGUE), ("loaded_skills", LOADED), ("tools", TOOLS)],
 )
 def test_a_section_that_is_always_there_says_that_it_is_empty(name: str, heading: str) -> None:
-    bare = Agent(name="bare", prompt="p")
+    bare = AgentSpec(name="bare", prompt="p")
     found = build_prompt(bare, MANIFEST, state(), {}, include=replace(Sections(), **{name: "always"}))
     assert found.sections == {"agent": "p", name: f"{heading}\n\nNone."}
 
 
 def test_instructions_can_be_wanted_where_nothing_can_be_loaded() -> None:
-    bare = Agent(name="bare")
+    bare = AgentSpec(name="bare")
     assert build_prompt(bare, MANIFEST, state(), {}, include=Sections(instructions="always")).content == INSTRUCTIONS
     assert build_prompt(bare, MANIFEST, state(), {}, include=Sections(agent="always", hints="always")).content == ""
 
@@ -149,7 +149,7 @@ def test_an_initial_skill_that_was_taken_away_is_not_told_as_there() -> None:
 
 
 def test_an_initial_skill_that_is_no_more_is_passed_over() -> None:
-    agent = Agent(name="a", prompt="p", initial_skills=("gone", "search"))
+    agent = AgentSpec(name="a", prompt="p", initial_skills=("gone", "search"))
     found = build_prompt(agent, MANIFEST, state("gone", "search"), {})
     assert names_in(found.sections["initial_skills"]) == ["search"]
 
@@ -188,7 +188,7 @@ def test_toolsets_without_a_skill_are_told_after_the_skills() -> None:
     alone = SessionState(
         agent_name="researcher", loaded_toolsets=("plots", "math"), exposed_domain_tools=("plot", "sum")
     )
-    bare = Agent(name="bare")
+    bare = AgentSpec(name="bare")
     assert build_prompt(bare, MANIFEST, alone, {}).content == f"{LOADED}\n\n- Toolsets without a skill: plots, math"
     whole = build_prompt(bare, MANIFEST, alone, {}, include=Sections(toolset_content=True)).content
     assert whole == f"{LOADED}\n\n- Toolsets without a skill: plots, math\n\nRound at the end."

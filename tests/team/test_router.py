@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from clew.llm.scripted import ScriptedModel, ScriptedTurn
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.team import model_classifier
 from clew.team.classifier import Classifier, read_weights
 from clew.team.model_classifier import MAX_BATCH

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clew.errors import InvalidInput
 from clew.llm.model import Models
-from clew.llm.scripted import ScriptedModel, read_script
+from clew.llm.scripted_model import ScriptedModel, read_script
 
 
 def with_script(models: Models, script: Path) -> Models:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
-
-class Sql(Protocol):
-    """A connection. Rows are untyped here, and typed where they are read."""
-
-    def execute(self, sql: str, values: Any = ()) -> Any: ...
-
-    def executemany(self, sql: str, values: Iterable[Any]) -> Any: ...
+from clew.sqlite_file import Sql
 
 
 class Database(Protocol):

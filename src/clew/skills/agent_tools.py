@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from clew.skills.manifest import Agent, AgentPermissions
+from clew.skills.manifest import AgentPermissions, AgentSpec
 from clew.tools.permissions.rules import parse_rule, wild_matches
 
 ALWAYS = ("ask", "get")
@@ -41,7 +41,7 @@ def rule_here(text: str) -> str:
     return _HEAD.sub(lambda found: name_here(found[0].strip()), text, count=1)
 
 
-def permissions_of(agent: Agent) -> AgentPermissions:
+def permissions_of(agent: AgentSpec) -> AgentPermissions:
     """The rules of an agent, in the names of here."""
     given = agent.permissions
     return AgentPermissions(
@@ -51,7 +51,7 @@ def permissions_of(agent: Agent) -> AgentPermissions:
     )
 
 
-def tools_of(agent: Agent) -> tuple[str, ...]:
+def tools_of(agent: AgentSpec) -> tuple[str, ...]:
     """The tools of an agent, in the names of here, each once. Others come by the routes that `ask` finds.
 
     An agent that names none has the usual ones; one with an empty list has none at all, not even `ask` and `get`. What

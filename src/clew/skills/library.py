@@ -24,7 +24,7 @@ from clew.skills.exposure import Exposures
 from clew.skills.exposure_store import MemoryExposures
 from clew.skills.formats.collection import collect
 from clew.skills.lru_cache import Recent
-from clew.skills.manifest import Agent, Manifest
+from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.prompt import (
     DEFAULT,
     AgentPrompt,
@@ -225,7 +225,7 @@ class Skills:
         that is withheld. Raises ValidationError for an agent that there is not."""
         check_text("query", query)
         check_count("limit", limit)
-        names = self._loadable(get_agent(self.manifest, agent) if agent else Agent(name=""))
+        names = self._loadable(get_agent(self.manifest, agent) if agent else AgentSpec(name=""))
         finder = self._finder or await self._open_shelf()
         return await finder.suggest(query, among=names, limit=limit)
 
@@ -321,7 +321,7 @@ class Skills:
             self._shelved = self.manifest
             return self._shelf
 
-    def _loadable(self, agent: Agent) -> tuple[str, ...]:
+    def _loadable(self, agent: AgentSpec) -> tuple[str, ...]:
         """Return the names of the skills that an agent may load now."""
         withheld = self._withheld()
         names = loadable_skills(Terms(manifest=self.manifest, agent=agent))

@@ -123,7 +123,7 @@ class AgentPermissions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
         return bool(self.allow or self.ask or self.deny)
 
 
-class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """An agent: its prompt, the skills that it starts with, and those that it may load. `tools` is None where it names
     none, and so has the usual ones; an empty list is none at all."""
 
@@ -150,7 +150,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """All definitions by name, in the order of their names."""
 
     version: int = VERSION
-    agents: dict[str, Agent] = {}
+    agents: dict[str, AgentSpec] = {}
     skills: dict[str, Skill] = {}
     toolsets: dict[str, Toolset] = {}
     tools: dict[str, ToolEntry] = {}

@@ -13,7 +13,7 @@ import msgspec
 
 from clew.skills.arguments import check_choice, check_count
 from clew.skills.catalogue import BUDGET, build_catalogue, head, one_line
-from clew.skills.manifest import ONLY_BY_NAME, Agent, Manifest, Skill, Toolset
+from clew.skills.manifest import ONLY_BY_NAME, AgentSpec, Manifest, Skill, Toolset
 from clew.skills.sessions.session import SessionState
 from clew.skills.variables import inject
 
@@ -74,7 +74,7 @@ class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_prompt(
-    agent: Agent,
+    agent: AgentSpec,
     manifest: Manifest,
     state: SessionState,
     tools: Mapping[str, str],
@@ -109,7 +109,7 @@ def build_prompt(
     return AgentPrompt(content="\n\n".join(injected.values()), sections=injected)
 
 
-def is_initial(skill: Skill, agent: Agent) -> bool:
+def is_initial(skill: Skill, agent: AgentSpec) -> bool:
     """Whether an agent starts with a skill."""
     return skill.tier == 1 or skill.name in agent.initial_skills
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.connections.hooks import Elicitation, Elicited, Hooks, ServerHookChain
 from clew.catalog.servers.login.auth_settings import Auth
@@ -100,7 +100,7 @@ async def use(url: str, scenario: str, context: Mapping[str, Any]) -> None:
     """Use a server of the suite. Raises ServerError where it is not to be trusted, or refuses."""
     auth = await auth_of(scenario, context, url)
     connection = ServerConnection(
-        ServerConfig(id="suite", transport="http", url=url, auth=auth, timeout_seconds=20),
+        McpServerConfig(id="suite", transport="http", url=url, auth=auth, timeout_seconds=20),
         hooks=ServerHookChain(Hooks(on_elicit=accept)),
         environ={key: value for key, value in context.items() if isinstance(value, str)},
         browser=AgreeingBrowser(),

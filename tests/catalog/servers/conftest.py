@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.catalog.servers import ServerConfig, ServerRegistry, open_registry
+from clew.catalog.servers import McpServerConfig, ServerRegistry, open_registry
 from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.store import Trail
@@ -28,11 +28,11 @@ def program(name: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, str(FIXTURES / name), *arguments)
 
 
-def stdio(id: str, *command: str, **more: Any) -> ServerConfig:
-    return ServerConfig(id=id, transport="stdio", command=command, **{"timeout_seconds": PATIENCE, **more})
+def stdio(id: str, *command: str, **more: Any) -> McpServerConfig:
+    return McpServerConfig(id=id, transport="stdio", command=command, **{"timeout_seconds": PATIENCE, **more})
 
 
-def hostile(mode: str, *arguments: str, **more: Any) -> ServerConfig:
+def hostile(mode: str, *arguments: str, **more: Any) -> McpServerConfig:
     return stdio("hostile", *program("hostile.py", mode, *arguments), **more)
 
 
@@ -121,7 +121,7 @@ async def open_with(meaning: Trail, me: Principal) -> AsyncIterator[Opened]:
     """Opens registries on one trail, and closes them after the test."""
     opened: list[ServerRegistry] = []
 
-    async def open_one(*configs: ServerConfig, **given: Any) -> ServerRegistry:
+    async def open_one(*configs: McpServerConfig, **given: Any) -> ServerRegistry:
         registry = await open_registry(meaning, configs, by=given.pop("by", me), **given)
         opened.append(registry)
         return registry

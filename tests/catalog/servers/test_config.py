@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.catalog.route import check_domain_name
-from clew.catalog.servers import ServerConfig, read_servers, write_servers
+from clew.catalog.servers import McpServerConfig, read_servers, write_servers
 from clew.catalog.servers.config import Features, Filter, derive_id
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.value_references import FromEnv, FromSecret
@@ -59,8 +59,8 @@ def test_a_file_of_the_common_format_is_read_with_our_own_keys(tmp_path: Path) -
 
 def test_what_is_written_is_read_back_the_same(tmp_path: Path) -> None:
     servers = [
-        ServerConfig(id="a", name="A", transport="stdio", command=("x", "y"), env={"K": FromEnv("K")}, cwd="sub"),
-        ServerConfig(
+        McpServerConfig(id="a", name="A", transport="stdio", command=("x", "y"), env={"K": FromEnv("K")}, cwd="sub"),
+        McpServerConfig(
             id="b",
             name="B",
             transport="http",
@@ -128,11 +128,11 @@ def test_every_name_gives_a_domain_name_of_its_own(names: list[str]) -> None:
 
 def test_an_id_that_is_no_domain_name_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        ServerConfig(id="Not One", transport="stdio", command=("x",))
+        McpServerConfig(id="Not One", transport="stdio", command=("x",))
 
 
 def test_nothing_that_may_be_secret_is_in_a_repr() -> None:
-    config = ServerConfig(
+    config = McpServerConfig(
         id="a", transport="stdio", command=("/opt/x", "--key=hush"), env={"K": "hush"}, extra_headers={"H": "hush"}
     )
     assert "hush" not in repr(config)
@@ -149,7 +149,7 @@ def test_comments_and_last_commas_are_no_harm(tmp_path: Path) -> None:
 def test_nothing_is_written_through_links(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     target = tmp_path_factory.mktemp("target") / "kept"
     target.write_text("{}")
-    server = ServerConfig(id="a", transport="stdio", command=("a",))
+    server = McpServerConfig(id="a", transport="stdio", command=("a",))
     (tmp_path / "mcp.json.new").symlink_to(target)
     write_servers(tmp_path, [server])
     assert target.read_text() == "{}"

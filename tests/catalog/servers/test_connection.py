@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog.servers import Hooks, ServerConfig
+from clew.catalog.servers import Hooks, McpServerConfig
 from clew.catalog.servers.config import Features
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.connections.hooks import LogLine, Response, ServerHookChain, ServerRequest
@@ -110,7 +110,7 @@ async def test_a_program_that_is_not_there_is_told_in_a_sentence() -> None:
 
 
 async def test_an_address_where_nobody_listens_is_told_in_a_sentence() -> None:
-    connection = ServerConnection(ServerConfig(id="gone", transport="http", url="http://127.0.0.1:9/mcp"))
+    connection = ServerConnection(McpServerConfig(id="gone", transport="http", url="http://127.0.0.1:9/mcp"))
     with pytest.raises(ServerError, match="gone: cannot be reached"):
         await connection.about()
     await connection.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clew.access import Principal
-from clew.catalog.servers import ServerConfig, build_domain
+from clew.catalog.servers import McpServerConfig, build_domain
 from clew.errors import InvalidInput, ServerError
 from clew.tools import ToolContext
 
@@ -16,12 +16,12 @@ THEIRS = {"sum": "get-sum", "text": "3", "resource": "", "holds": "", "prompt": 
 MAKERS = ("sdk", "fast", "everything")
 
 
-def http(url: str) -> ServerConfig:
-    return ServerConfig(id="tried", transport="http", url=url, timeout_seconds=PATIENCE)
+def http(url: str) -> McpServerConfig:
+    return McpServerConfig(id="tried", transport="http", url=url, timeout_seconds=PATIENCE)
 
 
 @pytest.fixture(params=[f"{maker}-{transport}" for maker in MAKERS for transport in ("stdio", "http")])
-def server(request: pytest.FixtureRequest) -> tuple[ServerConfig, dict[str, str]]:
+def server(request: pytest.FixtureRequest) -> tuple[McpServerConfig, dict[str, str]]:
     maker, _, transport = request.param.partition("-")
     expected = THEIRS if maker == "everything" else OURS
     if transport == "http":
@@ -33,7 +33,7 @@ def server(request: pytest.FixtureRequest) -> tuple[ServerConfig, dict[str, str]
 
 @pytest.mark.req("PLA-24")
 async def test_every_server_keeps_the_contract_over_both_transports(
-    server: tuple[ServerConfig, dict[str, str]], open_with: Opened
+    server: tuple[McpServerConfig, dict[str, str]], open_with: Opened
 ) -> None:
     config, expected = server
     registry = await open_with()

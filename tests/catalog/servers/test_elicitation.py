@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog.servers import Hooks, ServerConfig
+from clew.catalog.servers import Hooks, McpServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.connections.elicitation import fill_defaults
 from clew.catalog.servers.connections.hooks import Elicitation, Elicited, ServerHookChain
@@ -19,11 +19,11 @@ from .conftest import program, stdio
 ERAS = ("2025-11-25", "2026-07-28")
 
 
-def asker(era: str, mode: str = "form", **more: Any) -> ServerConfig:
+def asker(era: str, mode: str = "form", **more: Any) -> McpServerConfig:
     return stdio("asker", *program("asker.py", era, mode), **more)
 
 
-async def ask(config: ServerConfig, *hooks: Hooks) -> str:
+async def ask(config: McpServerConfig, *hooks: Hooks) -> str:
     connection = ServerConnection(config, hooks=ServerHookChain(*hooks))
     try:
         assert (await connection.about()).protocol == config.command[-2]

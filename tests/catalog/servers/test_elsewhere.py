@@ -10,7 +10,7 @@ import pytest
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthMetadata
 
-from clew.catalog.servers import ServerConfig
+from clew.catalog.servers import McpServerConfig
 from clew.catalog.servers.connections.server_errors import Faults
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.login.login import log_in
@@ -124,7 +124,7 @@ async def test_a_login_is_not_led_to_a_service_of_this_machine(authority: Author
         raise AssertionError("nobody is asked")
 
     url = authority.url.replace("127.0.0.1", "localhost")
-    config = ServerConfig(id="notes", transport="http", url=url, auth=Auth(type="oauth"), timeout_seconds=PATIENCE)
+    config = McpServerConfig(id="notes", transport="http", url=url, auth=Auth(type="oauth"), timeout_seconds=PATIENCE)
     with pytest.raises(ServerError) as told:
         await log_in(config, ShortVault(), show, seconds=PATIENCE)
     assert "127.0.0.1 is at 127.0.0.1, a loopback address" in str(told.value)

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from clew.access import Principal
-from clew.catalog.servers import Hooks, ServerConfig, ServerToken
+from clew.catalog.servers import Hooks, McpServerConfig, ServerToken
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.connections.hooks import ServerHookChain
 from clew.catalog.servers.login.auth_settings import Auth
@@ -36,8 +36,8 @@ async def served(guarded: Guarded) -> AsyncIterator[str]:
             await asyncio.wait_for(task, PATIENCE)
 
 
-def web(url: str, auth: Auth = Auth(type="oauth", client_id="clew")) -> ServerConfig:  # noqa: B008  # frozen
-    return ServerConfig(id="web", transport="http", url=url, auth=auth, timeout_seconds=PATIENCE)
+def web(url: str, auth: Auth = Auth(type="oauth", client_id="clew")) -> McpServerConfig:  # noqa: B008  # frozen
+    return McpServerConfig(id="web", transport="http", url=url, auth=auth, timeout_seconds=PATIENCE)
 
 
 @pytest.mark.req("PLA-24")
@@ -153,4 +153,4 @@ async def test_a_server_that_goes_away_in_the_middle_is_told_and_found_again() -
 def test_a_token_does_not_show_itself() -> None:
     config = web("https://user:pass@example.com/mcp?key=hush", Auth(type="bearer", token=FromEnv("X")))
     assert "precious" not in repr(ServerToken("precious"))
-    assert repr(config) == "ServerConfig(web, http, example.com)"
+    assert repr(config) == "McpServerConfig(web, http, example.com)"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew.catalog.servers import import_servers, project_files, read_servers, user_files, write_servers
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.value_references import FromEnv
 
@@ -83,7 +83,7 @@ def home(tmp_path: Path) -> Path:
 
 def test_servers_of_every_client_are_found(home: Path) -> None:
     report = import_servers(
-        [home / name for name in FILES], present=[ServerConfig(id="web", transport="stdio", command=("web",))]
+        [home / name for name in FILES], present=[McpServerConfig(id="web", transport="stdio", command=("web",))]
     )
     found = {one.id: one for one in report.servers}
     assert set(found) == {

@@ -16,7 +16,7 @@ from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthMetadata
 
 from clew.access import Principal
-from clew.catalog.servers import Hooks, ServerConfig, ServerRegistry, ServerToken, open_registry
+from clew.catalog.servers import Hooks, McpServerConfig, ServerRegistry, ServerToken, open_registry
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.login.auth_settings import Auth, parse_auth, written_auth
 from clew.catalog.servers.login.login import log_in, log_out
@@ -41,9 +41,9 @@ def authority() -> Iterator[Authority]:
         yield one
 
 
-def config_of(authority: Authority, **more: Any) -> ServerConfig:
+def config_of(authority: Authority, **more: Any) -> McpServerConfig:
     auth = Auth(type="oauth", **more)
-    return ServerConfig(id="notes", transport="http", url=authority.url, auth=auth, timeout_seconds=PATIENCE)
+    return McpServerConfig(id="notes", transport="http", url=authority.url, auth=auth, timeout_seconds=PATIENCE)
 
 
 async def agree(address: str) -> None:
@@ -58,19 +58,19 @@ async def called(connection: ServerConnection) -> str:
 
 
 @pytest.fixture
-async def logged_in(authority: Authority, meaning: Trail, me: Principal) -> ServerConfig:
+async def logged_in(authority: Authority, meaning: Trail, me: Principal) -> McpServerConfig:
     config = config_of(authority)
     await log_in(config, TrailVault(meaning, me), agree, seconds=PATIENCE)
     return config
 
 
-def connect(config: ServerConfig, trail: Trail, by: Principal, **more: Any) -> ServerConnection:
+def connect(config: McpServerConfig, trail: Trail, by: Principal, **more: Any) -> ServerConnection:
     return ServerConnection(config, vault=TrailVault(trail, by), **more)
 
 
 @pytest.mark.req("PLA-24")
 async def test_a_login_is_made_once_and_used_by_every_connection(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig, open_with: Opened
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig, open_with: Opened
 ) -> None:
     assert await meaning.secrets.names(by=me) == ["mcp-oauth-notes"]
     registry: ServerRegistry = await open_with()
@@ -99,7 +99,7 @@ async def test_without_a_login_a_call_names_the_command_and_asks_nobody(
 
 @pytest.mark.req("PLA-24")
 async def test_a_token_that_was_refused_is_renewed_once_for_all_calls(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     connection = connect(logged_in, meaning, me)
     assert await called(connection) == "worked"
@@ -111,7 +111,7 @@ async def test_a_token_that_was_refused_is_renewed_once_for_all_calls(
 
 
 async def test_a_token_that_is_about_to_expire_is_renewed_before_it_is_used(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     refused, soon = authority.refused, ManualClock(datetime.now(UTC) + timedelta(seconds=authority.expires_in - 5))
     connection = connect(logged_in, meaning, me, clock=soon)
@@ -122,7 +122,7 @@ async def test_a_token_that_is_about_to_expire_is_renewed_before_it_is_used(
 
 
 async def test_what_another_process_renewed_is_used(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     first, second = connect(logged_in, meaning, me), connect(logged_in, meaning, me)
     assert [await called(first), await called(second)] == ["worked"] * 2
@@ -135,7 +135,7 @@ async def test_what_another_process_renewed_is_used(
 
 @pytest.mark.req("PLA-24")
 async def test_a_revoked_login_is_told_with_the_command_and_a_new_one_works_at_once(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     connection = connect(logged_in, meaning, me)
     assert await called(connection) == "worked"
@@ -153,7 +153,7 @@ async def test_a_revoked_login_is_told_with_the_command_and_a_new_one_works_at_o
 
 
 async def test_a_revoked_login_is_told_when_a_connection_is_opened(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     authority.revoke()
     connection = connect(logged_in, meaning, me)
@@ -163,7 +163,7 @@ async def test_a_revoked_login_is_told_when_a_connection_is_opened(
 
 
 async def test_a_login_outlives_an_authorization_server_that_fails(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     authority.expire()
     authority.broken = 503
@@ -176,7 +176,7 @@ async def test_a_login_outlives_an_authorization_server_that_fails(
 
 
 async def test_a_scope_that_a_call_lacked_is_asked_for_at_the_next_login(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     authority.lacks = "notes:write"
     connection = connect(logged_in, meaning, me)
@@ -197,7 +197,7 @@ async def test_scopes_of_the_configuration_are_asked_for_instead_of_those_of_the
 
 
 async def test_a_login_goes_to_no_other_address(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     moved = msgspec.structs.replace(logged_in, url=f"{authority.base}/other/mcp")
     connection = connect(moved, meaning, me)
@@ -217,7 +217,7 @@ async def test_a_login_that_fails_leaves_the_earlier_one(
     authority: Authority,
     meaning: Trail,
     me: Principal,
-    logged_in: ServerConfig,
+    logged_in: McpServerConfig,
     refusal: str,
     broken: int,
     said: str,
@@ -260,7 +260,9 @@ async def test_a_login_that_nobody_agrees_to_ends(authority: Authority, meaning:
 
 
 async def test_a_server_that_wants_no_login_is_told(meaning: Trail, me: Principal, sdk_url: str) -> None:
-    config = ServerConfig(id="open", transport="http", url=sdk_url, auth=Auth(type="oauth"), timeout_seconds=PATIENCE)
+    config = McpServerConfig(
+        id="open", transport="http", url=sdk_url, auth=Auth(type="oauth"), timeout_seconds=PATIENCE
+    )
     with pytest.raises(ServerError, match=r'^open: did not ask for a login. Take "auth" out'):
         await log_in(config, TrailVault(meaning, me), agree, seconds=PATIENCE)
 
@@ -290,7 +292,7 @@ async def test_a_server_with_tls_cannot_lead_a_login_to_where_there_is_none() ->
     ],
 )
 async def test_a_server_that_is_not_set_up_for_a_login_is_refused(auth: Auth, said: str) -> None:
-    config = ServerConfig(id="other", transport="http", url="http://127.0.0.1:1/mcp", auth=auth)
+    config = McpServerConfig(id="other", transport="http", url="http://127.0.0.1:1/mcp", auth=auth)
     with pytest.raises(ConfigError, match=said):
         await log_in(config, ShortVault(), agree, seconds=PATIENCE)
 
@@ -350,7 +352,7 @@ async def test_tokens_are_in_no_record_file_log_or_repr(
 
 
 async def test_logging_out_and_removing_a_server_forget_the_login(
-    authority: Authority, meaning: Trail, me: Principal, logged_in: ServerConfig, open_with: Opened
+    authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig, open_with: Opened
 ) -> None:
     assert await log_out("notes", TrailVault(meaning, me)) is True
     assert await log_out("notes", TrailVault(meaning, me)) is False
@@ -403,7 +405,7 @@ def test_settings_are_written_as_they_were_read() -> None:
 
 async def test_a_key_that_cannot_sign_is_refused_without_showing_it() -> None:
     auth = Auth(type="oauth", grant="client_credentials", client_id="a", issuer="https://x", private_key=FromEnv("KEY"))
-    config = ServerConfig(id="keyed", transport="http", url="http://127.0.0.1:1/mcp", auth=auth)
+    config = McpServerConfig(id="keyed", transport="http", url="http://127.0.0.1:1/mcp", auth=auth)
     connection = ServerConnection(config, environ={"KEY": "not-a-key"})
     with pytest.raises(ServerError, match=r"auth\.private_key is not an unlocked private key") as error:
         await connection.about()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.catalog.servers import ServerConfig
+from clew.catalog.servers import McpServerConfig
 from clew.catalog.servers.config import Filter
 from clew.catalog.servers.entries.entries import KINDS, SCHEMAS
 from clew.errors import AlreadyExists, InvalidInput, NotFound, ServerError
@@ -37,7 +37,7 @@ def tool(name: str, description: str, **properties: Any) -> dict[str, Any]:
     return {"name": name, "description": description, "inputSchema": {"type": "object", "properties": properties}}
 
 
-def off(id: str = "off") -> ServerConfig:
+def off(id: str = "off") -> McpServerConfig:
     """A server that would fail if it were started."""
     return stdio(id, "no-such-program")
 
@@ -174,7 +174,7 @@ async def test_an_entry_that_is_none_is_refused(open_with: Opened) -> None:
 async def test_a_tool_that_appears_is_found_as_soon_as_the_server_tells_of_it(open_with: Opened, sdk_url: str) -> None:
     updated: asyncio.Queue[str] = asyncio.Queue()
     registry = await open_with(on_update=updated.put)
-    await registry.servers.add(ServerConfig(id="web", transport="http", url=sdk_url, timeout_seconds=PATIENCE))
+    await registry.servers.add(McpServerConfig(id="web", transport="http", url=sdk_url, timeout_seconds=PATIENCE))
     assert registry.about("web").protocol == "2026-07-28"
     assert updated.get_nowait() == "web"
     await registry.tools.execute("web", "grow", {"name": "grown-by-web"})
@@ -202,7 +202,7 @@ async def test_a_change_told_in_the_older_era_is_taken_up_too(open_with: Opened,
 @pytest.mark.req("PLA-22")
 async def test_a_resource_can_be_followed_where_the_server_tells_of_changes(open_with: Opened, sdk_url: str) -> None:
     registry = await open_with()
-    await registry.servers.add(ServerConfig(id="web", transport="http", url=sdk_url, timeout_seconds=PATIENCE))
+    await registry.servers.add(McpServerConfig(id="web", transport="http", url=sdk_url, timeout_seconds=PATIENCE))
     async with asyncio.timeout(PATIENCE), registry.resources.subscribe("web", "notes://today") as changes:
         await registry.tools.execute("web", "touch", {})
         assert await anext(changes) == "notes://today"

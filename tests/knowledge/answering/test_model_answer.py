@@ -18,7 +18,7 @@ from clew.knowledge.evidence.trust import Evidence, EvidenceParts
 from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, build_node
 from clew.llm.model import open_models
-from clew.llm.scripted import ScriptedModel, ScriptedTurn
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from tests.knowledge.doors import ask, opened
 
 EXPLAIN = "explain how backoff works"

@@ -19,7 +19,7 @@ from clew.knowledge.history.links import ensure_anchors, link, link_code
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph
 from clew.llm.requests import ModelReply, ModelRequest, OnText
-from clew.llm.scripted import ScriptedModel, ScriptedTurn
+from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.trail.model.breadcrumb import Change
 from clew.trail.model.edge import EdgeType
 from clew.trail.model.selector import Selector

@@ -20,7 +20,7 @@ from clew.skills.discovery.skill_index import SHELF_SCHEMA, SKILL_SCHEMA, SkillS
 from clew.skills.formats.collection import collect
 from clew.skills.formats.definition_reader import Memory
 from clew.skills.library import Skills
-from clew.skills.manifest import Agent, Manifest, Skill, SkillLink, Toolset
+from clew.skills.manifest import AgentSpec, Manifest, Skill, SkillLink, Toolset
 from clew.tools.tool import tool
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
@@ -234,7 +234,7 @@ async def test_files_that_are_as_they_were_are_not_read_again(tmp_path: Path, sh
 
 @pytest.mark.req("CAR-17")
 async def test_the_library_suggests_of_what_an_agent_may_load_and_hints_in_the_prompt() -> None:
-    agent = Agent(name="clerk", prompt="Help. {{SKILL_HINTS}}", skills=("analysis", "invoices"))
+    agent = AgentSpec(name="clerk", prompt="Help. {{SKILL_HINTS}}", skills=("analysis", "invoices"))
     skills = Skills(Manifest(agents={"clerk": agent}, skills=manifest().skills))
     found = await skills.suggest_skills("check these invoices against the purchase orders", "clerk")
     assert found[0].skill == "invoices"
@@ -252,7 +252,7 @@ async def test_skills_that_are_loaded_beforehand_bring_their_tools_on_the_first_
 
     search = Skill(name="search", description="Search the web", toolsets=("web",))
     toolset = Toolset(name="web", description="The web", tools=("find",))
-    agent = Agent(name="clerk", skills=("search",))
+    agent = AgentSpec(name="clerk", skills=("search",))
     skills = Skills(Manifest(agents={"clerk": agent}, skills={"search": search}, toolsets={"web": toolset}))
     skills.register_tools("web", [find])
     assert "find" in await skills.get_tools("clerk", auto_load_skills=["search"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clew.skills.checks.problems import Problem
 from clew.skills.formats.collection import Collected, collect
-from clew.skills.manifest import Agent, Skill
+from clew.skills.manifest import AgentSpec, Skill
 
 
 def plant(root: Path, files: dict[str, str | bytes]) -> Path:
@@ -29,7 +29,7 @@ def only_skill(found: Collected) -> Skill:
     return skill
 
 
-def only_agent(found: Collected) -> Agent:
+def only_agent(found: Collected) -> AgentSpec:
     (agent,) = found.agents
     return agent
 

@@ -8,7 +8,7 @@ import pytest
 
 from clew.skills.agent_tools import tools_of
 from clew.skills.formats.collection import collect, wishes
-from clew.skills.manifest import Agent, AgentPermissions
+from clew.skills.manifest import AgentPermissions, AgentSpec
 
 from .planting import only_agent, plant
 
@@ -16,7 +16,7 @@ READING = ("ask", "get", "read-file", "preview-edit", "glob", "grep", "fetch")
 CODEX = 'name = "a"\ndescription = "b"\ndeveloper_instructions = "You taste."\n'
 
 
-def read(root: Path, place: str, keys: str) -> tuple[Agent, list[str]]:
+def read(root: Path, place: str, keys: str) -> tuple[AgentSpec, list[str]]:
     """The agent of a file with these keys, and what is told of it."""
     is_toml = place.endswith(".toml")
     found = collect(
@@ -25,11 +25,11 @@ def read(root: Path, place: str, keys: str) -> tuple[Agent, list[str]]:
     return only_agent(found), [each.message for each in found.problems if "no name" not in each.message]
 
 
-def opencode(root: Path, keys: str) -> tuple[Agent, list[str]]:
+def opencode(root: Path, keys: str) -> tuple[AgentSpec, list[str]]:
     return read(root / "opencode", ".opencode/agent/a.md", keys)
 
 
-def claude(root: Path, keys: str) -> tuple[Agent, list[str]]:
+def claude(root: Path, keys: str) -> tuple[AgentSpec, list[str]]:
     return read(root / "claude", ".claude/agents/a.md", f"name: a\n{keys}")
 
 

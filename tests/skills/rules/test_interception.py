@@ -18,7 +18,7 @@ from clew.llm import HashEmbedder
 from clew.skills.exposure import Exposures
 from clew.skills.exposure_store import TrailExposures
 from clew.skills.library import Skills
-from clew.skills.manifest import Agent, Manifest
+from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.rules.interception import RuleInterceptor
 from clew.skills.rules.texts import RuleText, render
 from clew.skills.rules.tree import Rules, open_rules
@@ -127,7 +127,7 @@ async def test_a_changed_text_is_given_again(intercept: Intercept, root: Path, s
 async def test_after_a_compaction_all_is_given_again_and_the_rest_of_the_set_stays(
     intercept: Intercept, sets: Exposures, clock: ManualClock
 ) -> None:
-    agent = Agent(name="ann")
+    agent = AgentSpec(name="ann")
     skills = Skills(Manifest(agents={"ann": agent}), exposures=sets, clock=clock, owner="acme")
     await skills.get_prompt("ann", conversation="s1")
     hook = intercept()

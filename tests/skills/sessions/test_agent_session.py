@@ -16,7 +16,7 @@ from clew.clock import ManualClock
 from clew.errors import HandleRefused, ValidationError
 from clew.skills.exposure import Exposed, Exposures
 from clew.skills.exposure_store import MemoryExposures, TrailExposures
-from clew.skills.manifest import Agent
+from clew.skills.manifest import AgentSpec
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.session import SessionState
@@ -382,5 +382,5 @@ async def test_the_text_of_a_skill_has_that_of_what_it_brings_and_of_its_toolset
     text = noted.skill_content("reporting")
     assert text.endswith("HOW TO DO CHARTS.\n\nNOTES ON TABLES.\n\nNOTES ON VIS.")
     assert noted.toolset_content("vis") == "NOTES ON VIS."
-    manifest = make_manifest([Agent(name="researcher")], [make_skill("a", toolsets=("gone",), content=" ")])
+    manifest = make_manifest([AgentSpec(name="researcher")], [make_skill("a", toolsets=("gone",), content=" ")])
     assert opening(manifest=manifest, toolset_notes=True).skill_content("a") == ""

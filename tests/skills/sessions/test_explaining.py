@@ -9,7 +9,7 @@ import pytest
 
 from clew.clock import ManualClock
 from clew.skills.exposure_store import MemoryExposures
-from clew.skills.manifest import Agent, Skill
+from clew.skills.manifest import AgentSpec, Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from tests.skills.researching import MANIFEST, ME, TOOLS, make_manifest, make_skill, make_tool, make_toolset
@@ -205,7 +205,7 @@ async def test_a_skill_of_the_first_tier_that_was_let_go_is_told_to_come_when_a_
     clock: ManualClock,
 ) -> None:
     house = Skill(name="house", description="How we do things here", tier=1)
-    asking = Asking(clock, "anybody", manifest=make_manifest([Agent(name="anybody")], [house]))
+    asking = Asking(clock, "anybody", manifest=make_manifest([AgentSpec(name="anybody")], [house]))
     assert (await asking.why("house"))[1]
     await asking.session.unload_skill("house")
     _, is_here, reasons = await asking.why("house")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from clew.clock import ManualClock
 from clew.skills.exposure import Exposed, Exposures
-from clew.skills.manifest import Agent, Manifest, Skill, Tier, Triggers
+from clew.skills.manifest import AgentSpec, Manifest, Skill, Tier, Triggers
 from clew.skills.registry import ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.triggers import Turn
@@ -29,8 +29,8 @@ def skill(name: str, tier: Tier, pattern: str = "", priority: int = 0, skills: t
 
 MANIFEST = Manifest(
     agents={
-        "librarian": Agent(name="librarian"),
-        "narrow": Agent(name="narrow", initial_skills=("search",), skills=("patterns",)),
+        "librarian": AgentSpec(name="librarian"),
+        "narrow": AgentSpec(name="narrow", initial_skills=("search",), skills=("patterns",)),
     },
     skills={
         each.name: each

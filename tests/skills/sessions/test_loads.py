@@ -8,7 +8,7 @@ import pytest
 
 from clew.errors import ValidationError
 from clew.skills.exposure import Exposed
-from clew.skills.manifest import Agent
+from clew.skills.manifest import AgentSpec
 from clew.skills.sessions.loads import (
     MAX_NAMED,
     begin,
@@ -104,12 +104,12 @@ def test_a_skill_that_there_is_not_is_refused_with_the_nearest_and_all_that_ther
 @pytest.mark.req("CAR-31")
 def test_of_very_many_skills_the_error_counts_instead_of_listing_them() -> None:
     skills = [make_skill(f"skill-{at:03}") for at in range(MAX_NAMED + 1)]
-    thousands = terms("any", make_manifest([Agent(name="any")], skills))
+    thousands = terms("any", make_manifest([AgentSpec(name="any")], skills))
     with pytest.raises(ValidationError) as caught:
         load_skills({}, ["skill-0000"], thousands, STAMP)
     assert caught.value.hint == f"Did you mean skill-000? It may load {MAX_NAMED + 1} skills"
     assert len(caught.value.context["availableSkills"]) == MAX_NAMED + 1
-    few = terms("any", make_manifest([Agent(name="any")], skills[:-1]))
+    few = terms("any", make_manifest([AgentSpec(name="any")], skills[:-1]))
     with pytest.raises(ValidationError, match="Its skills are: skill-000, skill-001"):
         load_skills({}, ["zzz"], few, STAMP)
 
@@ -145,7 +145,7 @@ def test_an_agent_that_names_no_skills_is_not_restricted() -> None:
 
 
 def test_a_loadable_skill_without_a_definition_is_not_offered() -> None:
-    manifest = make_manifest([Agent(name="a", initial_skills=("gone",), skills=("here",))], [make_skill("here")])
+    manifest = make_manifest([AgentSpec(name="a", initial_skills=("gone",), skills=("here",))], [make_skill("here")])
     given = terms("a", manifest)
     assert loadable_skills(given) == ("here",)
     assert state_of(begin({}, given, NOW), given).discovered_skills == ()

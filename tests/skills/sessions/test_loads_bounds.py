@@ -9,7 +9,7 @@ import pytest
 
 from clew.errors import ValidationError
 from clew.skills.exposure import Exposed
-from clew.skills.manifest import Agent, Manifest, Skill
+from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.skills.sessions.loads import (
     begin,
     load_skills,
@@ -23,14 +23,14 @@ from tests.skills.researching import MANIFEST, make_manifest, make_skill, make_t
 def chain(length: int) -> Manifest:
     """Skills s1 → s2 → … of which each brings the next."""
     skills = [make_skill(f"s{at}", skills=(f"s{at + 1}",) if at < length else ()) for at in range(1, length + 1)]
-    return make_manifest([Agent(name="any")], skills)
+    return make_manifest([AgentSpec(name="any")], skills)
 
 
 @pytest.mark.req("CAR-15")
 @pytest.mark.parametrize(("skills", "circle"), [({"A": "B", "B": "A"}, "A → B → A"), ({"A": "A"}, "A → A")])
 def test_skills_that_bring_each_other_in_a_cycle_are_refused(skills: Mapping[str, str], circle: str) -> None:
     made = [make_skill(name, skills=(other,)) for name, other in skills.items()]
-    given = terms("any", make_manifest([Agent(name="any")], made))
+    given = terms("any", make_manifest([AgentSpec(name="any")], made))
     with pytest.raises(ValidationError, match=f"in a cycle: {circle}") as caught:
         load_skills({}, ["A"], given, STAMP)
     assert caught.value.context == {"skillName": "A", "cycle": circle}
@@ -39,7 +39,7 @@ def test_skills_that_bring_each_other_in_a_cycle_are_refused(skills: Mapping[str
 @pytest.mark.req("CAR-15")
 def test_a_cycle_below_the_skill_is_named_without_the_way_to_it() -> None:
     made = [make_skill("A", skills=("B",)), make_skill("B", skills=("C",)), make_skill("C", skills=("B",))]
-    agent = Agent(name="any", initial_skills=("A",))
+    agent = AgentSpec(name="any", initial_skills=("A",))
     given = terms("any", make_manifest([agent], made))
     with pytest.raises(ValidationError, match="in a cycle: B → C → B"):
         load_skills({}, ["A"], given, STAMP)
@@ -69,7 +69,7 @@ def test_five_levels_pass_and_six_fail() -> None:
 def test_a_way_that_is_too_deep_is_found_also_behind_a_short_one() -> None:
     """The short way reaches s3 first: its depth must be counted by the longest."""
     skills = [make_skill("top", skills=("s3", "s1")), *chain(5).skills.values()]
-    given = terms("any", make_manifest([Agent(name="any")], skills))
+    given = terms("any", make_manifest([AgentSpec(name="any")], skills))
     with pytest.raises(ValidationError, match="top → s1 → s2 → s3 → s4 → s5"):
         load_skills({}, ["top"], given, STAMP)
 
@@ -83,14 +83,14 @@ def test_a_wide_web_of_skills_is_checked_in_no_time() -> None:
         for level, names in enumerate(levels)
         for name in names
     ]
-    given = terms("any", make_manifest([Agent(name="any")], skills), max_skills=1_000)
+    given = terms("any", make_manifest([AgentSpec(name="any")], skills), max_skills=1_000)
     items = load_skills({}, ["l0-0"], given, STAMP)
     assert len(state_of(items, given).discovered_skills) == 1 + 4 * 30
 
 
 @pytest.mark.req("CAR-31")
 def test_a_skill_that_brings_one_that_there_is_not_is_refused() -> None:
-    given = terms("any", make_manifest([Agent(name="any")], [make_skill("A", skills=("gone",))]))
+    given = terms("any", make_manifest([AgentSpec(name="any")], [make_skill("A", skills=("gone",))]))
     with pytest.raises(ValidationError, match="no skill 'gone', which A brings"):
         load_skills({}, ["A"], given, STAMP)
 
@@ -111,7 +111,7 @@ def test_a_skill_that_is_withheld_is_not_loaded_nor_one_that_brings_it() -> None
 
 
 def test_an_initial_skill_that_is_withheld_is_there_as_soon_as_it_is_not() -> None:
-    agent = Agent(name="a", initial_skills=("charts",))
+    agent = AgentSpec(name="a", initial_skills=("charts",))
     manifest = make_manifest([agent], [make_skill("charts")])
     items = begin({}, terms("a", manifest, withhold=untrusted), NOW)
     assert state_of(items, terms("a", manifest, withhold=untrusted)).discovered_skills == ()
@@ -119,7 +119,7 @@ def test_an_initial_skill_that_is_withheld_is_there_as_soon_as_it_is_not() -> No
 
 
 def many(count: int) -> Manifest:
-    agent = Agent(name="any", initial_skills=("s0",), skills=tuple(f"s{at}" for at in range(count)))
+    agent = AgentSpec(name="any", initial_skills=("s0",), skills=tuple(f"s{at}" for at in range(count)))
     return make_manifest([agent], [make_skill(f"s{at}") for at in range(count)])
 
 
@@ -173,7 +173,7 @@ def test_skills_that_came_with_another_count_and_evicting_leaves_toolsets_and_ro
 
 
 def test_no_cap_keeps_an_initial_skill_out() -> None:
-    agent = Agent(name="a", initial_skills=("s1", "s2", "s3"))
+    agent = AgentSpec(name="a", initial_skills=("s1", "s2", "s3"))
     manifest = make_manifest([agent], [make_skill(f"s{at}") for at in range(1, 4)])
     given = terms("a", manifest, max_skills=1)
     items = begin({}, given, NOW)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from clew.errors import ManifestError
 from clew.skills.exposure import Items
-from clew.skills.manifest import Agent, Manifest
+from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.sessions.loads import (
     Terms,
     begin,
@@ -38,7 +38,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
     ]
     named = tuple(draw(st.lists(st.sampled_from(NAMES), max_size=6, unique=True)))
     initial = tuple(draw(st.lists(st.sampled_from(NAMES), max_size=2, unique=True)))
-    return make_manifest([Agent(name="a", initial_skills=initial, skills=named)], skills, toolsets)
+    return make_manifest([AgentSpec(name="a", initial_skills=initial, skills=named)], skills, toolsets)
 
 
 OPERATIONS = st.lists(

@@ -9,7 +9,7 @@ import pytest
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.skills.exposure import Exposures
-from clew.skills.manifest import Agent, Manifest, Skill
+from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.tool_mapping import ExposedTools
@@ -41,7 +41,9 @@ async def test_the_list_has_the_skills_that_the_agent_may_load_and_never_their_c
 async def test_a_skill_of_the_third_tier_is_listed_as_one_that_is_only_for_who_names_it(
     sets: Exposures, clock: ManualClock
 ) -> None:
-    manifest = Manifest(agents={"a": Agent(name="a")}, skills={"ship": Skill(name="ship", description="Ship", tier=3)})
+    manifest = Manifest(
+        agents={"a": AgentSpec(name="a")}, skills={"ship": Skill(name="ship", description="Ship", tier=3)}
+    )
     session = AgentSession(manifest, ToolRegistry(), sets, by=ME, agent="a", clock=clock)
     (only,) = await call((await session.get_tools())["listAvailableSkills"])
     assert only == {"name": "ship", "description": "Ship", "toolsets": [], "onlyByName": True}

@@ -12,7 +12,7 @@ from clew.access import Principal
 from clew.catalog.skills.definitions import FolderDefinitions
 from clew.skills.agent_tools import permissions_of, tools_of
 from clew.skills.discovery.mirror import Mirrored, mirror
-from clew.skills.manifest import Agent, Manifest, Skill
+from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.skills.sessions.session import Withhold
 from clew.trail.model.breadcrumb import NEVER, Draft
 from clew.trail.model.flow import Flow
@@ -49,7 +49,7 @@ def _drafts(flow: Flow, definitions: FolderDefinitions, by: Principal) -> Iterat
         )
 
 
-def _definition(flow: Flow, agent: Agent, definitions: FolderDefinitions) -> dict[str, Any]:
+def _definition(flow: Flow, agent: AgentSpec, definitions: FolderDefinitions) -> dict[str, Any]:
     return {
         "agent_id": agent.name,
         "description": agent.description,
@@ -62,7 +62,7 @@ def _definition(flow: Flow, agent: Agent, definitions: FolderDefinitions) -> dic
     }
 
 
-def prompt_of(agent: Agent, manifest: Manifest, withheld: Any = ()) -> str:
+def prompt_of(agent: AgentSpec, manifest: Manifest, withheld: Any = ()) -> str:
     """The instructions of an agent: its own text, the skills that it starts with, and the names of those that it may
     load. Skills that nobody agreed to are not among them."""
     known = [manifest.skills[name] for name in agent.loadable if name in manifest.skills and name not in withheld]
@@ -73,11 +73,11 @@ def prompt_of(agent: Agent, manifest: Manifest, withheld: Any = ()) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def in_prompt(agent: Agent, manifest: Manifest, withhold: Withhold) -> list[str]:
+def in_prompt(agent: AgentSpec, manifest: Manifest, withhold: Withhold) -> list[str]:
     """The skills whose texts the instructions of an agent have."""
     known = [manifest.skills[name] for name in agent.loadable if name in manifest.skills]
     return [skill.name for skill in known if _is_initial(agent, skill) and not withhold(skill)]
 
 
-def _is_initial(agent: Agent, skill: Skill) -> bool:
+def _is_initial(agent: AgentSpec, skill: Skill) -> bool:
     return skill.name in agent.initial_skills or skill.tier == 1

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from clew.catalog.consent.module_files import is_inside, locate
-from clew.catalog.servers.config import ServerConfig, read_servers, written
+from clew.catalog.servers.config import McpServerConfig, read_servers, written
 from clew.catalog.servers.secret_references import is_secret, mask_address, mask_arguments
 from clew.catalog.servers.value_references import FromEnv, FromSecret, Value
 from clew.catalog.skills.wishes import definers_of, definition_wishes
@@ -50,7 +50,7 @@ class FolderConsent:
         self._trust = trust
         self.problem = ""
 
-    def allows_server(self, server: ServerConfig) -> bool:
+    def allows_server(self, server: McpServerConfig) -> bool:
         return self._holds(server_wish(server, self.project))
 
     def allows_domain(self, name: str) -> bool:
@@ -143,7 +143,7 @@ def trust_skills(config: Config, digests: Mapping[Path, str], trust: Trust | Non
     return chosen
 
 
-def server_wish(server: ServerConfig, project: Path) -> Wish:
+def server_wish(server: McpServerConfig, project: Path) -> Wish:
     """The wish of a server. It covers all of its entry that decides what is started, contacted, sent or shown, and the
     scripts of the project that its command names."""
     entry = {key: value for key, value in written(server).items() if key not in _HARMLESS}
@@ -194,7 +194,7 @@ def source_wish(name: str, source: SourceConfig, project: Path) -> Wish | None:
     )
 
 
-def _scripts(server: ServerConfig, project: Path) -> Iterator[Path]:
+def _scripts(server: McpServerConfig, project: Path) -> Iterator[Path]:
     """The files of the project that a command line names to be run: the program, and scripts among its arguments. Data
     files, which change while a server works, are not among them."""
     for at, part in enumerate(server.command):
@@ -204,7 +204,7 @@ def _scripts(server: ServerConfig, project: Path) -> Iterator[Path]:
             yield file
 
 
-def _describe(server: ServerConfig, project: Path) -> str:
+def _describe(server: McpServerConfig, project: Path) -> str:
     """A summary of a server's program or address, without secrets."""
     if server.transport == "http":
         parts = [f"contacts {urlsplit(server.url).hostname} at {_plain_address(server.url)}"]
@@ -242,7 +242,7 @@ def _mask_words(text: str) -> str:
     return _WORD.sub(lambda word: MASK if is_secret("", word.group()) else word.group(), text)
 
 
-def _values(server: ServerConfig) -> list[Value]:
+def _values(server: McpServerConfig) -> list[Value]:
     auth = server.auth
     kept = [each for each in (auth.token, auth.client_secret, auth.private_key) if each is not None]
     return [*server.command, server.url, *server.env.values(), *server.extra_headers.values(), *kept]

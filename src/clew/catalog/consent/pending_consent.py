@@ -8,7 +8,7 @@ from pathlib import Path
 from clew.catalog.catalog import DomainInfo
 from clew.catalog.consent.consent import NOT_TRUSTED, FolderConsent
 from clew.catalog.domain import Domain
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.workspace.domain_loader import load_domains
 from clew.config import SourceConfig
 from clew.errors import ConfigError
@@ -26,7 +26,7 @@ class PendingConsent:
         self.sources: dict[str, SourceConfig] = {}
         self._seen: tuple[int, ...] = ()
 
-    def admit_servers(self, servers: Iterable[ServerConfig]) -> list[ServerConfig]:
+    def admit_servers(self, servers: Iterable[McpServerConfig]) -> list[McpServerConfig]:
         """The enabled servers that may be used; the others wait."""
         found = [(each, self.consent.allows_server(each)) for each in servers if each.enabled]
         self.servers = [each.id for each, is_allowed in found if not is_allowed]

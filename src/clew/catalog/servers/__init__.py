@@ -1,7 +1,7 @@
 """Foreign MCP servers: each one a domain that is searched like our own, called through one connection, and never
 trusted with more than data."""
 
-from clew.catalog.servers.config import ServerConfig, read_servers, write_servers
+from clew.catalog.servers.config import McpServerConfig, read_servers, write_servers
 from clew.catalog.servers.config_import import import_servers, project_files, user_files
 from clew.catalog.servers.connections.hooks import Elicitation, Elicited, Hooks, ServerToken
 from clew.catalog.servers.domain import build_domain
@@ -11,7 +11,7 @@ __all__ = [
     "Elicitation",
     "Elicited",
     "Hooks",
-    "ServerConfig",
+    "McpServerConfig",
     "ServerRegistry",
     "ServerToken",
     "build_domain",

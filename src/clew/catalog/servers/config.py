@@ -47,7 +47,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
         return name not in self.deny and (not self.allow or name in self.allow)
 
 
-class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
+class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One server. `id` is also the name of its domain; a caller without one of `scopes` does not see it."""
 
     id: str
@@ -78,7 +78,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """Arguments, environment, headers and the rest of the address may hold secrets, so they are not shown."""
-        return f"ServerConfig({self.id}, {self.transport}, {self.target})"
+        return f"McpServerConfig({self.id}, {self.transport}, {self.target})"
 
     @property
     def title(self) -> str:
@@ -114,7 +114,7 @@ class _WrittenServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 KEYS = _WrittenServer.__struct_fields__
 
 
-def read_servers(folder: Path) -> list[ServerConfig]:
+def read_servers(folder: Path) -> list[McpServerConfig]:
     """The servers of `folder`/mcp.json in the order of the file; none when there is no file. Raises ConfigError, naming
     the server and the key, for what cannot be used."""
     path = folder / FILE
@@ -123,7 +123,7 @@ def read_servers(folder: Path) -> list[ServerConfig]:
     return parse_servers(read_json(path), str(path))
 
 
-def write_servers(folder: Path, servers: Sequence[ServerConfig]) -> Path:
+def write_servers(folder: Path, servers: Sequence[McpServerConfig]) -> Path:
     """Write the file anew, whole or not at all. Raises ReadOnly where it is a link out of the folder, and OSError."""
     path = folder / FILE
     real = inside(path, folder)
@@ -145,19 +145,19 @@ def read_json(path: Path) -> Any:
         raise ConfigError(f"{path} is not JSON: {error}") from None
 
 
-def parse_servers(given: Any, place: str) -> list[ServerConfig]:
+def parse_servers(given: Any, place: str) -> list[McpServerConfig]:
     """Servers of a decoded file. Raises ConfigError."""
     entries = given.get("mcpServers", {}) if isinstance(given, dict) else None
     if not isinstance(entries, dict):
         raise ConfigError(f'{place} must hold an object "mcpServers"')
-    found: list[ServerConfig] = []
+    found: list[McpServerConfig] = []
     for key, entry in entries.items():
         id = derive_id(key, {one.id for one in found})
         found.append(parse_server(id, entry, f"{place}: server {key!r}", name="" if id == key else key))
     return found
 
 
-def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> ServerConfig:
+def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> McpServerConfig:
     """One entry of the file. Raises ConfigError."""
     try:
         one = msgspec.convert(entry, _WrittenServer)
@@ -170,7 +170,7 @@ def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> ServerCo
     if one.type and one.type not in (_HTTP_TYPES if one.url else ("stdio",)):
         raise ConfigError(f"{place}: type {one.type[:40]!r} does not fit", choices=("stdio", "http"))
     program = (one.command,) if isinstance(one.command, str) else tuple(one.command)
-    return ServerConfig(
+    return McpServerConfig(
         id=id,
         name=one.name or name,
         transport="http" if one.url else "stdio",
@@ -189,7 +189,7 @@ def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> ServerCo
     )
 
 
-def written(server: ServerConfig) -> dict[str, Any]:
+def written(server: McpServerConfig) -> dict[str, Any]:
     """A server as an entry of the file, with defaults left out."""
     one = _WrittenServer(
         type=server.transport if server.transport == "http" else "",

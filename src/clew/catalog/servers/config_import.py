@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from clew.catalog.servers.config import KEYS, MAX_FILE, ServerConfig, derive_id, parse_server
+from clew.catalog.servers.config import KEYS, MAX_FILE, McpServerConfig, derive_id, parse_server
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.secret_references import env_name, mask_address, mask_arguments, mask_values
 from clew.catalog.servers.value_references import FromEnv
@@ -31,7 +31,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     name: str
-    server: ServerConfig
+    server: McpServerConfig
     to_set: Sequence[str] = ()
 
 
@@ -49,7 +49,7 @@ class ServerImportReport(msgspec.Struct, frozen=True, kw_only=True):
     skipped: Sequence[ServerLeftOut]
 
     @property
-    def servers(self) -> list[ServerConfig]:
+    def servers(self) -> list[McpServerConfig]:
         return [one.server for one in self.found]
 
 
@@ -77,7 +77,7 @@ def user_files(home: Path) -> list[Path]:
 
 
 def import_servers(
-    paths: Sequence[Path], *, keep_secrets: bool = False, present: Collection[ServerConfig] = ()
+    paths: Sequence[Path], *, keep_secrets: bool = False, present: Collection[McpServerConfig] = ()
 ) -> ServerImportReport:
     """Read the files. Ids are new ones beside those `present`; a server that is present, or found twice,
     is taken once, and Clew itself never.
@@ -238,7 +238,7 @@ def _without_inputs(value: Any, id: str, to_set: list[str]) -> Any:
     return _INPUT.sub(lambda found: f"${{{env_name(id, found.group(1))}}}", value)
 
 
-def _without_secrets(server: ServerConfig, to_set: list[str]) -> ServerConfig:
+def _without_secrets(server: McpServerConfig, to_set: list[str]) -> McpServerConfig:
     headers, auth = dict(server.extra_headers), server.auth
     for key, value in server.extra_headers.items():
         is_plain = key.lower() == "authorization" and isinstance(value, str) and "${" not in value
@@ -256,10 +256,10 @@ def _without_secrets(server: ServerConfig, to_set: list[str]) -> ServerConfig:
     )
 
 
-def _is_clew(server: ServerConfig) -> bool:
+def _is_clew(server: McpServerConfig) -> bool:
     program = Path(server.command[0]).stem if server.command else ""
     return program == "clew" and "mcp" in server.command[1:2]
 
 
-def _same(one: ServerConfig, other: ServerConfig) -> bool:
+def _same(one: McpServerConfig, other: McpServerConfig) -> bool:
     return one.command == other.command and one.url == other.url and one.cwd == other.cwd and one.env == other.env

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.connections.hooks import ServerToken
 from clew.catalog.servers.value_references import Reveal, Value, resolve
 
@@ -27,7 +27,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
         return "Values(…)"
 
 
-async def resolve_values(config: ServerConfig, environ: Mapping[str, str], reveal: Reveal) -> Values:
+async def resolve_values(config: McpServerConfig, environ: Mapping[str, str], reveal: Reveal) -> Values:
     """Raises ConfigError for a variable or secret that is not set."""
     place = f"server {config.id}"
     secrets: set[str] = set()
@@ -50,7 +50,7 @@ async def resolve_values(config: ServerConfig, environ: Mapping[str, str], revea
     )
 
 
-async def resolve_token(config: ServerConfig, environ: Mapping[str, str], reveal: Reveal) -> ServerToken | None:
+async def resolve_token(config: McpServerConfig, environ: Mapping[str, str], reveal: Reveal) -> ServerToken | None:
     """Raises ConfigError for a variable or secret that is not set."""
     if config.auth.type == "none" or config.auth.token is None:
         return None

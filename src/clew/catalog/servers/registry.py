@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.connections.hooks import Hooks, ServerHookChain
 from clew.catalog.servers.connections.sampling import ModelFor
@@ -68,7 +68,7 @@ class ServerRegistry:
         environ: Mapping[str, str] | None = None,
         model_for: ModelFor | None = None,
         on_update: OnUpdate | None = None,
-        allows: Callable[[ServerConfig], bool] = lambda config: True,
+        allows: Callable[[McpServerConfig], bool] = lambda config: True,
     ) -> None:
         self._trail = trail
         self._by = by
@@ -81,7 +81,7 @@ class ServerRegistry:
         }
         self.on_update = on_update
         self.allows = allows
-        self._configs: dict[str, ServerConfig] = {}
+        self._configs: dict[str, McpServerConfig] = {}
         self._connections: dict[str, ServerConnection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -98,7 +98,7 @@ class ServerRegistry:
         self.prompts = Prompts(self)
         self.servers = Servers(self)
 
-    def config(self, server: str) -> ServerConfig:
+    def config(self, server: str) -> McpServerConfig:
         """Raises NotFound."""
         if server not in self._configs:
             raise NotFound("server", server)
@@ -224,7 +224,7 @@ class ServerRegistry:
         admits = connection.config.tools.admits
         return [one for one in entries if kind != "tool" or admits(one["name"])], left_out
 
-    async def _take(self, config: ServerConfig) -> None:
+    async def _take(self, config: McpServerConfig) -> None:
         """Know a server, with what the trail holds of it."""
         if config.id in self._configs:
             raise AlreadyExists("server", config.id)
@@ -292,7 +292,7 @@ class Servers:
     def __init__(self, registry: ServerRegistry) -> None:
         self._registry = registry
 
-    async def add(self, config: ServerConfig, *, look: bool = True) -> ServerConnection:
+    async def add(self, config: McpServerConfig, *, look: bool = True) -> ServerConnection:
         """Take a server and, unless told not to, look at its lists: what it has now counts as approved.
 
         Raises AlreadyExists, and ServerError or ConfigError, taking nothing, when it cannot be looked at.
@@ -317,7 +317,7 @@ class Servers:
         await self._registry.looks.clear(server)
         await self._registry._tell(server)
 
-    def list(self) -> Sequence[ServerConfig]:
+    def list(self) -> Sequence[McpServerConfig]:
         return list(self._registry._configs.values())
 
     def get(self, server: str) -> ServerConnection:
@@ -327,7 +327,7 @@ class Servers:
 
 
 async def open_registry(
-    trail: Trail, configs: Iterable[ServerConfig] = (), *, by: Principal, **given: Any
+    trail: Trail, configs: Iterable[McpServerConfig] = (), *, by: Principal, **given: Any
 ) -> ServerRegistry:
     """A registry of these servers with what the trail knows of them; none is contacted. Close it at the end."""
     registry = ServerRegistry(trail, by=by, **given)

@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 from clew.access import Principal
 from clew.catalog.indexing.source_ledger import KEEPER, keeper
 from clew.catalog.operations.text import one_line
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.launch_values import resolve_token, resolve_values
 from clew.catalog.servers.login.login_store import LoginStore
 from clew.catalog.servers.login.vault import Vault
@@ -74,7 +74,7 @@ class Looks:
         return str(uuid5(_NAMESPACE, f"{self._by.owner_id}\n{server}"))
 
 
-async def is_logged_in(config: ServerConfig, vault: Vault, environ: Mapping[str, str]) -> bool | None:
+async def is_logged_in(config: McpServerConfig, vault: Vault, environ: Mapping[str, str]) -> bool | None:
     """Whether there is a login to a server that wants one of a person; None for any other. The server is not asked.
 
     Raises ConfigError for a variable or secret that is not set.

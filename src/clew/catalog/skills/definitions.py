@@ -18,7 +18,7 @@ from clew.skills.definitions.own_format import BuildMemory
 from clew.skills.files.file_watch import FileWatch, homes_of
 from clew.skills.files.tree_walk import SKILL_FILES
 from clew.skills.formats.definition_reader import Memory
-from clew.skills.manifest import Agent, Manifest, Skill
+from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.skills.rules.files import RuleFiles
 from clew.trust import Wish
 
@@ -64,9 +64,9 @@ class FolderDefinitions:
         """Why a skill may not be loaded; empty where it may."""
         return self.withheld.get(skill.name, "")
 
-    def agent(self, name: str) -> Agent:
+    def agent(self, name: str) -> AgentSpec:
         """The agent of that name as it is defined, where the user agreed to it; otherwise one that names no skills."""
-        return self.manifest.agents[name] if name in self._agents else Agent(name=name)
+        return self.manifest.agents[name] if name in self._agents else AgentSpec(name=name)
 
     def tell_broken(self, name: str) -> str:
         """That a skill of that name has errors, in a sentence with its place; empty where there is no such file."""

@@ -21,7 +21,7 @@ from clew.catalog.domain import Domain, without_duplicates
 from clew.catalog.indexing.lifecycle import Lifecycle
 from clew.catalog.indexing.pipeline import Progress, Report
 from clew.catalog.operations.dead_ends import find_dead_ends
-from clew.catalog.servers.config import ServerConfig, read_servers
+from clew.catalog.servers.config import McpServerConfig, read_servers
 from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.registry import ServerRegistry, open_registry
@@ -236,7 +236,7 @@ class Workspace:
             self.problems[name] = str(error)
         self.problems |= self._tables.problems
 
-    def _foreign(self, server: ServerConfig) -> list[Domain]:
+    def _foreign(self, server: McpServerConfig) -> list[Domain]:
         return [build_domain(server, self.servers.entries(server.id), self.servers)]
 
     def domains(self, *, by: Principal) -> list[DomainInfo]:
@@ -349,7 +349,7 @@ def own_names(config: Config) -> set[str]:
     return names | ({REPOSITORY} if has_repository(config) else set())
 
 
-def _placed(server: ServerConfig, project: Path) -> ServerConfig:
+def _placed(server: McpServerConfig, project: Path) -> McpServerConfig:
     """A program is started in the project wherever the command was given, so that paths in its arguments hold."""
     if server.transport != "stdio":
         return server

@@ -13,7 +13,7 @@ from clew.errors import ClewError
 if TYPE_CHECKING:
     from clew.skills.checks.problems import Problem
     from clew.skills.files.document import MarkdownDocument
-    from clew.skills.manifest import Agent, Manifest
+    from clew.skills.manifest import AgentSpec, Manifest
 
 _MAX_KNOWN = 200
 _WILD = ("*", "?", "[", "(", "://", "mcp__")
@@ -62,7 +62,7 @@ async def _on_trail(here: Here) -> set[str]:
         return set()
 
 
-def _strays(agent: Agent, tools: Set[str], spelled: Set[str]) -> Iterator[tuple[str, str]]:
+def _strays(agent: AgentSpec, tools: Set[str], spelled: Set[str]) -> Iterator[tuple[str, str]]:
     """The names of tools that an agent gives and there are not, each with its place in the front matter."""
     rules = agent.permissions if agent.origin == "clew" else type(agent.permissions)()
     given = [(f"tools[{number}]", name) for number, name in enumerate(agent.tools or ())]
@@ -74,7 +74,7 @@ def _strays(agent: Agent, tools: Set[str], spelled: Set[str]) -> Iterator[tuple[
             yield place, name
 
 
-def _check(agent: Agent, root: Path, tools: Set[str], spelled: Set[str], models: Set[str]) -> Iterator[Problem]:
+def _check(agent: AgentSpec, root: Path, tools: Set[str], spelled: Set[str], models: Set[str]) -> Iterator[Problem]:
     strays = list(_strays(agent, tools, spelled))
     is_stray = bool(agent.model) and agent.model not in models and ":" not in agent.model
     if not strays and not is_stray:
@@ -98,7 +98,7 @@ def _unknown(document: MarkdownDocument, place: str, what: str, name: str, known
     )
 
 
-def _document(agent: Agent, root: Path) -> MarkdownDocument:
+def _document(agent: AgentSpec, root: Path) -> MarkdownDocument:
     """The file of an agent, for the places in it; an empty one where it cannot be read any more."""
     from clew.skills.files.document import MarkdownDocument, read_document
     from clew.skills.formats.agents import read_toml

@@ -21,7 +21,7 @@ from clew.errors import ClewError, ConfigError, InvalidInput
 
 if TYPE_CHECKING:
     from clew.catalog.consent.consent import FolderConsent
-    from clew.catalog.servers.config import ServerConfig
+    from clew.catalog.servers.config import McpServerConfig
 
 CORRECT = "Correct it in config.toml"
 TRUST = "Look at it and agree: clew trust"
@@ -152,7 +152,7 @@ async def check_servers(
     yield ok("servers", f"{usable} of {count(len(servers), 'server')} in order" if servers else "none")
 
 
-async def _check_server(server: ServerConfig, app: App | None, consent: FolderConsent) -> CheckFinding | None:
+async def _check_server(server: McpServerConfig, app: App | None, consent: FolderConsent) -> CheckFinding | None:
     from clew.catalog.servers.login.vault import ShortVault, TrailVault
     from clew.catalog.servers.server_status import Looks, is_logged_in
 
@@ -192,7 +192,7 @@ def check_trust(config: Config) -> Iterator[CheckFinding]:
         yield ok("trust", "nothing waits for your consent")
 
 
-def _path_of(server: ServerConfig) -> str | None:
+def _path_of(server: McpServerConfig) -> str | None:
     """Where its program is looked for: a path of its own that is written out, or ours."""
     own = server.env.get("PATH")
     return own if isinstance(own, str) and "$" not in own else None

@@ -20,7 +20,7 @@ from clew.config import Config
 from clew.errors import AlreadyExists, ClewError, InvalidInput, ServerError
 
 if TYPE_CHECKING:
-    from clew.catalog.servers.config import ServerConfig
+    from clew.catalog.servers.config import McpServerConfig
     from clew.catalog.servers.config_import import Imported, ServerImportReport
     from clew.catalog.workspace.workspace import Workspace
 
@@ -162,7 +162,7 @@ def _check_free(name: str, config: Config) -> None:
         raise error
 
 
-async def _take(servers: Sequence[ServerConfig], config: Config, here: Here, *, look: bool) -> dict[str, str]:
+async def _take(servers: Sequence[McpServerConfig], config: Config, here: Here, *, look: bool) -> dict[str, str]:
     """Write new servers down, agree to them, and look at them; why some could not be looked at."""
     from clew.catalog.consent.consent import trust_servers
     from clew.cli.servers.mcp_file import add_servers
@@ -189,7 +189,7 @@ async def _look(workspace: Workspace, id: str) -> tuple[str, str]:
     return id, ""
 
 
-def _tell_added(server: ServerConfig, problems: Mapping[str, str]) -> None:
+def _tell_added(server: McpServerConfig, problems: Mapping[str, str]) -> None:
     from clew.catalog.servers.secret_references import is_secret
 
     plain = [key for key, value in (server.env | server.extra_headers).items() if is_secret(key, str(value))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from clew.catalog.servers.config import FILE, ServerConfig, read_servers, written
+from clew.catalog.servers.config import FILE, McpServerConfig, read_servers, written
 from clew.cli.project import check_place
 from clew.errors import ConfigError, ReadOnly
 from clew.files import replace_file
@@ -14,7 +14,7 @@ from clew.jsonc import BY_HAND, read_object, remove_entry, set_entry
 KEY = "mcpServers"
 
 
-def add_servers(folder: Path, servers: Sequence[ServerConfig]) -> None:
+def add_servers(folder: Path, servers: Sequence[McpServerConfig]) -> None:
     """Write new entries below those that are there. Raises ConfigError, ReadOnly."""
     text = _read(folder / FILE)
     try:

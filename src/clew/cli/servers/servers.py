@@ -16,7 +16,7 @@ from clew.decode_errors import suggest
 from clew.errors import ConfigError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from clew.catalog.servers.config import ServerConfig
+    from clew.catalog.servers.config import McpServerConfig
     from clew.catalog.servers.registry import ServerRegistry
 
 
@@ -59,7 +59,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
         note("No servers. Import those of your editor with `clew mcp import`, or add one with `clew mcp add`")
 
 
-async def _describe(server: ServerConfig, registry: ServerRegistry) -> ServerInfo:
+async def _describe(server: McpServerConfig, registry: ServerRegistry) -> ServerInfo:
     """What is known of a server, without asking it."""
     from clew.catalog.servers.server_status import is_logged_in
 

@@ -37,8 +37,8 @@ from clew.knowledge.code.search.postings import PassagePlace
 from clew.knowledge.code.search.ranking import Shares
 from clew.knowledge.code.search.search_index import PassageHit, SearchIndex
 from clew.knowledge.code.store import CodeStore, read_meta
-from clew.knowledge.database import Sql
 from clew.knowledge.nodes.node_store import Node, ScoredNode
+from clew.sqlite_file import Sql
 from clew.trail.model.globs import glob_matches
 from clew.trail.store import Embedder
 

@@ -14,7 +14,7 @@ from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, parse_batches
 from clew.knowledge.code.rows import ParsedContent
 from clew.knowledge.code.search.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
-from clew.knowledge.database import Sql
+from clew.sqlite_file import Sql
 
 Progress = Callable[[int, int, str], None]
 """Receives the number of items that are done, the total, and the name of the step."""

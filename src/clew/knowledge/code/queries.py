@@ -35,7 +35,7 @@ from clew.knowledge.code.models import (
 from clew.knowledge.code.refs import CodeRef, check_ref, name_parts, node_id, readings, short_ref
 from clew.knowledge.code.rows import EdgeHop, find_hops, find_symbols, read_files
 from clew.knowledge.code.search.search_index import FileHit
-from clew.knowledge.database import Sql
+from clew.sqlite_file import Sql
 
 EDGE_TYPES = {
     "imports": ("imports",),

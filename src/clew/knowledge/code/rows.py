@@ -14,7 +14,7 @@ import msgspec
 
 from clew.knowledge.code.file_content import FileContent
 from clew.knowledge.code.models import FILE_KIND, CodeEdge, FileFacts, FileInfo, FileStatus, Symbol, SymbolRow
-from clew.knowledge.database import Sql
+from clew.sqlite_file import Sql
 
 encode_facts = msgspec.msgpack.Encoder().encode
 decode_facts = msgspec.msgpack.Decoder(FileFacts).decode

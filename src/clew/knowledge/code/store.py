@@ -26,8 +26,7 @@ from clew.files import locked, read_file, replace_file
 from clew.knowledge.code import models
 from clew.knowledge.code.python_calls import summary
 from clew.knowledge.code.search import passages
-from clew.knowledge.database import Sql
-from clew.sqlite_file import connect, make_private, translated
+from clew.sqlite_file import Sql, connect, make_private, translated
 from clew.trust import user_file
 
 FORMAT = 3

@@ -15,10 +15,11 @@ from typing import Any
 
 import msgspec
 
-from clew.knowledge.database import Database, Sql
+from clew.knowledge.database import Database
 from clew.knowledge.git.log import NEWEST, GitCommit, Touched, read_commits
 from clew.knowledge.git.run import GitFailed, find_head, run_git
 from clew.knowledge.text import telling_words
+from clew.sqlite_file import Sql
 from clew.trail.search.text import STOP, split_text
 
 MOST_PATHS = 5_000

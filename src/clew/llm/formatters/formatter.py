@@ -11,10 +11,10 @@ import msgspec
 from clew.errors import ConfigError
 from clew.llm.formatters.functiongemma import FunctionGemma
 from clew.llm.formatters.json_text import JsonText
-from clew.llm.formatters.parsed import ParsedText
+from clew.llm.formatters.parsed_answer import ParsedAnswer
 from clew.llm.messages import Message, ToolSpec
 
-__all__ = ["Formatter", "ParsedText", "find_formatter", "join_turns", "register_formatter"]
+__all__ = ["Formatter", "ParsedAnswer", "find_formatter", "join_turns", "register_formatter"]
 
 
 class Formatter(Protocol):
@@ -25,7 +25,7 @@ class Formatter(Protocol):
         results cannot pass for a call or a declaration."""
         ...
 
-    def read(self, text: str) -> ParsedText:
+    def read(self, text: str) -> ParsedAnswer:
         """The answer in parts. `write` and `read` fit: a call that was written is read as the same. Raises ModelError,
         of the kind malformed, for a call that cannot be read."""
         ...

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from clew.llm.formatters.parsed import MAX_DEPTH, ParsedText, malformed
+from clew.llm.formatters.parsed_answer import MAX_DEPTH, ParsedAnswer, malformed
 from clew.llm.messages import Message, ToolSpec
 
 TRIGGER = "You are a model that can do function calling with the following functions"
@@ -40,11 +40,11 @@ class FunctionGemma:
         rest = [_turn(each) for each in messages if each.role != "system"]
         return [*([Message(role="system", content=head)] if head else []), *rest]
 
-    def read(self, text: str) -> ParsedText:
+    def read(self, text: str) -> ParsedAnswer:
         spoken, at = _before(text, END_TURN, RESPONSE), text.find(CALL)
         if not 0 <= at < len(spoken):
-            return ParsedText(content=spoken)
-        return ParsedText(content=text[:at], calls=tuple(_calls(text[at + len(CALL) :])))
+            return ParsedAnswer(content=spoken)
+        return ParsedAnswer(content=text[:at], calls=tuple(_calls(text[at + len(CALL) :])))
 
     def safe_length(self, text: str) -> int:
         at = text.rfind("<", max(0, len(text) - len(DECLARATION)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from clew.llm.formatters.parsed import MAX_DEPTH, ParsedText, malformed
+from clew.llm.formatters.parsed_answer import MAX_DEPTH, ParsedAnswer, malformed
 from clew.llm.messages import Message, ToolSpec
 
 _INTRODUCTION = """\
@@ -35,12 +35,12 @@ class JsonText:
         rest = [_turn(each) for each in messages if each.role != "system"]
         return [*([Message(role="system", content=head)] if head else []), *rest]
 
-    def read(self, text: str) -> ParsedText:
+    def read(self, text: str) -> ParsedAnswer:
         for begin in islice(_BEGIN.finditer(text), MAX_TRIES):
             calls = _calls(text, begin.end())
             if calls:
-                return ParsedText(content=text[: begin.start()], calls=calls)
-        return ParsedText(content=text)
+                return ParsedAnswer(content=text[: begin.start()], calls=calls)
+        return ParsedAnswer(content=text)
 
     def safe_length(self, text: str) -> int:
         begin = _BEGIN.search(text) or _MAYBE.search(text)

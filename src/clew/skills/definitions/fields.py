@@ -19,13 +19,13 @@ from clew.skills.checks.problems import Fix, Problem
 from clew.skills.checks.suggestions import nearest
 from clew.skills.files.document import MarkdownDocument
 from clew.skills.files.tree_walk import is_plain
-from clew.skills.manifest import Agent, AgentPermissions, Parameter, Skill, ToolEntry, Toolset, Triggers
+from clew.skills.manifest import AgentPermissions, AgentSpec, Parameter, Skill, ToolEntry, Toolset, Triggers
 from clew.skills.triggers import expand
 from clew.tools.permissions.rules import parse_rule
 from clew.trail.model.validation import compile_schema
 
 Sort = Literal["agent", "skill", "toolset", "tool"]
-RECORDS: dict[Sort, type[msgspec.Struct]] = {"agent": Agent, "skill": Skill, "toolset": Toolset, "tool": ToolEntry}
+RECORDS: dict[Sort, type[msgspec.Struct]] = {"agent": AgentSpec, "skill": Skill, "toolset": Toolset, "tool": ToolEntry}
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 4_000

@@ -21,13 +21,13 @@ from clew.skills.files.tree_walk import is_left_out, show
 from clew.skills.formats.collection import Collected
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
-from clew.skills.manifest import Agent, Manifest, Skill, ToolEntry, Toolset, is_route
+from clew.skills.manifest import AgentSpec, Manifest, Skill, ToolEntry, Toolset, is_route
 from clew.tools.tool import Tool
 
 HOME = ".clew"
 """Where a workspace keeps its definitions."""
 _REFERRED = {"initial_skills": "skills", "skills": "skills", "toolsets": "toolsets", "tools": "tools"}
-_R = TypeVar("_R", Agent, Skill, Toolset)
+_R = TypeVar("_R", AgentSpec, Skill, Toolset)
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ from clew.skills.files.tree_walk import SKILL_FILES, Folder, TreeWalk, show, wal
 from clew.skills.formats.digests import Bundle, bundle_of, digest_bundle
 from clew.skills.formats.folder_contents import list_contents
 from clew.skills.formats.safe_open import Root, Stamp
-from clew.skills.manifest import Agent, Skill, ToolEntry, Toolset
+from clew.skills.manifest import AgentSpec, Skill, ToolEntry, Toolset
 
 FOLDERS: dict[str, Sort] = {"agents": "agent", "skills": "skill", "toolsets": "toolset", "tools": "tool"}
 REFERRING: dict[str, tuple[str, ...]] = {
@@ -43,7 +43,7 @@ REFERRING: dict[str, tuple[str, ...]] = {
     "toolset": ("tools",),
 }
 """The fields that give names of others, by kind of definition."""
-Record = Agent | Skill | Toolset | ToolEntry
+Record = AgentSpec | Skill | Toolset | ToolEntry
 
 _NOTES = ("license", "compatibility")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -298,7 +298,7 @@ def _with_digest(
     root: Root, record: Record, file: _DefinitionFile, raw: bytes, bundle: Bundle | None
 ) -> tuple[Record, list[Problem]]:
     """With the digest of all that it holds; without one where not all of it can be read."""
-    if not isinstance(record, Skill | Agent):
+    if not isinstance(record, Skill | AgentSpec):
         return record, []
     try:
         digest = hashlib.sha256(raw).hexdigest() if bundle is None else digest_bundle(root, bundle, {file.real: raw})

@@ -16,7 +16,7 @@ from typing import Any
 
 from clew.errors import ClewError
 from clew.skills.files.tree_walk import RULE_FILES
-from clew.skills.manifest import Agent, Skill
+from clew.skills.manifest import AgentSpec, Skill
 
 HOMES = (".agents", ".claude", ".clew", ".codex", ".opencode")
 PARTS = ("agents", "commands", "skill", "skills", "toolsets", "tools")
@@ -116,7 +116,7 @@ class FileWatch:
         return [each for each in sorted(folders) if os.path.isdir(os.path.join(self._root, each))]
 
 
-def homes_of(definitions: Iterable[Skill | Agent]) -> set[str]:
+def homes_of(definitions: Iterable[Skill | AgentSpec]) -> set[str]:
     """The folders in which definitions lie side by side, relative to the root; for one in the root itself, its own."""
     found = set()
     for each in definitions:

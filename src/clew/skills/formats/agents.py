@@ -10,7 +10,7 @@ from clew.skills.checks.problems import Problem
 from clew.skills.files.document import MarkdownDocument
 from clew.skills.formats.limits import AgentLimits
 from clew.skills.formats.source import DefinitionSource, describe, metadata_of, to_name
-from clew.skills.manifest import Agent
+from clew.skills.manifest import AgentSpec
 from clew.trust import printable
 
 KNOWN = {
@@ -33,7 +33,7 @@ _NAMED_HERE = re.compile(r"[\w-]+:\S+")
 _KEY = re.compile(r"([A-Za-z0-9_-]+)[ \t]*=")
 
 
-def read_agent(source: DefinitionSource, origin: str) -> Agent | None:
+def read_agent(source: DefinitionSource, origin: str) -> AgentSpec | None:
     """The agent of a file; None where it has no prompt, or is switched off."""
     prompt = source.text("developer_instructions", "prompt") if origin != "claude" else ""
     prompt = source.document.body if source.document.body.strip() else prompt
@@ -44,7 +44,7 @@ def read_agent(source: DefinitionSource, origin: str) -> Agent | None:
         source.warn("is switched off by `disable`", "disable" if "disable" in source.document.meta else "disabled")
         return None
     limits = AgentLimits(source, origin)
-    return Agent(
+    return AgentSpec(
         name=_name_of(source),
         description=describe(source, is_required=True),
         prompt=prompt,

@@ -20,7 +20,7 @@ from clew.skills.formats.definition_reader import Memory, Reader, Reading
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
 from clew.skills.formats.unique_names import name_all
-from clew.skills.manifest import Agent, Skill, SkillLink
+from clew.skills.manifest import AgentSpec, Skill, SkillLink
 from clew.trust import Wish, printable, real_folder
 
 MAX_PROBLEMS = 1_000
@@ -55,7 +55,7 @@ class Alias(msgspec.Struct, frozen=True, kw_only=True):
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
     """What was found. Agents and skills are in the order of their names, the rest in that of their paths."""
 
-    agents: tuple[Agent, ...] = ()
+    agents: tuple[AgentSpec, ...] = ()
     skills: tuple[Skill, ...] = ()
     rules: tuple[RuleFile, ...] = ()
     aliases: tuple[Alias, ...] = ()
@@ -111,7 +111,7 @@ def wishes(collected: Collected, root: Path) -> list[Wish]:
     ]
 
 
-def _agent_summary(agent: Agent) -> str:
+def _agent_summary(agent: AgentSpec) -> str:
     """What an agent is for, then what it may do: a long description hides nothing of that."""
     about = printable(_warned(agent.name, agent.description), _MAX_SUMMARY).rstrip(".; ")
     skills = [f"skills: {', '.join(agent.loadable)}"] if agent.loadable else []
@@ -123,7 +123,7 @@ def _agent_summary(agent: Agent) -> str:
     return f"{about}; {powers}" if about else powers
 
 
-def _powers(agent: Agent) -> list[str]:
+def _powers(agent: AgentSpec) -> list[str]:
     """The tools that an agent has in the end, and the rules that narrow them."""
     rules = permissions_of(agent)
     said = {"asked about": rules.ask, "but not": rules.allow if rules.ask else (), "denied": rules.deny}

@@ -20,7 +20,7 @@ from clew.skills.formats.rules import read_imports
 from clew.skills.formats.safe_open import Root, Stamp
 from clew.skills.formats.skill_folders import read_skill
 from clew.skills.formats.source import DefinitionSource
-from clew.skills.manifest import Agent, Skill, SkillLink
+from clew.skills.manifest import AgentSpec, Skill, SkillLink
 
 MAX_TOTAL = 100_000_000
 """The most bytes of definitions that are read from one tree."""
@@ -32,7 +32,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The definition in a file, and its problems. `references` and `digest` are those of a rule."""
 
     skill: Skill | None = None
-    agent: Agent | None = None
+    agent: AgentSpec | None = None
     references: tuple[SkillLink, ...] = ()
     digest: str = ""
     problems: tuple[Problem, ...] = ()
@@ -117,7 +117,7 @@ class Reader:
             return Reading(problems=document.problems)
         source = self._source(found, raw, document, bundle)
         skill: Skill | None = None
-        agent: Agent | None = None
+        agent: AgentSpec | None = None
         if bundle is not None:
             files = [name for name, _ in bundle.files if is_plain(name)]
             skill = read_skill(source, posixpath.dirname(found.real), files)

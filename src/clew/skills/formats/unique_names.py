@@ -11,9 +11,9 @@ import msgspec
 from clew.skills.checks.problems import Problem
 from clew.skills.formats.file_kinds import qualifiers
 from clew.skills.formats.source import MAX_NAME, to_name
-from clew.skills.manifest import Agent, Skill
+from clew.skills.manifest import AgentSpec, Skill
 
-Named = TypeVar("Named", Skill, Agent)
+Named = TypeVar("Named", Skill, AgentSpec)
 
 
 def name_all(found: list[tuple[Named, str]], what: str) -> tuple[list[Named], list[tuple[str, str]], list[Problem]]:

@@ -15,7 +15,7 @@ from clew.decode_errors import suggest
 from clew.errors import HandleRefused, ValidationError
 from clew.skills.arguments import check_text, check_texts, check_time, check_type
 from clew.skills.exposure import Edit, Exposure, Exposures, Items, Via, check_handle, mint_handle, nothing
-from clew.skills.manifest import Agent, Manifest
+from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.registry import ToolRegistry, check_tools
 from clew.skills.sessions.audit import SkillLoadEvent, load_events
 from clew.skills.sessions.explanations import WhyHere, explain
@@ -308,7 +308,7 @@ class AgentSession:
         return changed
 
 
-def get_agent(manifest: Manifest, name: str) -> Agent:
+def get_agent(manifest: Manifest, name: str) -> AgentSpec:
     """Return an agent by name. Raises ValidationError for an unknown one."""
     check_text("agent", name)
     found = manifest.agents.get(name)

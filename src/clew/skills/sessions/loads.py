@@ -12,7 +12,7 @@ import msgspec
 from clew.decode_errors import MAX_SHOWN, suggest
 from clew.errors import ValidationError
 from clew.skills.exposure import Exposed, Items, Via
-from clew.skills.manifest import Agent, Manifest
+from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.sessions.session import (
     AGENT,
     MAX_LOAD_DEPTH,
@@ -44,7 +44,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Under which terms an agent loads: what there is, who it is, how much it may hold, and what is withheld."""
 
     manifest: Manifest
-    agent: Agent
+    agent: AgentSpec
     max_skills: int = MAX_SKILLS
     when_full: WhenFull = "refuse"
     withhold: Withhold = withhold_nothing

@@ -9,9 +9,10 @@ from math import inf
 
 import msgspec
 
+from clew.sqlite_file import Sql
 from clew.trail.model.definitions import POLICY, SCHEMA, Definitions, parse_definition
 from clew.trail.model.policies import parse_policy
-from clew.trail.sqlite.engine import Engine, Sql
+from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.rows import ALIVE
 
 NEWEST = "SELECT max(seq) FROM events WHERE schema_name IN ('schema.def.v1', 'ttl.policy.v1')"

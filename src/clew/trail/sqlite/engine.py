@@ -15,13 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, StorageError
-from clew.sqlite_file import connect, make_private, translate, translated
+from clew.sqlite_file import Sql, connect, make_private, translate, translated
 from clew.trail.sqlite.file import FATAL, check_file, free_companions, lay_out_log, migrate
 
 T = TypeVar("T")
@@ -41,16 +41,6 @@ def to_micros(moment: datetime) -> int:
 
 def from_micros(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
-
-
-class Sql(Protocol):
-    """A connection as the rest of this package uses it: rows are untyped here, and typed where they are read."""
-
-    def execute(self, sql: str, values: Any = ()) -> Any: ...
-
-    def executemany(self, sql: str, values: Any) -> Any: ...
-
-    def changes(self) -> int: ...
 
 
 class Writing:

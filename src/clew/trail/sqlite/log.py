@@ -14,10 +14,11 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import ClewError, Corrupted, InvalidInput
+from clew.sqlite_file import Sql
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.event import Event
 from clew.trail.model.selector import EVERYTHING, Selector, check_selector, matches_content, matches_envelope
-from clew.trail.sqlite.engine import Engine, Sql
+from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.recent_events import Envelope, Tail, is_meant
 from clew.trail.sqlite.rows import Audiences, find_version, in_list, to_event
 from clew.trail.sqlite.version_writes import Marks

@@ -16,6 +16,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, TooLarge
+from clew.sqlite_file import Sql
 from clew.trail.bootstrap import piece_id
 from clew.trail.model.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, Update, View
 from clew.trail.model.definitions import DEFINITIONS, Definitions, check_definition
@@ -24,7 +25,7 @@ from clew.trail.model.prepare import Prepared, as_breadcrumb, embed_all, prepare
 from clew.trail.model.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import version_writes as write
 from clew.trail.sqlite.definitions import NEWEST, DefinitionBook
-from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
+from clew.trail.sqlite.engine import Engine, Writing, from_micros
 from clew.trail.sqlite.log import MAX_BYTES
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb, to_checksum
 from clew.trail.sqlite.selector_sql import build_where

@@ -10,9 +10,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import Corrupted
+from clew.sqlite_file import Sql
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Ttl, checksum_of
 from clew.trail.model.event import Event, EventType
-from clew.trail.sqlite.engine import Sql, Writing, from_micros
+from clew.trail.sqlite.engine import Writing, from_micros
 
 EVENT_TYPES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted")
 

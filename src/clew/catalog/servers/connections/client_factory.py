@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 import clew
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.connections.client_task import tidied
 from clew.catalog.servers.connections.elicitation import Elicitations
 from clew.catalog.servers.connections.hooks import LogLine, ServerHookChain
@@ -31,7 +31,7 @@ class Opener:
 
     def __init__(
         self,
-        config: ServerConfig,
+        config: McpServerConfig,
         hooks: ServerHookChain,
         access: Access,
         patience: RequestTimeouts,

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.connections.client_factory import Opener, foreign_errors, has_lost_session
 from clew.catalog.servers.connections.client_task import ClientTask, describe
 from clew.catalog.servers.connections.hooks import Response, ServerHookChain, ServerRequest, ServerToken
@@ -57,7 +57,7 @@ class ServerConnection:
 
     def __init__(
         self,
-        config: ServerConfig,
+        config: McpServerConfig,
         *,
         hooks: ServerHookChain | None = None,
         clock: Clock | None = None,

@@ -11,7 +11,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.operations.text import one_line
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.entries.entries import Kind, ServerAbout, ServerEntry
 from clew.catalog.servers.entries.schemas import check_arguments
@@ -32,7 +32,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 class Backing(Protocol):
     """The part of the registry that the entry lists need."""
 
-    def config(self, server: str) -> ServerConfig: ...
+    def config(self, server: str) -> McpServerConfig: ...
 
     def connection(self, server: str) -> ServerConnection: ...
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.login.browser import LoopbackBrowser
@@ -20,7 +20,7 @@ REST_SECONDS = 60.0
 
 
 async def log_in(
-    config: ServerConfig, vault: Vault, show: Callable[[str], Awaitable[None]], *, seconds: float = 300.0
+    config: McpServerConfig, vault: Vault, show: Callable[[str], Awaitable[None]], *, seconds: float = 300.0
 ) -> None:
     """Let a person agree that we use the server, and keep the tokens in the vault. `show` is given the address to open.
 
@@ -51,7 +51,7 @@ async def log_out(server: str, vault: Vault) -> bool:
     return True
 
 
-def _check(config: ServerConfig) -> None:
+def _check(config: McpServerConfig) -> None:
     if config.transport != "http" or config.auth.type != "oauth":
         error = ConfigError(f"server {config.id} is not set up for a login")
         error.hint = 'Give it a url and "auth": {"type": "oauth"} in .clew/mcp.json'

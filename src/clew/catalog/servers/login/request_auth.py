@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.config import McpServerConfig
 from clew.catalog.servers.connections.server_errors import Faults
 from clew.catalog.servers.launch_values import Values
 from clew.catalog.servers.login.browser import Browser
@@ -22,7 +22,7 @@ class Access:
     """The token of a hook or of the configuration, where there is one; otherwise, with OAuth, a login."""
 
     def __init__(
-        self, config: ServerConfig, tokens: Tokens, vault: Vault, clock: Clock, browser: Browser | None
+        self, config: McpServerConfig, tokens: Tokens, vault: Vault, clock: Clock, browser: Browser | None
     ) -> None:
         self._config = config
         self._tokens = tokens

@@ -7,7 +7,7 @@ from posixpath import dirname
 
 from clew.knowledge.code.models import SymbolRow
 from clew.knowledge.code.rows import find_symbols
-from clew.knowledge.database import Sql
+from clew.sqlite_file import Sql
 
 MIN_METHODS = 2
 """An implementation is certain if the interface has at least this many methods."""

@@ -27,7 +27,7 @@ from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import end_process, parse_batches, start_process
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
-from clew.knowledge.database import Sql
+from clew.sqlite_file import Sql
 
 WORKER_FROM = 200
 """Files from which a worker links. Smaller projects are linked here, as starting a process takes longer."""

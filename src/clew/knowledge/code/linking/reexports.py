@@ -9,7 +9,7 @@ from posixpath import basename, splitext
 from clew.knowledge.code.files import kind_of
 from clew.knowledge.code.models import FILE_KIND, ImportFact, SymbolRow
 from clew.knowledge.code.rows import decode_facts, find_facts, find_symbols
-from clew.knowledge.database import Sql
+from clew.sqlite_file import Sql
 
 DEEPEST = 8
 """Files that re-export a name one after the other, and levels of base classes."""

@@ -19,7 +19,7 @@ from clew.knowledge.code.models import FILE_KIND, FileFacts, NamedCall, Referenc
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import decode_facts, find_summary, find_symbols
-from clew.knowledge.database import Sql
+from clew.sqlite_file import Sql
 from clew.trail.search.text import split_word
 
 MAX_OWNERS = 200

@@ -53,7 +53,7 @@ class PackedFile(msgspec.Struct, frozen=True):
     vectors: bytes = b""
 
 
-class TermPostings(msgspec.Struct):
+class CodePostings(msgspec.Struct):
     """Rows and counts sorted by term, and where each term begins."""
 
     terms: Terms
@@ -84,10 +84,10 @@ class IndexSegment(msgspec.Struct):
     """Files and their passages, numbered from 0."""
 
     files: list[PackedFile]
-    body: TermPostings
-    folders: TermPostings
-    stems: TermPostings
-    names: TermPostings
+    body: CodePostings
+    folders: CodePostings
+    stems: CodePostings
+    names: CodePostings
     passage_file: Rows
     passage_first: Ints
     passage_length: Floats
@@ -270,7 +270,7 @@ def _slim(packed: Packed) -> Packed:
     return msgspec.structs.replace(packed, kinds=b"", lengths=b"", terms=b"", rows=b"", counts=b"")
 
 
-def _passage_names(contents: Sequence[PackedFile], kinds: Counts) -> TermPostings:
+def _passage_names(contents: Sequence[PackedFile], kinds: Counts) -> CodePostings:
     rows = np.flatnonzero(kinds < len(SYMBOL_KINDS)).astype(np.int32)
     names = [name for content in contents for name in content.packed.names]
     ids = name_ids(names[row] for row in rows)
@@ -287,7 +287,7 @@ def _file_names(contents: Sequence[PackedFile]) -> dict[str, list[int]]:
     return names
 
 
-def _body(texts: Sequence[Packed], first: Ints) -> TermPostings:
+def _body(texts: Sequence[Packed], first: Ints) -> CodePostings:
     terms = [np.frombuffer(text.terms, "<u4") for text in texts]
     rows = np.concatenate([np.zeros(0, np.int32), *(np.frombuffer(text.rows, "<u2") for text in texts)], dtype=np.int32)
     rows += np.repeat(first.astype(np.int32), [len(term) for term in terms])
@@ -295,7 +295,7 @@ def _body(texts: Sequence[Packed], first: Ints) -> TermPostings:
     return _sorted(np.concatenate([np.zeros(0, np.uint32), *terms], dtype=np.uint32), rows, counts)
 
 
-def _path_terms(texts: Sequence[str]) -> TermPostings:
+def _path_terms(texts: Sequence[str]) -> CodePostings:
     found = [
         (term, row)
         for row, text in enumerate(texts)
@@ -305,7 +305,7 @@ def _path_terms(texts: Sequence[str]) -> TermPostings:
     return _sorted(terms.astype(np.uint32), rows.astype(np.int32), np.ones((len(found), 1), np.uint8))
 
 
-def _sorted(terms: Terms, rows: Rows, counts: Counts) -> TermPostings:
+def _sorted(terms: Terms, rows: Rows, counts: Counts) -> CodePostings:
     """Sorts in place where it can: for a large folder, most of the time of building goes here."""
     keys = terms.astype(np.uint64)
     keys <<= np.uint64(32)
@@ -315,7 +315,7 @@ def _sorted(terms: Terms, rows: Rows, counts: Counts) -> TermPostings:
     keys >>= np.uint64(32)
     found = keys.astype(np.uint32)
     starts = np.flatnonzero(np.diff(found, prepend=found[:1] + np.uint32(1)))
-    return TermPostings(found[starts], np.append(starts, len(terms)), rows[order], counts[order])
+    return CodePostings(found[starts], np.append(starts, len(terms)), rows[order], counts[order])
 
 
 def _vectors(contents: Sequence[PackedFile], sizes: Ints, dimension: int) -> CompactVectors:

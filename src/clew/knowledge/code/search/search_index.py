@@ -40,7 +40,7 @@ from clew.knowledge.code.search.ranking import (
 )
 from clew.knowledge.code.search.words import parts_of, terms_of
 from clew.knowledge.code.store import CodeStore, read_meta
-from clew.knowledge.database import Sql
+from clew.sqlite_file import Sql
 from clew.trail.store import Embedder
 
 SMALL = 64

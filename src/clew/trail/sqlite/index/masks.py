@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from clew.sqlite_file import Sql
 from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.search.candidates import Allowed
 from clew.trail.search.columns import FOREVER, Bools, Columns
-from clew.trail.sqlite.engine import Engine, Sql
+from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.index.search_index import Index
 from clew.trail.sqlite.rows import in_list
 from clew.trail.sqlite.selector_sql import build_where

@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from clew.errors import EmbedderMismatch
+from clew.sqlite_file import Sql
 from clew.trail.model.prepare import embedding_text, read_as
 from clew.trail.sqlite.definitions import DefinitionBook
-from clew.trail.sqlite.engine import Engine, Sql, Writing
+from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.rows import CURRENT, Audiences, to_breadcrumb
 from clew.trail.sqlite.version_writes import UPDATED
 from clew.trail.store import Embedder

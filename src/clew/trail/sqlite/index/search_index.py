@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
+from clew.sqlite_file import Sql
 from clew.trail.search.columns import Columns
 from clew.trail.search.ranking import Ints
-from clew.trail.sqlite.engine import Engine, Sql
+from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.index.postings import TermPostings
 from clew.trail.sqlite.index.terms import TermsBook
 from clew.trail.sqlite.log import read_head

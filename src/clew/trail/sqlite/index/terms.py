@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from clew.errors import InvalidInput
+from clew.sqlite_file import Sql
 from clew.trail.model.definitions import Definitions
 from clew.trail.model.prepare import read_as
 from clew.trail.model.readable import ReadableText
 from clew.trail.search.packing import pack_all
 from clew.trail.search.text import owner_salt
 from clew.trail.sqlite.definitions import DefinitionBook
-from clew.trail.sqlite.engine import Engine, Sql, Writing
+from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.rows import Audiences, in_list
 
 STORE_AT = 256

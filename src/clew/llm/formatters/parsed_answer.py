@@ -11,7 +11,7 @@ from clew.errors import ModelError
 MAX_DEPTH = 32
 
 
-class ParsedText(msgspec.Struct, frozen=True, kw_only=True):
+class ParsedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The text before the first call, exactly as it came, and the calls: names and arguments."""
 
     content: str
