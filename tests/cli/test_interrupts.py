@@ -69,7 +69,7 @@ from pathlib import Path
 
 from clew.catalog.domain import Domain
 from clew.catalog.formats import ALL
-from clew.catalog.resource import Listing, Pipeline, RawContent, RawDocument
+from clew.catalog.resource import DocumentListing, Pipeline, RawContent, RawDocument
 
 
 class Slow:
@@ -78,7 +78,7 @@ class Slow:
     async def list_documents(self):
         names = [f"{number:03}.md" for number in range(150)]
         documents = [RawDocument(id=name, name=name, content_type="text/markdown", version="1") for name in names]
-        return Listing(documents=documents, skipped=[])
+        return DocumentListing(documents=documents, skipped=[])
 
     async def fetch_content(self, id):
         if id == "140.md" and not Path("go").exists():

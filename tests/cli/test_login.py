@@ -89,7 +89,7 @@ def test_a_program_gets_json_on_its_own_stream(configured: Path) -> None:
 def test_a_login_that_nobody_agrees_to_ends_with_one_line(clew: Clew, configured: Path) -> None:
     late = clew("mcp", "login", "notes", "--wait", "1")
     assert (late.code, late.out) == (1, "")
-    assert late.err.splitlines()[-1] == "clew: notes: nobody agreed to the login in time"
+    assert late.err.splitlines()[-1] == "clew: notes: the login was not approved in time"
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "3601", "soon"])

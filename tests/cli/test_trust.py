@@ -308,7 +308,7 @@ def test_what_is_trusted_is_listed_and_taken_back(repository: Repository) -> Non
     assert "1 grant revoked." in run("trust", "--revoke", "notes").stderr
     assert "notes: not trusted yet" in run("get", "notes://tools/guide").stderr
     assert json.loads(run("trust", "--revoke", "--json").stdout) == {"revoked": 1}
-    assert "nothing to revoke" in run("trust", "--revoke").stderr
+    assert "Nothing to revoke" in run("trust", "--revoke").stderr
     assert run("trust", "--list", "--yes").returncode == 2
     assert repository.ran == ["module"]
 

@@ -28,11 +28,11 @@ from tests.faults.crashing import (
 )
 from tests.faults.processes import KILLED, Child, open_at
 
-EVENTS = 29
+EVENTS = 31
 """How many events the conversation has from its message on."""
 FLOW = shipped_flow(read_pieces())
-AGAIN = (FLOW.delta, FLOW.budget)
-"""What every attempt at a call of a model leaves: a process that died of it each time would never get further."""
+AGAIN = (FLOW.delta, FLOW.budget, FLOW.host)
+"""Records of every start and of every call of a model: dying after each of them would make no progress."""
 BILL = "please settle the bill"
 LETTER = "please send the letter"
 

@@ -15,12 +15,13 @@ from typing import Any
 import apsw
 import pytest
 
+from clew import sqlite_file
 from clew.access import Principal
 from clew.errors import Busy
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Event, RetryPolicy
 from clew.trail.model.selector import Selector
-from clew.trail.sqlite import engine, file
+from clew.trail.sqlite import engine
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Handler, Worker
 from tests.faults.processes import PATIENCE, eventually, is_settled, open_at
@@ -139,7 +140,7 @@ async def test_long_words_do_not_stay_in_memory(trail: Trail) -> None:
 async def test_a_file_that_another_process_holds_too_long_is_busy_and_writable_afterwards(
     tmp_path: Path, trail: Trail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.1)
     with writing_elsewhere(tmp_path):
         with pytest.raises(Busy, match="another process"):
             await trail.records.create(note("refused"), by=ME)

@@ -70,11 +70,21 @@ def everything() -> tuple[str, ...]:
     folder = Path(sys.prefix) / "node" / "server-everything"
     script = folder / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
     if not script.exists():
-        command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), EVERYTHING]
+        command = [
+            npm,
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--fetch-retries=0",
+            "--prefix",
+            str(folder),
+            EVERYTHING,
+        ]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
         except subprocess.TimeoutExpired:
-            pytest.skip(f"NPM CANNOT INSTALL {EVERYTHING}: no answer within two minutes")
+            pytest.skip(f"NPM CANNOT INSTALL {EVERYTHING}: no answer within 40 seconds")
         if done.returncode != 0:
             pytest.skip(f"NPM CANNOT INSTALL {EVERYTHING}: {done.stderr[-200:]}")
     return (node, str(script))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import cycle
 
 import msgspec
 import pytest
@@ -18,6 +19,8 @@ from tests.knowledge.code.reading import docs, imports, read, references, signat
 
 DEEP = 50_000
 FLOODS = (b"(", b"[", b"{", b"a(", b"a.b().", b"x=>", b"-", b"<", b'"')
+FLOODED = sorted({("python", each) for each in FLOODS} | set(zip(LANGUAGES, cycle(FLOODS), strict=False)))
+"""Every flood in one language, and one flood in every language."""
 
 
 def in_lines(content: bytes) -> bytes:
@@ -62,8 +65,7 @@ def test_an_empty_file_says_nothing(language: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("piece", FLOODS)
+@pytest.mark.parametrize(("language", "piece"), FLOODED)
 def test_no_flood_of_signs_stops_it(language: str, piece: bytes) -> None:
     facts = extract(in_lines(piece * (DEEP // len(piece))), language)
     assert facts.error in ("", "too hard to parse, read in part", "syntax errors, read in part")
