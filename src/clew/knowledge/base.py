@@ -56,7 +56,7 @@ WAIT_SECONDS = 1.5
 """The longest that an answer takes by default."""
 READING_SECONDS = 4.0
 """The same while the files are read for the first time."""
-FIRST_SECONDS = 2.5
+FIRST_SECONDS = 2.0
 """The time for indexing before the first answer, unless reading the files alone takes longer."""
 FEW_FILES = 200
 """A folder with fewer files is indexed completely before the first answer."""
