@@ -1,4 +1,4 @@
-"""Who is asking: the principal that accompanies every call, and the one table of who may do what."""
+"""The principal that accompanies every call, and the table of roles and verbs."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class App:
         self._opening = asyncio.Lock()
 
     async def workspace(self) -> Workspace:
-        """What `ask` and `get` reach. Built at the first call, and once, however many call at the same time.
+        """The workspace behind `ask` and `get`. Built at the first call, and once, however many call at the same time.
 
         Raises ConfigError.
         """
@@ -131,9 +131,8 @@ class App:
         return self.knowledge()
 
     def knowledge(self, models: Models | None = None) -> Knowledge:
-        """What is known of the files around the folder. Nothing is read before it is asked for. A model is asked only
-        where the settings name one, of the models of the settings unless the first call gives others. Raises
-        StorageError."""
+        """Knowledge of the files around the folder. Nothing is read before it is asked for. A model is asked only where
+        the settings name one, of the models of the settings unless the first call gives others. Raises StorageError."""
         if self._knowledge is None:
             from clew.knowledge.base import open_knowledge  # for commands that ask about code and history
 
@@ -285,7 +284,7 @@ class App:
         return (await self.workspace()).catalog
 
     def _policy(self, root: Path) -> Policy:
-        """What agents may do here; what the settings allow beyond the default, once the user agreed. Raises
+        """The permission policy of this folder; rules beyond the default need the user's consent. Raises
         ConfigError."""
         from clew.tools.permissions.permission_settings import (  # for commands that run agents
             permissions_wish,

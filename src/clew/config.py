@@ -55,7 +55,7 @@ class WebhookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CatalogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `ask` and `get` offer. `domains` names those that are on: of installed packages, or `module:name`.
+    """Settings of `ask` and `get`. `domains` names those that are on: of installed packages, or `module:name`.
     `repository` indexes the files around the folder; `strict` refuses routes that were not shown before; `shared` opens
     the catalog to callers of other owners."""
 
@@ -66,15 +66,15 @@ class CatalogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class KnowledgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is known of the files. `model` is a role or "provider:model" that puts into words what no source answers by
-    itself; without one nothing is asked of a model."""
+    """Settings of the knowledge of files. `model` is a role or "provider:model" that puts into words what no source
+    answers by itself; without one nothing is asked of a model."""
 
     model: str = ""
 
 
 class PermissionsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What agents may do, as rules such as `exec(git status*)`, `write-file(src/**)`, `fetch(docs.python.org)` or the
-    mere name of a tool. What `allow` adds to the default waits for your consent (`clew trust`)."""
+    """Permissions of agents, as rules such as `exec(git status*)`, `write-file(src/**)`, `fetch(docs.python.org)` or
+    the mere name of a tool. What `allow` adds to the default waits for your consent (`clew trust`)."""
 
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
@@ -381,13 +381,13 @@ def _is_plain_url(url: str) -> bool:
 
 
 def _meant(name: str) -> str:
-    """What a setting may be, in words."""
+    """The allowed values of a setting, in words."""
     kind = noun_of(_KINDS[name])
     return f"{kind} from {LIMITS[name][0]} to {LIMITS[name][1]}" if name in LIMITS else kind
 
 
 def _nearest(name: str) -> str:
-    """What to do about a setting that does not exist."""
+    """The advice for a setting that does not exist."""
     if name == "folder":
         return "The folder is chosen by --folder or CLEW_FOLDER"
     if name == SOURCES:

@@ -63,8 +63,8 @@ _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTI
 
 
 def in_plain_words(error: msgspec.ValidationError, kind: Any, whole: str, *, called: str = "field") -> InvalidInput:
-    """What msgspec found wrong with a value of type `kind`. `whole` names the value itself, and `called` what its
-    parts are to the one who gave them: a `field` of a body, a `parameter` of a tool."""
+    """The message for an error that msgspec found in a value of type `kind`. `whole` names the value itself, and
+    `called` what its parts are to the one who gave them: a `field` of a body, a `parameter` of a tool."""
     complaint, path = _AT.fullmatch(str(error)).groups()  # type: ignore[union-attr]  # matches any text
     path = path or ""
     place = _Place(path, _kinds_at(kind, path), called)
@@ -88,8 +88,8 @@ def config_in_plain_words(
 
 
 def misfit_in_plain_words(kind: Any) -> tuple[str, str] | None:
-    """What a check by JSON Schema found wrong, from the kind of its error: which part of the value is meant, empty for
-    the value itself, and the reason. None for a kind that has no words here."""
+    """The message for an error of a JSON Schema check: the part of the value, empty for the value itself, and the
+    reason. None for a kind that has no words here."""
     if kind.name in _SCHEMA_BOUNDS:
         bound, unit, units = _SCHEMA_BOUNDS[kind.name]
         return "", f"must {bound} {kind.limit:,}{unit if kind.limit == 1 else units}"
@@ -98,7 +98,7 @@ def misfit_in_plain_words(kind: Any) -> tuple[str, str] | None:
 
 
 def either_type(types: Iterable[Any]) -> str:
-    """What a value of these types of JSON Schema is called; `null` stands last."""
+    """The noun for a value of these JSON Schema types; `null` comes last."""
     names = sorted((str(each) for each in types), key=lambda each: each == "null")
     return _either([_NOUNS.get(_SCHEMA_TYPES.get(name, name), name) for name in names])
 
@@ -114,7 +114,7 @@ def suggest(given: str, known: Iterable[str], introduction: str) -> str:
 
 
 def noun_of(kind: Any) -> str:
-    """What a value of this type is called, such as `a whole number`; empty where anything will do."""
+    """The noun for a value of this type, such as `a whole number`; empty where any value is allowed."""
     return _noun(_inspect(kind))
 
 

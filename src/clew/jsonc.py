@@ -39,7 +39,7 @@ class Member:
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """What a text says; nothing is an empty object. Raises ConfigError for what is no object."""
+    """Parse a text as an object; an empty text is an empty object. Raises ConfigError for what is no object."""
     plain = plain_json(text)
     if not plain.strip():
         return {}
@@ -164,7 +164,7 @@ def _render(text: str, value: Mapping[str, Any], indent: str) -> str:
 
 
 def _indent_at(text: str, at: int) -> str:
-    """What the line of a place begins with."""
+    """The indentation of the line at a place."""
     line = text.rfind("\n", 0, at) + 1
     found = _INDENT.match(text, line)
     return found.group() if found is not None else ""

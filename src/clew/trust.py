@@ -1,5 +1,5 @@
-"""What the user has agreed to run or load of a folder's files. It is remembered outside the folder, in one file of the
-user, and bound to a digest of the content: whatever changes needs consent again."""
+"""The user's consent to files of a folder that run or instruct agents. It is remembered outside the folder, in one file
+of the user, and bound to a digest of the content: whatever changes needs consent again."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the files of a folder want to have run or loaded. `folder` is a real path; `kind` a short word such as
-    server or domain; `summary` one printable line without secrets that says what would happen; `note` what the user
-    should know of an earlier consent, which is not kept."""
+    """Files of a folder that want to run or to be loaded. `folder` is a real path; `kind` a short word such as server
+    or domain; `summary` one printable line without secrets that says what would happen; `note` what the user should
+    know of an earlier consent, which is not kept."""
 
     folder: str
     kind: str
@@ -165,7 +165,7 @@ class Trust:
             return self.holds(wish)
 
     def state(self) -> tuple[int, ...]:
-        """What is another after each change of the file, and costs little to ask."""
+        """A value that changes with the file and is cheap to read."""
         try:
             found = self.path.stat()
         except OSError:
@@ -187,7 +187,7 @@ class Trust:
         return found.grants
 
     def _check_mine(self) -> None:
-        """What others may write is nobody's consent."""
+        """Check that others cannot write the file of grants."""
         found = self.path.stat()
         if not stat.S_ISREG(found.st_mode):
             raise self._broken("is not a file")

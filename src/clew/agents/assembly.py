@@ -1,4 +1,4 @@
-"""How a runtime is put together from an open trail, models, tools and a policy."""
+"""Builds a runtime from an open trail, models, tools and a policy."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def build_runtime(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What the parts of a runtime share."""
+    """The objects that the parts of a runtime share."""
 
     trail: Trail
     flow: Flow

@@ -96,7 +96,7 @@ def _run(given: list[str]) -> int:
 
 
 def _in_words(error: Exception, given: list[str]) -> str:
-    """What is wrong with the arguments."""
+    """The error of wrong arguments, in words."""
     if given and given[0].startswith("-"):
         return f"{given[0]} belongs behind the command."
     # as the parser itself: only a command that is run needs it

@@ -74,7 +74,7 @@ class SemanticSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class SessionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was written last in the trigger's session. No schemas means any that a reader may find by meaning."""
+    """The last records of the trigger's session. No schemas means any that a reader may find by meaning."""
 
     enabled: bool = True
     schemas: tuple[str, ...] = ()

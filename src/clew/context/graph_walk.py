@@ -47,10 +47,11 @@ class Walked(NamedTuple):
 async def walk(
     starts: Mapping[str, float], expand: Expand, *, hops: int, limit: int, costs: Mapping[str, float] | None = None
 ) -> list[Walked]:
-    """What lies within so many hops of the starts, nearest first, without them; at most `limit`.
+    """The breadcrumbs within so many hops of the starts, nearest first, without the starts; at most `limit`.
 
     Each level is one call of `expand`, for the starts and then for the nearest that were found: the work is bounded
-    however dense the graph is."""
+    however dense the graph is.
+    """
     links: dict[str, Sequence[GraphHop]] = {}
     nearest = dict(sorted(starts.items(), key=lambda each: (each[1], each[0]))[:STARTS])
     reached = [Walked(cost, 0, id, (id,), ()) for id, cost in nearest.items()]

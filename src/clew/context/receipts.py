@@ -46,8 +46,8 @@ class DroppedItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What one context was made of. Items stand in the order of their numbers in the text; `more_dropped` counts those
-    that are not listed."""
+    """The items of one context and their reasons. Items stand in the order of their numbers in the text; `more_dropped`
+    counts those that are not listed."""
 
     items: tuple[ReceiptItem, ...]
     dropped: tuple[DroppedItem, ...] = ()

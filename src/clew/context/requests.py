@@ -38,8 +38,9 @@ class RequestedSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who wants a context, and of what. It is about the breadcrumb `trigger_event_id`, or else about the request, whose
-    `query` then says what to look for. Beyond the sources that are named, only what they lead to is gathered."""
+    """A request for a context: for whom, and from which sources. It is about the breadcrumb `trigger_event_id`, or else
+    about the request, whose `query` then says what to look for. Beyond the sources that are named, only what they lead
+    to is gathered."""
 
     consumer_id: Text
     reply_tags: tuple[str, ...] = ()

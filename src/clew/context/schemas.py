@@ -1,5 +1,5 @@
-"""What the schema definitions on a trail say about showing a breadcrumb: its hints, its section, and whether it is
-found by meaning. They are read again when the log says that one changed."""
+"""Display settings of schema definitions: hints, section, and whether search by meaning finds them. They are read again
+when the log says that one changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a breadcrumb is worth in a context: the parts of its quality (clew.knowledge.evidence.trust), from 0 to 1.
+"""The score of a breadcrumb in a context, from 0 to 1 (see clew.knowledge.evidence.trust).
 
 Similarity is what the search measured; where nothing did, it is 1 / (1 + cost) of the way that led there. Trust and
 verification are what the record says of itself, 50 and no otherwise. Freshness falls as that of history does, with the

@@ -1,4 +1,5 @@
-"""Which items go into a context: the best first, within the whole, each section's share and each item's cap. Pure."""
+"""Selection of the items of a context: best first, within the whole budget, each section's share and each item's cap.
+Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class ContextCandidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Room(msgspec.Struct, frozen=True, kw_only=True):
-    """What a context may take, in tokens. `heading` is what the title of a section takes."""
+    """The token limits of a context. `heading` is what the title of a section takes."""
 
     total: int
     heading: int = 0

@@ -1,5 +1,5 @@
-"""Where a context comes from: the trigger, what an agent always wants, what is close in meaning, what the trigger
-points at, and what was said last in its session. The runners read their subscriptions through `fetch` as well."""
+"""Sources of a context: the trigger, records that an agent always gets, records close in meaning, records that the
+trigger points at, and the last turns of the session. The runners read their subscriptions through `fetch` as well."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _INSTANT = timedelta(microseconds=1)
 
 
 class Fetched(Protocol):
-    """What is read: which breadcrumbs, and how. A Subscription is one."""
+    """A source to read: which breadcrumbs, and how. A Subscription is one."""
 
     @property
     def selector(self) -> Selector: ...

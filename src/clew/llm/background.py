@@ -1,4 +1,4 @@
-"""What people ask about at large, as vectors: a question that is closer to that than to what is here is not for here.
+"""Vectors of general topics: a question that is closer to them than to the content of a folder is out of scope.
 
 The topics are data (`topics.txt`): short phrases of all fields of life and of software, not made for any catalogue.
 """

@@ -51,8 +51,8 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call took. `cached_tokens` are part of the input tokens; `cost` is in US dollars, None where no price is
-    known."""
+    """The usage of one call. `cached_tokens` are part of the input tokens; `cost` is in US dollars, None where no price
+    is known."""
 
     input_tokens: int = 0
     output_tokens: int = 0

@@ -27,8 +27,8 @@ _SAME = re.compile(r"(?:-\d{6,8}|-\d{4}-\d{2}-\d{2}|-latest|[:@].*)?")
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a model. `budget_tokens` is what a context for it may take; prices are in US dollars per million
-    tokens, None where unknown; `is_known` is False where careful defaults stand in for facts."""
+    """The catalogue entry of a model. `budget_tokens` is what a context for it may take; prices are in US dollars per
+    million tokens, None where unknown; `is_known` is False where careful defaults stand in for facts."""
 
     name: str
     provider: str
@@ -49,7 +49,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     def cost_of(
         self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, kept_tokens: int = 0
     ) -> float | None:
-        """What a call costs in US dollars; None where a price is unknown. Cached tokens without a price of their own
+        """The cost of a call in US dollars; None where a price is unknown. Cached tokens without a price of their own
         cost as much as the others; those that the provider keeps for the next call cost a quarter more."""
         if self.input_price is None or self.output_price is None:
             return None
@@ -116,8 +116,8 @@ class Catalogue:
         return entry.provider if entry is not None else ""
 
     def look_up(self, provider: str, name: str, kind: str = "") -> ModelInfo:
-        """What is known of a model at a provider, whose preset is `kind` where its name is the user's own. Prices of
-        one seller are not taken for those of another; models on this machine cost nothing."""
+        """The catalogue entry of a model at a provider, whose preset is `kind` where its name is the user's own. Prices
+        of one seller are not taken for those of another; models on this machine cost nothing."""
         preset = shipped().providers.get(provider) or shipped().providers.get(kind)
         entry = _find(name)
         facts = self._known.get(f"{provider}:{name}") or self._known.get(name) or KnownModel()

@@ -26,7 +26,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back. `model` is the one that answered, by its provider's word; `extra` goes back unread with the
+    """The reply of a model. `model` is the one that answered, by its provider's word; `extra` goes back unread with the
     message that this becomes."""
 
     content: str

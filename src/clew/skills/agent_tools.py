@@ -1,5 +1,5 @@
-"""Which tools an agent of a file has when it runs: those that it names, in the names of here, but for those that it is
-denied. What is shown before the user agrees and what is given at run time are both read from this."""
+"""The tools that an agent of a file has when it runs: those that it names, without those that are denied. What is shown
+before the user agrees and what is given at run time are both read from this."""
 
 from __future__ import annotations
 

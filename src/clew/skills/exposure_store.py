@@ -1,4 +1,4 @@
-"""Where exposure sets are kept: on the trail, where they survive the process, or in memory, for use as a library.
+"""Storage of exposure sets: on the trail, or in memory for use as a library.
 
 On the trail a set is one breadcrumb, found by a handle that is nowhere stored in clear; each change is one write.
 """

@@ -98,7 +98,7 @@ class Toolset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What the manifest says of a tool. Where an executable tool has that name, all of it comes from there."""
+    """The manifest entry of a tool. Where an executable tool has that name, all of it comes from there."""
 
     name: str
     description: str
@@ -112,7 +112,7 @@ class ToolEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
 
 
 class AgentPermissions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an agent may do, as rules: `exec`, `exec(git push*)`, `write-file(src/**)`. They narrow what the user
+    """Permissions of an agent, as rules: `exec`, `exec(git push*)`, `write-file(src/**)`. They narrow what the user
     allows, and never widen it."""
 
     allow: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""When a skill comes by itself: by a word of the message, the phase of the work, or a path that is worked on.
+"""Triggers that load a skill: a word of the message, the phase of the work, or a path.
 
 A pattern is an alternation of phrases such as `deploy|roll ?out`. It is taken apart into phrases once, so no pattern
 can make a search slow.

@@ -1,4 +1,4 @@
-"""What a question to the librarian or the archivalist wants: its intent, its subject and the time that it speaks of.
+"""Metadata of a question to the librarian or the archivalist: intent, subject and period.
 
 The trigger phrases are data. `*` stands for one to six words; the first intent with a matching phrase wins. Other
 words of the message do not change the intent.

@@ -16,7 +16,7 @@ FOLLOW_UP = "followup"
 
 
 class RouteTarget(StrEnum):
-    """Who takes a message: eight agents, the session manager's commands, and the control of a running plan."""
+    """The target of a message: eight agents, the session manager's commands, and the control of a running plan."""
 
     ACADEMIC = "academic"
     ARCHITECT = "architect"
@@ -49,7 +49,7 @@ DUTIES: dict[RouteTarget, str] = {
 
 
 class Intent(StrEnum):
-    """What a question wants of the code (the first three), of the history (the next five), or of either."""
+    """The intent of a question about the code (the first three), the history (the next five), or either."""
 
     LOCATE = "LOCATE"
     PATTERN = "PATTERN"
@@ -83,7 +83,7 @@ class RouteCandidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """Who takes a message, how sure that is, and how it was decided.
+    """The target of a message, its probability, and the step that decided.
 
     `intent` and `subject` are set for the librarian and the archivalist, `time_scope` for the archivalist alone;
     `since` and `until` are the dates of the time scope. `question` goes back to the user when the decision is a

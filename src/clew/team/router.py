@@ -43,8 +43,8 @@ class Router:
         self._clock = clock or SystemClock()
 
     async def route(self, message: str, *, talking_to: str = "", owner: str = "") -> MessageRoute:
-        """Who takes a message. A model that fails is passed over. Raises InvalidInput for an empty or huge message, and
-        for an agent that does not exist."""
+        """Choose the target of a message. A model that fails is passed over. Raises InvalidInput for an empty or huge
+        message, and for an agent that does not exist."""
         _check(message)
         message = mask_keys(message)
         talker = _read_agent(talking_to)

@@ -153,7 +153,7 @@ class CodeTool:
         return given
 
     async def result(self, arguments: dict[str, Any], context: ToolContext) -> Any:
-        """What the code gives for arguments, as a value of JSON that fits the output schema. Raises ToolFailure."""
+        """The result of the code for arguments, as a JSON value that fits the output schema. Raises ToolFailure."""
         program = Program(
             language=self.record.language,
             code=self.record.code,

@@ -1,4 +1,4 @@
-"""What a tool gives back: content for the reader, and guidance to what it can do next."""
+"""The result of a tool: content for the reader, and guidance to the next tools."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def guide(route: str, prose: str, **params: Any) -> Guidance:
 
 
 def as_content(value: Any) -> GuidedContent:
-    """What a tool returned as guided content that every door can send: text as it is, other values as a block of JSON,
-    arguments that are filled in as JSON has them.
+    """The result of a tool as guided content that every door can send: text as it is, other values as a block of JSON,
+    arguments that are filled in as JSON.
 
     Raises TypeError or ValueError for a value that JSON cannot hold, for guidance that is none, and for guidance whose
     arguments take over 20,000 bytes.

@@ -80,7 +80,7 @@ class Unconfined:
 
 
 def safe_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What of an environment a program is given."""
+    """The variables of an environment that a program is given."""
     return {**{name: environ[name] for name in PASSED_ON if name in environ}, **QUIET, **UNCOMPILED}
 
 
@@ -316,7 +316,7 @@ class OutputPieces:
         self._waiting = ""
 
     def add(self, chunk: bytes) -> str:
-        """What is ready to be shown; may be empty."""
+        """The output that is ready to be shown; may be empty."""
         self._waiting += self._decoder.decode(chunk)
         end = self._waiting.rfind("\n") + 1 or (len(self._waiting) if len(self._waiting) > _PIECE else 0)
         ready, self._waiting = self._waiting[:end], self._waiting[end:]

@@ -45,7 +45,7 @@ class CommandRunner(Protocol):
 
 
 class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command may take, and the hosts that it may reach."""
+    """The limits of a command, and the hosts that it may reach."""
 
     memory_mb: int = 2_048
     disk_mb: int = 2_048

@@ -40,7 +40,7 @@ class ToolLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a call does to the world, for those who must decide whether to allow it."""
+    """The effects of a call, for the decision whether to allow it."""
 
     reads_only: bool = False
     destroys: bool = False
@@ -51,8 +51,8 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call is given beside its arguments: who asks, the client that its domain brings, and the handle of the
-    exposure set in which the caller was shown the tool."""
+    """The context of a call: the principal, the client of its domain, and the handle of the exposure set in which the
+    caller was shown the tool."""
 
     by: Principal
     client: Any = None

@@ -113,7 +113,7 @@ class OwnerSetup:
 def judge(
     piece: BootstrapPiece, stored: Breadcrumb | None, known: str | None
 ) -> Literal["created", "repaired", "unchanged"]:
-    """What has to happen to a piece. `known` is its digest when it was last set up, if it was."""
+    """The action that a piece needs. `known` is its digest when it was last set up, if it was."""
     if stored is None:
         return "created" if known is None else "repaired"
     if stored.schema_name != piece.schema_name:

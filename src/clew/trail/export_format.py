@@ -66,7 +66,8 @@ def parse_line(raw: bytes | str) -> Line:
 
 
 def content_of(version: Breadcrumb | BreadcrumbLine) -> bytes:
-    """What two versions must share to be the same: all that a caller writes but the end and the entities."""
+    """The part of a version that decides whether two versions are equal: all that a caller writes but the end and the
+    entities."""
     tags, scopes = list(dict.fromkeys(version.tags)), sorted(set(version.scopes))
     parts = [version.title, version.context, tags, version.schema_name, scopes, version.llm_hints]
     return encode_canonical(parts, "line")

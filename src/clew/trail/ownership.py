@@ -1,6 +1,6 @@
-"""Whose trail it is: one that this user made, or agreed to. Nothing may run on any other: its agents, tools, pending
-requests and answered permissions would be a stranger's. Trails are told apart by their identity, and those of the user
-are remembered outside of the folder, with everything else that is trusted."""
+"""The owner of a trail: whether this user made it or agreed to it. Nothing may run on any other: its agents, tools,
+pending requests and answered permissions would be a stranger's. Trails are told apart by their identity, and those
+of the user are remembered outside of the folder, with everything else that is trusted."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Ownership:
             self.problem = ""
 
     async def wish(self, *, by: Principal) -> Wish:
-        """What the user has to agree to, with what the trail brings for the caller."""
+        """The wish for consent to the trail, with the contents that it has for the caller."""
         return msgspec.structs.replace(await self._bare_wish(), summary=await self._summary(by))
 
     async def adopt(self, *, by: Principal) -> Wish:

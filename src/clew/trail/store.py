@@ -182,7 +182,7 @@ class Deliveries(Protocol):
         ...
 
     async def workers(self, *, by: Principal) -> list[str]:
-        """Who holds claims on events of the owner's consumers, by name."""
+        """The workers that hold claims on events of the owner's consumers, by name."""
         ...
 
     async def abandon(self, worker: str, *, by: Principal) -> int:
@@ -293,7 +293,7 @@ class HygieneStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True):
-    """What one hygiene run removed."""
+    """The records that one hygiene run removed."""
 
     breadcrumbs: int
     agents: int
@@ -310,7 +310,7 @@ class TrailStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upkeep(Protocol):
-    """What keeps a trail healthy. For the process that runs it, not for tenants."""
+    """Maintenance of a trail. For the process that runs it, not for tenants."""
 
     async def purge(self, *, idle_after: timedelta | None = timedelta(days=7)) -> Purged:
         """Remove expired breadcrumbs (logging each), agents not seen for `idle_after`, and their subscriptions.
@@ -326,7 +326,7 @@ class Upkeep(Protocol):
         ...
 
     async def identity(self) -> str:
-        """What no other trail has: random, made with the trail, and made anew by `adopt`."""
+        """An id that no other trail has: random, made with the trail, and made anew by `adopt`."""
         ...
 
     async def adopt(self) -> str:
@@ -336,7 +336,7 @@ class Upkeep(Protocol):
         ...
 
     async def check(self) -> list[str]:
-        """What is damaged: one line each, empty when all is well. Reads everything."""
+        """Find damage: one line each, empty when all is well. Reads everything."""
         ...
 
     def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:

@@ -46,7 +46,7 @@ class ImportProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrailImportReport(msgspec.Struct, kw_only=True):
-    """What an import did: breadcrumbs `created`, later versions `updated`, breadcrumbs that were `unchanged`,
+    """The outcome of an import: breadcrumbs `created`, later versions `updated`, breadcrumbs that were `unchanged`,
     those `kept` because the trail has another content under their id. `problems` are the first thousand."""
 
     created: int = 0

@@ -52,7 +52,7 @@ _MORE = "GET /openapi.json lists the paths, GET /docs explains them"
 
 
 def advise(error: ClewError) -> str:
-    """What to do next; never empty."""
+    """The next step after an error; never empty."""
     if isinstance(error, Conflict):
         return f'GET /breadcrumbs/{error.id}/full, merge your change, and send it with If-Match: "{error.actual}"'
     if error.hint:
@@ -63,6 +63,6 @@ def advise(error: ClewError) -> str:
 
 
 def advise_path(given: str, paths: Iterable[str]) -> str:
-    """What to do about a path that does not exist: the nearest that does."""
+    """The next step for a path that does not exist: the nearest path that does."""
     near = difflib.get_close_matches(_ID.sub("{id}", given[:200]), list(paths), n=1)
     return f"Did you mean {near[0]}? {_MORE}" if near else _MORE

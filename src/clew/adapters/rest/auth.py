@@ -1,4 +1,4 @@
-"""Who is calling: RS256 tokens, the key that signs them, and the credential that has them issued."""
+"""Authentication of callers: RS256 tokens, the key that signs them, and the credential that issues them."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ _NOT_DATA = frozenset({"message", "hint", "field"})
 
 
 class RestProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong and what to do next. `field` names the offending value, `data` what the error knows."""
+    """An error and the next step. `field` names the offending value, `data` what the error knows."""
 
     code: str
     message: str

@@ -120,7 +120,7 @@ class Nothing(RestReply):
 
 
 class RestAnswer(Protocol):
-    """What a handler returns: a Reply, or a stream that goes on."""
+    """The result of a handler: a reply, or a stream."""
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 

@@ -62,7 +62,7 @@ def read_limits(value: dict[str, Any] | None) -> BudgetLimits:
 
 
 def left_of(limit: float | None, used: float) -> float | None:
-    """What a limit leaves, never below 0; None where there is no limit."""
+    """The rest of a limit, never below 0; None where there is no limit."""
     return None if limit is None else max(tidy(limit - used), 0)
 
 
@@ -93,7 +93,7 @@ class AgentBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def used(self) -> Amount:
-        """What cannot be given to anybody else: spent, reserved or lent."""
+        """The amount that is spent, reserved or lent."""
         used = sum(self.reserved.values(), self.spent)
         return sum((_as_amount(each) for each in self.lent.values()), used)
 
@@ -103,7 +103,7 @@ class AgentBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return None if seconds is None else self.started_at + timedelta(seconds=seconds)
 
     def left(self, now: datetime) -> BudgetLimits:
-        """What is left of each kind, None where there is no limit."""
+        """The amount left of each kind, None where there is no limit."""
         used = self.used
         left = {kind: left_of(getattr(self.limits, kind), getattr(used, kind)) for kind in KINDS}
         seconds = None if self.deadline is None else max((self.deadline - now).total_seconds(), 0.0)
@@ -111,7 +111,7 @@ class AgentBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call may take, until it is settled."""
+    """The amount that one call may take, until it is settled."""
 
     budget: str
     key: str
@@ -137,7 +137,7 @@ def without_child(budget: AgentBudget, child: str) -> AgentBudget:
 
 
 def _as_amount(limits: BudgetLimits) -> Amount:
-    """What lending takes away. What is without limit takes nothing away."""
+    """The amount that lending takes away. What is without limit takes nothing away."""
     return Amount(**{kind: getattr(limits, kind) or 0 for kind in KINDS})
 
 

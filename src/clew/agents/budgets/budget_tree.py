@@ -136,7 +136,7 @@ class Budgets:
         return await self._change(name, widened, by)
 
     async def remaining(self, name: str, *, by: Principal) -> BudgetLimits:
-        """What is left of each kind, None where there is no limit. Raises NotFound."""
+        """The amount left of each kind, None where there is no limit. Raises NotFound."""
         return (await self.get(name, by=by)).left(self._clock.now())
 
     async def get(self, name: str, *, by: Principal) -> AgentBudget:
@@ -186,7 +186,7 @@ class Budgets:
         return Amount(**granted)
 
     def _portion(self, budget: AgentBudget, kind: str, wanted: float | None, rest: float | None) -> float | None:
-        """What a child is lent of a kind. Time passes for all at once: a child cannot outlast its parent."""
+        """The amount of a kind that a child is lent. Time passes for all at once: a child cannot outlast its parent."""
         if rest is None or wanted is None:
             return wanted if rest is None else rest
         if wanted > rest and kind != "seconds":

@@ -32,7 +32,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was taken in all, and by whom or what. `remarks` say what the figures leave out."""
+    """Usage in total and by group. `remarks` say what the figures leave out."""
 
     total: Spent
     agents: dict[str, Spent]

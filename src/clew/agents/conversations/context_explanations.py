@@ -21,8 +21,8 @@ from clew.trail.work.correlation import find_run, run_tag
 async def explain_context(
     trail: Trail, flow: Flow, id: str, *, by: Principal, item: str | None = None
 ) -> Explanation | ItemExplanation:
-    """What a context was made of, or why one breadcrumb is, or is not, in it. `id` is that of a context, or of any
-    breadcrumb of its run. Raises NotFound, and InvalidInput for a context without a receipt."""
+    """The receipt of a context, or the reason why one breadcrumb is, or is not, in it. `id` is that of a context, or of
+    any breadcrumb of its run. Raises NotFound, and InvalidInput for a context without a receipt."""
     record = await trail.records.get(id, by=by)
     if record.schema_name != flow.context:
         record = await _context_of(trail, flow, record, by)
@@ -49,7 +49,7 @@ async def preview_context(
     agent: str,
     session: str | None = None,
 ) -> ContextDraft:
-    """What the agent's model would see of a message, the same as if it were sent now. Nothing is written. Raises
+    """The context that the agent's model would see for a message if it were sent now. Nothing is written. Raises
     InvalidInput, NotFound."""
     by.require("read")
     check_message(text)

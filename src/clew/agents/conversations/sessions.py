@@ -82,7 +82,7 @@ class Sessions:
         return [_info(await self.first(session, by=by), last) for session, last in newest]
 
     async def turns(self, session: str, *, by: Principal, limit: int = 20) -> list[SessionTurn]:
-        """What was said last, oldest first. Raises NotFound, InvalidInput."""
+        """The last turns of a session, oldest first. Raises NotFound, InvalidInput."""
         if not 1 <= limit <= MAX_TURNS:
             raise InvalidInput("limit", f"must be between 1 and {MAX_TURNS}")
         await self.first(session, by=by)

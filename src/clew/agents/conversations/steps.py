@@ -1,4 +1,4 @@
-"""What a person is shown of a run: the breadcrumbs of a conversation as typed steps.
+"""The steps of a run that a door shows: the breadcrumbs of a conversation as typed records.
 
 Anybody who may write can write such a breadcrumb, so fields that are missing or of another kind are read as empty.
 """
@@ -126,14 +126,14 @@ ENDS = (Answered, GaveUp)
 
 
 def step_of(event: Event, flow: Flow) -> Step | None:
-    """What an event is for a person, or None where it is nothing of its own."""
+    """The step of an event, or None where the event has none."""
     if event.breadcrumb is None or event.type != "breadcrumb.created":
         return None
     return read_step(event.breadcrumb, flow, event.seq)
 
 
 def read_step(found: Breadcrumb, flow: Flow, seq: int = 0) -> Step | None:
-    """What a breadcrumb is for a person."""
+    """The step of a breadcrumb."""
     read = _READERS.get(_part_of(found.schema_name, flow))
     return read(_Found(found, flow, seq)) if read is not None else None
 
@@ -279,7 +279,7 @@ def _number(context: Mapping[str, Any], name: str) -> float:
 
 
 def _error(value: Any) -> str:
-    """What went wrong as one text, whether it was written as a text or as an object with a message."""
+    """The error as one text, whether it was written as a text or as an object with a message."""
     if isinstance(value, dict):
         value = value.get("message") or value.get("error")
     return value if isinstance(value, str) else ""

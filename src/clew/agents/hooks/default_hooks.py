@@ -38,8 +38,8 @@ from clew.trail.store import Trail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookDeps:
-    """What the default hooks need. Without skills none are loaded; without a window no prompt is too long. `judges` are
-    the hooks that see a skill before it is loaded."""
+    """The dependencies of the default hooks. Without skills none are loaded; without a window no prompt is too long.
+    `judges` are the hooks that see a skill before it is loaded."""
 
     trail: Trail
     flow: Flow

@@ -46,7 +46,7 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PromptSkills(Protocol):
-    """What knows which skills a run needs."""
+    """Finds the skills that a run needs."""
 
     async def called(self, message: str, *, agent: str, session: str) -> Sequence[Called]:
         """The skills that a message calls for and those that the session has loaded, whose texts no message of the run
@@ -63,7 +63,7 @@ class PromptSkills(Protocol):
 
 
 class Window(Protocol):
-    """What knows how many tokens the model of an agent takes."""
+    """Finds the context window of an agent's model."""
 
     async def __call__(self, agent: str) -> int: ...
 
@@ -256,7 +256,7 @@ async def _opening(trail: Trail, by: Principal, data: PromptData) -> Breadcrumb 
 
 
 async def _trigger(trail: Trail, by: Principal, opening: Breadcrumb | None) -> Breadcrumb | None:
-    """What started a run."""
+    """The breadcrumb that started a run."""
     named = opening.context.get("trigger") if opening is not None else None
     if not isinstance(named, dict):
         return None

@@ -1,4 +1,4 @@
-"""What a failing call leaves: an answer to whoever asked, and beside it a record with all that a repair needs.
+"""Records of failed calls: the response to the caller, and an error record for the repair.
 
 Every error is of one of five classes, by which guides to it are found.
 """

@@ -36,8 +36,8 @@ class Guard:
         *,
         fallback: Callable[[], Awaitable[Result]] | None = None,
     ) -> Result:
-        """What the call returns, or raises. While the circuit is open: what the fallback returns, and without one
-        CircuitOpen."""
+        """Returns the result of the call, or raises its error. While the circuit is open: what the fallback returns,
+        and without one CircuitOpen."""
         if not self.breaker.enter(name):
             if fallback is not None:
                 return await fallback()

@@ -32,7 +32,7 @@ _LOOK_BACK = 100
 
 
 class Chain(msgspec.Struct, frozen=True, kw_only=True):
-    """What repairs have made of a tool since its owner last wrote it, as version `start`."""
+    """The repairs of a tool since its owner last wrote it, as version `start`."""
 
     start: int
     is_given_up: bool = False

@@ -27,7 +27,8 @@ class NoteResults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repairs(msgspec.Struct, frozen=True, kw_only=True):
-    """Who repairs tools, how often in a row, and the schema of the record of it. No attempts means nobody does."""
+    """The agent that repairs tools, the limit of repairs in a row, and the schema of their record. No attempts means
+    nobody does."""
 
     agent: str
     attempts: Annotated[int, Meta(ge=0, le=20)]

@@ -1,4 +1,5 @@
-"""Which agent called another one, as the definition of the called agent says. It decides policy, tools and budget."""
+"""The agent that called another one, as recorded in the definition of the called agent. It decides policy, tools and
+budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processes have a model. A process without one leaves the steps of agents to those that have one."""
+"""The processes that have a model. A process without one leaves the steps of agents to those that have one."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class WorkflowStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What starts it, and its steps in order."""
+    """A workflow: its triggers, and its steps in order."""
 
     workflow_id: str
     trigger: Selector
@@ -84,7 +84,7 @@ class WorkflowDeps:
 
 
 def workflow_executor(workflow: Workflow, deps: WorkflowDeps) -> UniversalExecutor:
-    """What handles the events of one workflow: what starts it, and the responses to its requests."""
+    """The handler of one workflow: for its triggers, and for the responses to its requests."""
     trigger = Subscription(
         **{name: getattr(workflow.trigger, name) for name in Selector.__struct_fields__}, role="trigger"
     )
@@ -102,7 +102,7 @@ class WorkflowRunner:
         self._beginnings = RunLimits(deps.trail, deps.flow, by=deps.by)
 
     async def execute(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
-        """What comes next of a run, or the beginning of one. What the workflow itself brought about begins none."""
+        """The next requests of a run, or the first ones. What the workflow itself brought about begins none."""
         if find_requester_of(trigger) == self._workflow.requester:
             return await self._further(trigger, is_response=True)
         if self._workflow.requester in (find_requester(trigger), *trigger.tags):
@@ -193,7 +193,7 @@ class WorkflowRunner:
 
 
 def find_requester_of(response: Breadcrumb) -> str | None:
-    """Whom a response is addressed to."""
+    """The agent or workflow that a response is addressed to."""
     return next((tag.removeprefix(CONSUMER_TAG) for tag in response.tags if tag.startswith(CONSUMER_TAG)), None)
 
 

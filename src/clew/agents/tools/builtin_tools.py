@@ -51,7 +51,7 @@ def folder_tools(
 
 
 def code_tools(trail: Trail, root: Path, sandbox: Sandbox, *, by: Principal) -> FromRecord:
-    """What makes a tool of a record, with the secrets that its configuration names."""
+    """A factory that builds a tool from a record, with the secrets that its configuration names."""
 
     async def reveal(name: str) -> str:
         return await trail.secrets.reveal(name, by=by)

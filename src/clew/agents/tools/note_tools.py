@@ -1,6 +1,5 @@
-"""What is made of a note: the four tools with which the note processor keeps tags, a summary, insights and a plain
-explanation. Each result is one breadcrumb of its note, replaced when the note is looked at again.
-"""
+"""The four tools of the note processor: tags, summary, insights and explanation of a note. Each result is one
+breadcrumb of its note, replaced when the note is looked at again."""
 
 from __future__ import annotations
 

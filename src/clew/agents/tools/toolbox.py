@@ -82,7 +82,7 @@ class Toolbox:
         return sorted({*self._built_in, *(str(each.context.get("name")) for each in records)})
 
     async def specs(self, agent: AgentDefinition, *, by: Principal) -> tuple[ToolSpec, ...]:
-        """What an agent's model is told of the tools that it may call, by name."""
+        """The descriptions, by name, of the tools that an agent's model may call."""
         if not agent.capabilities.can_use_tools:
             return ()
         found = {

@@ -1,5 +1,5 @@
-"""What a folder wants to have run, loaded or reached, as wishes for the user's consent: foreign servers, modules that
-bring domains, sources, providers of models, and definitions of agents and skills."""
+"""The parts of a folder that need the user's consent: foreign servers, Python modules with domains, sources, model
+providers, and definitions of agents and skills."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 
 
 class FolderConsent:
-    """What the user has agreed to of one folder. A file of grants that cannot be read is no consent; `problem` says
+    """The user's consent to the parts of one folder. A file of grants that cannot be read is no consent; `problem` says
     why."""
 
     def __init__(self, project: Path, trust: Trust | None = None) -> None:

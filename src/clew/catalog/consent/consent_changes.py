@@ -23,9 +23,9 @@ What = Literal["added", "removed", "changed"]
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one file. `diff` is a unified difference without its head, `left_out` how many of its lines are
-    not shown. A file that is no text has no lines. `is_program` says whether it may be run as a program now, where that
-    is another than before; None where it is not."""
+    """The change of one file. `diff` is a unified difference without its head, `left_out` how many of its lines are not
+    shown. A file that is no text has no lines. `is_program` says whether it may be run as a program now, where that is
+    another than before; None where it is not."""
 
     path: str
     what: What

@@ -56,7 +56,7 @@ class AgreedTexts:
             raise ReadOnly(f"what you agreed to cannot be kept in {self._folder}: {error.strerror}") from None
 
     def find(self, wish: Wish, digest: str) -> Files | None:
-        """What was agreed to under the name of a wish, with that digest; None where it is not known."""
+        """The text that the user agreed to under the name of a wish, with that digest; None if unknown."""
         try:
             found = msgspec.json.decode(self._place(wish).read_bytes(), type=_SnapshotRecord)
         except (

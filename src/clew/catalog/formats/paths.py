@@ -1,4 +1,4 @@
-"""Where the nodes of a document stand: paths that are distinct, fit into a route and can be read by people."""
+"""Paths of the nodes of a document: distinct, valid in a route, and readable."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ _log = logging.getLogger(__name__)
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a document: drafts, the same content as before (no drafts), a type that no format reads, or a
-    failure, after the content was fetched or before."""
+    """The outcome of reading a document: drafts, unchanged content (no drafts), a type that no format reads, or a
+    failure before or after the fetch."""
 
     document: RawDocument
     hash: str = ""

@@ -52,8 +52,8 @@ INCREMENTAL = RefreshPolicy()
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a refresh did. `documents` and `nodes` are what the source has now; `unhandled` counts documents by content
-    types that no format reads; `reason` says why it was fresh or dropped, `error` why it failed."""
+    """The outcome of a refresh. `documents` and `nodes` are what the source has now; `unhandled` counts documents by
+    content types that no format reads; `reason` says why it was fresh or dropped, `error` why it failed."""
 
     domain: str
     source_id: str

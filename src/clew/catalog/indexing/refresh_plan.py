@@ -1,5 +1,4 @@
-"""What a refresh decides, without doing it: which documents to read, which nodes they may write, and what the book
-shall say of them."""
+"""The plan of a refresh: which documents to read, which nodes they may write, and what the ledger records."""
 
 from __future__ import annotations
 
@@ -96,8 +95,8 @@ class RefreshPlan:
         return claimed
 
     def settle(self, read: Read, nodes: Mapping[str, str], now_ms: int) -> DocumentEntry | None:
-        """What the book shall say of a document whose nodes (uri → digest) were written; None when it says so already,
-        or shall say nothing."""
+        """The ledger entry of a document whose nodes (uri → digest) were written; None if there is nothing to
+        change."""
         id = read.document.id
         if read.unhandled:
             self.unhandled[read.unhandled] += 1

@@ -1,5 +1,4 @@
-"""How each foreign server failed when it was last looked at or called, kept for those who do not start any: the records
-are seen by the catalog's own principal alone."""
+"""The last failure of each foreign server, for commands that start none."""
 
 from __future__ import annotations
 

@@ -101,7 +101,8 @@ class FolderDefinitions:
             self._rules = await asyncio.to_thread(RuleFiles(str(self.definers.root)).wishes)
 
     def watch(self, changed: Callable[[], Awaitable[Any]]) -> FileWatch:
-        """What calls `changed` after each change of a skill, an agent or a rule file. To be opened and closed."""
+        """A context manager that calls `changed` after each change of a skill, an agent or a rule file. To be opened
+        and closed."""
         return FileWatch(self.definers.root, changed, self._homes, self._rule_homes)
 
     def _homes(self) -> set[str]:

@@ -132,8 +132,8 @@ def _bundle(root: Root, skill: Skill, real: str) -> Bundle:
 
 
 def _described(skill: Skill, meta: dict[str, Any], hashed: Sequence[Hashed], real: str) -> ServedSkill | None:
-    """What is served. The last part of the way to SKILL.md is the name that the file gives; the first tells skills of
-    one name apart."""
+    """The description of a served file. The last part of the way to SKILL.md is the name that the file gives; the first
+    tells skills of one name apart."""
     own = quote(skill.name, safe="")
     base = f"{SCHEME}{own}" if skill.name == meta["name"] else f"{SCHEME}{own}/{meta['name']}"
     files = []

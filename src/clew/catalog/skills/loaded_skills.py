@@ -57,8 +57,8 @@ class LoadedSkills:
         )
 
     def terms(self, by: Principal) -> Terms:
-        """What a caller may load. One that no definition names, as a plain MCP client, may load any skill; one whose
-        definition waits for the user's consent, none."""
+        """The terms under which a caller may load skills. One that no definition names, as a plain MCP client, may load
+        any skill; one whose definition waits for the user's consent, none."""
         agent = self.definitions.agent(by.agent_id or SOMEBODY)
         manifest = self.definitions.usable
         manifest = msgspec.structs.replace(manifest, agents={**manifest.agents, agent.name: agent})

@@ -1,4 +1,4 @@
-"""What a person looks at before agreeing again: the wishes that wait, with what changed since the last consent."""
+"""The review before a renewed consent: the pending items with their changes since the last consent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which skills and references on the trail are close to a need, and when none is, as a shelf of skills tells it."""
+"""Search for skills and references on the trail by a need."""
 
 from __future__ import annotations
 

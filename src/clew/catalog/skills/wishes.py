@@ -1,4 +1,4 @@
-"""Which definitions a folder brings, and what the user is to agree to before one of them is loaded."""
+"""The definitions of a folder that need consent before they are loaded."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def definers_at(place: Path) -> Definers:
 
 
 def definition_wishes(manifest: Manifest, root: Path) -> list[Wish]:
-    """What the user is to agree to, agents first. A skill is agreed to together with its toolsets: these decide what
-    it opens. What has no digest cannot be agreed to, and is left out."""
+    """The wishes that need the user's consent, agents first. A skill is agreed to together with its toolsets: these
+    decide what it opens. What has no digest cannot be agreed to, and is left out."""
     found = Collected(agents=tuple(manifest.agents.values()), skills=tuple(manifest.skills.values()))
     return [
         _with_toolsets(each, manifest.skills[each.name], manifest) if each.kind == SKILL else each

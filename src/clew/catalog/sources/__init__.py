@@ -1,4 +1,4 @@
-"""Where documents come from: local files, GitHub, ClickUp, Qase, warehouses, Google Drive.
+"""Sources of documents: local files, GitHub, ClickUp, Qase, warehouses, Google Drive.
 
 `build_source` makes a source from plain settings. The modules of the sources are public as well.
 """

@@ -1,4 +1,4 @@
-"""How each kind of database tells what tables it has. All answer the same rows, described by `Column`."""
+"""The query that lists the tables of each kind of database. All answer the same rows, described by `Column`."""
 
 from __future__ import annotations
 

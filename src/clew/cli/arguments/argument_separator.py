@@ -1,4 +1,4 @@
-"""What was typed, for the commands to which it matters where `--` stood: the parser does not tell."""
+"""The position of `--` on the command line, which the parser does not report."""
 
 from __future__ import annotations
 

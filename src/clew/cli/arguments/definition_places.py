@@ -1,4 +1,4 @@
-"""Which definitions a path means: a project, a part of one, a team of its own, or one file."""
+"""The definitions that a path names: a project, a part of one, a team of its own, or one file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEAM = ("agents", "skills", "toolsets", "tools")
 
 
 class DefinitionPart(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read, and the part of it that is meant, as a path below its root; empty for all."""
+    """The root that is read, and the part of it that is meant, as a path below the root; empty for all."""
 
     definers: Definers
     below: str = ""

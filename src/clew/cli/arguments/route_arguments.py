@@ -1,4 +1,4 @@
-"""What was typed as key=value behind a route, as the values that its tool wants."""
+"""Parsing of `key=value` arguments behind a route, by the schema of its tool."""
 
 from __future__ import annotations
 

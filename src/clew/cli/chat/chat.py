@@ -40,7 +40,7 @@ NO_MESSAGES = frozenset(("exit", "quit", "bye", "help", "/exit", "/quit", "/bye"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     agent: str
     session: str | None
@@ -173,7 +173,7 @@ def _asker(lines: Lines, allowed: tuple[str, ...], *, is_asked: bool) -> Asker:
 
 
 async def _said(agent: Agent, session: str | None) -> list[str]:
-    """What the person said before in a session."""
+    """The earlier messages of the person in a session."""
     if session is None:
         return []
     turns = await agent.turns(session, limit=200)

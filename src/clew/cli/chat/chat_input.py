@@ -1,4 +1,4 @@
-"""What a person types in a conversation: lines with history where the terminal has readline, pasted text as one."""
+"""The input of a chat: lines with history where the terminal has readline, and pasted text as one message."""
 
 from __future__ import annotations
 

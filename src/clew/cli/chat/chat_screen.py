@@ -1,4 +1,4 @@
-"""How a conversation looks: text as it comes, tools as they are called, one JSON object a step for programs.
+"""The output of a chat: streamed text, tool calls, and one JSON object for each step.
 
 What the agent says goes to standard output, all else to standard error.
 """
@@ -135,7 +135,7 @@ class Screen:
 
 
 def describe(step: Step) -> str:
-    """What happens besides text, on one line; empty for what is of no interest to a person."""
+    """One line for a step other than text; empty for a step of no interest to a person."""
     match step:
         case ContextBuilt():
             told = f"Context: {count(step.items, 'breadcrumb')}, about {count(step.tokens, 'token')}"
@@ -158,7 +158,7 @@ def describe(step: Step) -> str:
 
 
 def show_turns(turns: Sequence[SessionTurn]) -> None:
-    """What was said before, for a person who comes back."""
+    """Print the earlier turns for a person who comes back."""
     for turn in turns:
         who = paint("you", CYAN, sys.stderr) if turn.role == "user" else paint("agent", GREEN, sys.stderr)
         text = clean(turn.text) or f"({turn.status})"

@@ -35,7 +35,7 @@ class Interrupts:
         self._left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def press(self) -> None:
-        """What Ctrl-C does now."""
+        """Handle Ctrl-C."""
         first, self._on_first = self._on_first, None
         if first is not None:
             first()

@@ -45,7 +45,7 @@ def spelled_out(text: str) -> str:
 
 
 def _deed(step: PermissionAsked) -> str:
-    """What a tool would do, in plain words."""
+    """The action of a tool, in words."""
     verb, name = _MAY.get(step.tool, ("", ""))
     target = step.input.get(name) if isinstance(step.input, dict) else None
     if not isinstance(target, str):

@@ -172,7 +172,7 @@ async def _check_server(server: McpServerConfig, app: App | None, consent: Folde
 
 
 def check_trust(config: Config) -> Iterator[CheckFinding]:
-    """What the user has not agreed to yet, of every kind, in one line."""
+    """One line about everything that waits for consent."""
     from clew.catalog.consent.consent import read_wishes
     from clew.trust import Trust
 

@@ -97,7 +97,7 @@ def _row(each: AgentStatus) -> tuple[str, ...]:
 
 
 def _left(left: BudgetLimits | None) -> str:
-    """What is left of what is limited."""
+    """The rest of the limited amounts."""
     if left is None:
         return "-"
     parts = [

@@ -1,4 +1,4 @@
-"""What a model sees, and why: `clew context preview`, and `clew why context ID`."""
+"""Commands on contexts: `clew context preview` and `clew why context ID`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _show_receipt(receipt: Receipt, tokens: int, budget: int, model: str) -> Non
 
 
 def _size(tokens: int, budget: int, model: str) -> str:
-    """What a context takes of what it may. Without a model nobody knows what that is."""
+    """The tokens of a context and their limit. Without a model nobody knows what that is."""
     if model and budget:
         return f"{tokens:,} of {budget:,} tokens for {model}"
     cut = f", so it was made for one that takes {budget:,}" if budget else ""

@@ -71,7 +71,7 @@ async def _examine(here: Here, isolation: Isolation) -> AsyncIterator[CheckFindi
 
 @contextmanager
 def _printer(*, silent: bool) -> Iterator[Callable[[CheckFinding], None]]:
-    """What prints findings, above a sign that the work goes on."""
+    """A printer of findings, above a progress sign."""
     if silent:
         yield lambda finding: None
         return

@@ -35,7 +35,7 @@ _LEFT_OUT_SHOWN = 5
 
 @asynccontextmanager
 async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge, GatherReport]]:
-    """What is known here, brought up to date; a person sees how far that is."""
+    """Knowledge of this folder, brought up to date with a progress sign."""
     async with open_here(here, create=True) as app:
         await app.bootstrap()
         yield app, app.knowledge(), await _gather(app)

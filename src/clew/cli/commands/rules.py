@@ -176,7 +176,7 @@ def _as_json(rule: AgentRule, files: RuleFiles) -> dict[str, Any]:
 
 
 def _tell(found: FoundRules) -> None:
-    """What counts once although it is there twice, and what was left out."""
+    """Print duplicates and left-out files."""
     for each in found.repeats[:SHOWN_PROBLEMS]:
         note(f"{each.path} is {each.target}, which counts once.", dim=True)
     _tell_problems(found.problems)

@@ -198,7 +198,8 @@ def _tell_import(found: Sequence[SkillImport], target: Path) -> None:
 
 
 async def _read(place: Path | None, here: Here) -> tuple[DefinitionPart, Built]:
-    """What a path means, and what it defines. Raises InvalidInput where there is nothing, or a file defines nothing."""
+    """The part that a path means, and its definitions. Raises InvalidInput where there is nothing, or a file defines
+    nothing."""
     parts = find_parts(place, here.config()) if place is not None else [_whole(here)]
     with progress("Reading the definitions"):
         for part in parts:

@@ -115,7 +115,7 @@ async def _adopt_trail(config: Config, trusted: Trust) -> None:
 
 
 def _is_agreed(waiting: Sequence[Wish], review: Review, *, as_json: bool) -> bool:
-    """What a person at the terminal says. Raises InvalidInput where nobody can be asked."""
+    """The answer of the person at the terminal. Raises InvalidInput where nobody can be asked."""
     if as_json:
         print_json({"granted": [], "awaiting": review.listed()})
     if as_json or not can_ask():

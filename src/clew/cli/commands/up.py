@@ -27,7 +27,7 @@ from clew.trail.config_consent import confirm_settings, is_loopback
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
-    """What `clew up --json` prints once it answers."""
+    """The output of `clew up --json` once the server answers."""
 
     url: str
     docs: str
@@ -104,7 +104,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
 
 
 async def _teller(app: App, *, as_json: bool) -> Callable[[str, int], None]:
-    """What tells people or programs that the server answers."""
+    """A function that reports, to people or to programs, that the server answers."""
     stats = await app.trail.upkeep.stats(by=app.me)
     file = trail_file(app.config)
     place = str(file.absolute()) if file is not None else app.config.trail_url

@@ -214,7 +214,7 @@ def _tell_problems(problems: Mapping[str, str]) -> None:
 def _agreed(
     report: ServerImportReport, brought: Collection[str], project: Path, *, can_be_asked: bool
 ) -> ServerImportReport:
-    """What is left of a report without what the files of a folder bring, unless a person agrees to that."""
+    """The report without entries that the files of a folder bring, unless a person agrees to them."""
     from clew.catalog.consent.consent import server_wish
     from clew.catalog.servers.config_import import ServerImportReport, ServerLeftOut
 
@@ -251,14 +251,14 @@ def _tell_import(report: ServerImportReport, problems: Mapping[str, str]) -> Non
 
 
 def _described(one: Imported) -> dict[str, Any]:
-    """What may be shown: arguments, environment and headers may hold secrets."""
+    """The parts of an entry that may be shown: arguments, environment and headers may hold secrets."""
     server = one.server
     about = {"id": server.id, "transport": server.transport, "target": server.target}
     return {**about, "path": one.path, "name": one.name, "to_set": one.to_set}
 
 
 def _without_names(report: ServerImportReport, taken: Collection[str]) -> ServerImportReport:
-    """What can be taken over: two domains cannot have one name."""
+    """The entries that can be imported: two domains cannot have one name."""
     from clew.catalog.servers.config_import import ServerImportReport, ServerLeftOut
 
     refused = [one for one in report.found if one.server.id in taken]

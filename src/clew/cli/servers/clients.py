@@ -1,4 +1,4 @@
-"""How each coding agent is told about an MCP server: where its settings are, and how an entry is written into them.
+"""The settings files of coding agents, and the entry of an MCP server in each.
 
 Pure text to text; `connect` reads and writes the files.
 """

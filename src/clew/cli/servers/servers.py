@@ -60,7 +60,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
 
 
 async def _describe(server: McpServerConfig, registry: ServerRegistry) -> ServerInfo:
-    """What is known of a server, without asking it."""
+    """One line about a server, without asking it."""
     from clew.catalog.servers.server_status import is_logged_in
 
     tools = registry.entries(server.id, "tool")

@@ -15,7 +15,7 @@ PAUSE = 0.2
 
 
 class Progress:
-    """What is being done, and how far it is. A thread shows it, so that it moves however busy the loop is."""
+    """The current work and its progress. A thread shows it, so that it moves however busy the loop is."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -56,7 +56,7 @@ class Progress:
         self._ended.set()
 
     def line(self) -> str:
-        """What is shown now."""
+        """The line that is shown now."""
         far = ", ".join(filter(None, (each.far() for each in (self, *self._beside))))
         return f"{self._label} ...{' ' if far else ''}{far} ({time.monotonic() - self._began:.0f} s)"
 

@@ -43,7 +43,7 @@ def fit(natural: Sequence[int], total: int, *, main: int | None, spare: Sequence
 
 
 def _room(widths: dict[int, int], total: int, main: int) -> int:
-    """What the other columns leave to the main one."""
+    """The width that the other columns leave to the main one."""
     return total - sum(width for column, width in widths.items() if column != main) - GAP * (len(widths) - 1)
 
 

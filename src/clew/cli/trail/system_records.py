@@ -48,7 +48,7 @@ def steps_of(flow: Flow) -> tuple[str, ...]:
 
 
 async def read_own(app: App) -> Own:
-    """What is Clew's own on the trail, by the names that the trail has for the parts of a run."""
+    """The schemas of Clew's own records, by the names that the trail's flow has for them."""
     try:
         flow = await read_flow(app.trail, by=app.me)
     except NotFound:  # nothing has been set up there

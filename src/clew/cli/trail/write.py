@@ -183,7 +183,7 @@ async def _get_expected(app: App, id: str, expect: int | None) -> Breadcrumb:
 
 
 class Editable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an editor shows of a breadcrumb."""
+    """The fields of a breadcrumb that an editor shows."""
 
     title: str
     schema_name: str | None

@@ -1,1 +1,1 @@
-"""How far a statement can be believed, where it comes from, and what contradicts it."""
+"""Evidence of a statement: trust, origin and contradictions."""

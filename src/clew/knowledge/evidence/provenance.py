@@ -1,5 +1,5 @@
-"""Where a statement comes from: citations of nodes, the chain of sources behind a node, citations [n] in answers
-(SYL-82), and signatures of nodes that were read from files."""
+"""Provenance: citations of nodes, the chain of sources behind a node, citations [n] in answers (SYL-82), and signatures
+of nodes that were read from files."""
 
 from __future__ import annotations
 

@@ -154,8 +154,7 @@ def _arguments(part: wire.ToolCallPart) -> dict[str, Any]:
 
 
 def extra_of(response: wire.ModelResponse, provider: str) -> dict[str, Any]:
-    """What goes back unread with the next request: the parts of an answer, where there are others than text and calls,
-    such as what the model thought."""
+    """The parts of an answer other than text and calls, such as thoughts, which go back with the next request."""
     from pydantic_ai import messages as wire  # see above
 
     if all(isinstance(each, wire.TextPart | wire.ToolCallPart) for each in response.parts):

@@ -1,5 +1,5 @@
-"""How much a provider may send: of bytes, of one line, of text and of arguments. Nobody's answer fills the memory or
-holds up the others."""
+"""Limits of a provider response: bytes, length of a line, text and arguments. Nobody's answer fills the memory or holds
+up the others."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def _at(value: Any, parts: list[str]) -> Any:
 
 
 def unfit(value: Any, depth: int = 0) -> str:
-    """What a value holds that no manifest can; empty where it holds nothing of the kind."""
+    """The part of a value that no manifest can hold; empty where there is none."""
     if isinstance(value, dict):
         keys = "" if all(isinstance(key, str) for key in value) else "a key that is no text"
         return keys or next(filter(None, (unfit(each, depth + 1) for each in value.values())), "")

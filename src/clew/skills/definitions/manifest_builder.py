@@ -206,7 +206,7 @@ class _Build:
         self._problems.append(problem_at(definition.document, item, misfit.message, fix=fix, **more))
 
     def _of_found(self) -> Iterator[Problem]:
-        """What was told of found files, but for those that were read in the own format."""
+        """The problems of collected files, without those that were read in the own format."""
         read = {each.path for each in self._definitions}
         return (each for each in self._found.problems if each.path not in read)
 

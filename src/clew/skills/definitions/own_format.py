@@ -79,7 +79,8 @@ class _DefinitionFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildMemory:
-    """What was read, and how the files were then. It holds for one root; `reused` counts what was not read again."""
+    """A cache of parsed files, with the state of the files at that time. It holds for one root; `reused` counts what
+    was not read again."""
 
     def __init__(self) -> None:
         self.reused = 0
@@ -122,7 +123,7 @@ def read_own(root: Root, home: str, memory: BuildMemory) -> tuple[list[Definitio
 
 
 def check_skill(raw: bytes, name: str) -> list[Problem]:
-    """What would be wrong with a SKILL.md in a folder of that name, but for the names that it gives of others."""
+    """The problems of a SKILL.md in a folder of that name, except for names of other definitions."""
     fields = Fields(read_document(raw, "SKILL.md"), "skill")
     fields.values.setdefault("name", name)
     _check(fields, _DefinitionFile(sort="skill", named=name, path="SKILL.md", real="SKILL.md", folder=name))

@@ -17,7 +17,8 @@ MAX_ALLOWED = 200
 
 
 class Misfit(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not fit: item `number` of a field of the definition `name`. `target` is the name that it gives."""
+    """A name that does not fit: item `number` of a field of the definition `name`. `target` is the name that it
+    gives."""
 
     sort: str
     name: str

@@ -49,7 +49,7 @@ def read_tools(tools: Iterable[Tool]) -> tuple[dict[str, ToolEntry], list[Proble
 
 
 def join_entry(definition: Definition, entry: ToolEntry | None) -> tuple[ToolEntry | None, list[Problem]]:
-    """What the manifest says of a tool with a file: the file alone, or the tool with the notes of the file.
+    """The manifest entry of a tool with a file: the file alone, or the tool with the notes of the file.
 
     Where the file says something else than the tool, that is a problem, and the tool counts.
     """

@@ -58,7 +58,7 @@ def record_id(*parts: str) -> str:
 
 
 def reference_contexts(skill: Skill) -> Iterator[dict[str, Any]]:
-    """What the trail keeps of each reference to a markdown file, in order. Two links to one file are one."""
+    """The records of all references to markdown files, in order. Two links to one file are one."""
     known = set()
     home = skill.folder or posixpath.dirname(skill.path)
     for number, each in enumerate(skill.references):

@@ -166,7 +166,7 @@ def _after_angle(block: str, token: re.Match[str]) -> tuple[int, str]:
 
 
 def _target(block: str, text: slice, at: int, targets: dict[str, str]) -> tuple[int, str | None]:
-    """What follows a closing bracket: where it ends and where it leads, None where it is no link."""
+    """The target behind a closing bracket: its end and its path, None where it is no link."""
     if block.startswith("(", at) and (inline := _inline(block, at + 1)) is not None:
         return inline
     if not targets:

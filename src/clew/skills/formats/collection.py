@@ -1,4 +1,4 @@
-"""What a folder already holds for agents: skills, agents, commands and rules in the formats that people have.
+"""Collects the skills, agents, commands and rules of a folder in the formats of other programs.
 
 Each real file is read once, whatever links lead to it. What is wrong in the tree is a problem, never an exception.
 """
@@ -53,7 +53,8 @@ class Alias(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found. Agents and skills are in the order of their names, the rest in that of their paths."""
+    """The definitions that were found. Agents and skills are in the order of their names, the rest in that of their
+    paths."""
 
     agents: tuple[AgentSpec, ...] = ()
     skills: tuple[Skill, ...] = ()
@@ -97,7 +98,7 @@ def collect(root: Path, *, places: Sequence[str] = (), memory: Memory | None = N
 
 
 def wishes(collected: Collected, root: Path) -> list[Wish]:
-    """What the user is to agree to before any of it is loaded, in the order of kinds and names.
+    """The wishes that need the user's consent, in the order of kinds and names.
 
     What has no digest cannot be agreed to, and is left out.
     """
@@ -112,7 +113,7 @@ def wishes(collected: Collected, root: Path) -> list[Wish]:
 
 
 def _agent_summary(agent: AgentSpec) -> str:
-    """What an agent is for, then what it may do: a long description hides nothing of that."""
+    """The purpose of an agent, then its permissions: a long description hides none of them."""
     about = printable(_warned(agent.name, agent.description), _MAX_SUMMARY).rstrip(".; ")
     skills = [f"skills: {', '.join(agent.loadable)}"] if agent.loadable else []
     model = [f"model: {agent.model}"] if agent.model else []

@@ -42,7 +42,7 @@ def read_command(source: DefinitionSource, origin: str) -> Skill | None:
 
 
 def parameters_of(source: DefinitionSource, *, named: bool = False) -> tuple[Parameter, ...]:
-    """What a prompt is called with: `arguments` where it uses `$ARGUMENTS` or `$1`, and `$NAMES` where they are."""
+    """The parameters of a prompt: `arguments` where it uses `$ARGUMENTS` or `$1`, and `$NAMES` where they are."""
     body = source.document.body
     hint = source.text("argument-hint", "argument_hint")
     found = [Parameter(name="arguments", description=hint)] if hint or _ARGUMENTS.search(body) else []

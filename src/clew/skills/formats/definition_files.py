@@ -1,4 +1,4 @@
-"""Which files of a tree are definitions, each real file once, in the order in which they get their names."""
+"""The definition files of a tree, each real file once, in the order of their names."""
 
 from __future__ import annotations
 

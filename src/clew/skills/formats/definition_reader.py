@@ -51,7 +51,8 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Memory:
-    """What was read, and how the files were then. It holds for one root, and may be kept between calls.
+    """A cache of parsed files, with the state of the files at that time. It holds for one root, and may be kept between
+    calls.
 
     `reused` counts the definitions that were not read again.
     """

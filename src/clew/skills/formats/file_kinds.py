@@ -1,4 +1,4 @@
-"""What a file is by its place and name, as agents look for their definitions."""
+"""The kind of a definition file, by its path and name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GENERIC = frozenset(
 
 
 class DefinitionPlace(msgspec.Struct, frozen=True):
-    """What is kept at a place: the kind of definition, and whose format it is."""
+    """A kind of definition, and the program whose format it has."""
 
     kind: Kind
     origin: str
@@ -44,7 +44,7 @@ _CODEX_AGENT = DefinitionPlace("agent", "codex")
 
 
 def place_of(folder: str, name: str, plugins: Collection[str] = ()) -> DefinitionPlace | None:
-    """What the file `name` of a folder is; None where it is nothing of ours. `plugins` are the folders of plugins."""
+    """The kind of the file `name` of a folder; None where it is no definition. `plugins` are the folders of plugins."""
     if name in SKILL_FILES:
         return _SKILL
     if name in RULE_FILES:

@@ -1,5 +1,5 @@
-"""Which files of a tree tell agents what to do: rules, skills, agents and commands. They have doors of their own, where
-consent is asked for, and are no documents like others."""
+"""Files of a tree that instruct agents: rules, skills, agents and commands. They have doors of their own, where consent
+is asked for, and are no documents like others."""
 
 from __future__ import annotations
 

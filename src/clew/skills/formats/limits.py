@@ -1,4 +1,4 @@
-"""What an agent of another program may not do there, as tools and rules of here.
+"""Translates the tool limits of agents of other programs into tools and permission rules.
 
 A limit is never lost: one that cannot be carried over as it is becomes a stricter one, and is told. One that cannot be
 read at all leaves the agent without tools.
@@ -187,7 +187,7 @@ class AgentLimits:
         self._add("deny", (f"{name}({part})" for name in names for part in parts) if parts else (name,))
 
     def _verdict(self, key: str, name: str, given: Any) -> Verdict:
-        """What is none denies."""
+        """An unknown verdict denies."""
         found = {True: "allow", False: "deny"}.get(given, given) if isinstance(given, bool) else given
         if isinstance(found, str) and found in STRICTNESS:
             return found
@@ -255,7 +255,7 @@ def _covers(parts: Iterable[tuple[str, Verdict]], pattern: str, verdicts: Sequen
 
 
 def _part(name: str, pattern: str) -> str:
-    """What stands in the brackets of a rule, with them; empty for what no rule of here can say."""
+    """The part in brackets of a rule, with the brackets; empty where no rule of Clew can express it."""
     tools = _names(name)
     if pattern == ALL:
         return f"({ALL})"
@@ -280,7 +280,7 @@ def _path_part(pattern: str) -> str:
 
 
 def _claude_parts(name: str, inner: str) -> tuple[str, ...]:
-    """What stands in brackets there, as rules of here have it; none where that cannot be said."""
+    """The part in brackets of a rule of Claude Code, as Clew's rules write it; none where no rule can express it."""
     text = inner.strip()
     if name == "exec":
         return (re.sub(r":\*$", ALL, text.replace("\\", "\\\\")),) if text else ()

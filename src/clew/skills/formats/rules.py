@@ -1,4 +1,4 @@
-"""What a CLAUDE.md imports: `@path` outside of code, relative to the file that says it."""
+"""Imports of a CLAUDE.md: `@path` outside of code, relative to its file."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def to_name(text: str, *, also: str = "") -> str:
 
 
 def first_paragraph(body: str) -> str:
-    """What a text begins with when its headings are left aside; the heading where there is nothing else."""
+    """The first paragraph of a text without its headings; the heading where there is no paragraph."""
     heading = ""
     for block in re.split(r"\n\s*\n", _without_comments(body)):
         lines = [line.strip() for line in block.strip().split("\n")]
@@ -176,7 +176,7 @@ def describe(source: DefinitionSource, *, is_required: bool) -> str:
 
 
 def metadata_of(source: DefinitionSource, known: Collection[str] = ()) -> dict[str, str]:
-    """What a definition says beyond what is used here: its `metadata`, and all other keys."""
+    """The fields of a definition that Clew does not use: its `metadata`, and all other keys."""
     given = source.mapping("metadata")
     others = source.others()
     unknown = sorted(set(others) - set(known))

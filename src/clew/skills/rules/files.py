@@ -60,8 +60,8 @@ class AgentRule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return estimate_tokens(self.text)
 
     def wish(self, root: str) -> Wish:
-        """What the user is to agree to before the text, or a document that it links to, reaches a model: it holds for
-        these texts only. What is imported is a rule of its own."""
+        """The wish that needs consent before the text, or a document that it links to, reaches a model. Consent holds
+        for these texts only. What is imported is a rule of its own."""
         head = next((line.strip("# \t") for line in self.text.split("\n") if line.strip("# \t")), "")
         lines = self.text.rstrip("\n").count("\n") + 1
         linked = (
@@ -96,9 +96,8 @@ class RuleFiles:
         return reader.found()
 
     def on_way(self, path: str) -> FoundRules:
-        """What holds for a file or a folder beside the rules of the root: those of the folders on the way to where it
-        really is. Nothing holds outside of the root. A relative path begins at `cwd`; what it names need not be there.
-        """
+        """The rules for a file or a folder, beside those of the root: those of the folders on the way to its real path.
+        Nothing holds outside of the root. A relative path begins at `cwd`; what it names need not be there."""
         place = self.place_of(path)
         if not place:
             return FoundRules()
@@ -157,7 +156,7 @@ class RuleFiles:
         )
 
     def wishes(self) -> list[Wish]:
-        """What the user is to agree to before any of it reaches a model, in the order of paths."""
+        """The wishes that need consent before any rule reaches a model, in the order of paths."""
         return [each.wish(self.root.path) for each in self.everywhere().rules]
 
 

@@ -55,7 +55,7 @@ UNLOADED = "unloaded"
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a load or unload did: the state that came of it, and about how many tokens it takes and took.
+    """The outcome of a load or unload: the new state, and the estimated tokens after and before.
 
     `ended` are the items that left: what was unloaded, or made room for what was loaded. `kept_by` are the loaded
     skills because of which something that was unloaded is still there.

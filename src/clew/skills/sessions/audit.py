@@ -1,4 +1,4 @@
-"""When, by what and why skills were loaded and unloaded, in sequence: read from an exposure set."""
+"""The audit of an exposure set: when, why and by what each skill was loaded and unloaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the tools that a program brought: which an agent has, which were filtered and why, which lack code."""
+"""Diagnosis of registered tools: which an agent has, which were filtered and why, and which lack code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Filtered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnostics(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each tool, by its name or `toolset.tool`, as it was given.
+    """The diagnosis of each tool, by its name or `toolset.tool`, as it was given.
 
     `missing` are exposed and have no implementation; `unexpected` were provided and are in no toolset.
     """

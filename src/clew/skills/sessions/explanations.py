@@ -18,7 +18,7 @@ _BY_ITSELF = "It is of tier 1: it comes by itself when a session begins, over MC
 
 
 class WhyHere(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a name. `reasons` say it in sentences, the decisive one first; `tokens` is what it costs, and
+    """The explanation of a name. `reasons` say it in sentences, the decisive one first; `tokens` is what it costs, and
     `causes` are the items of the exposure set that it is there by."""
 
     name: str
@@ -163,7 +163,7 @@ class _Explaining:
         return any(toolset in self._manifest.skills[each].toolsets for each in brought)
 
     def _lacking(self, tool: str, toolset: str) -> list[str]:
-        """What a tool of a loaded toolset lacks to be callable, as far as that is known without running a provider."""
+        """The requirement that a tool of a loaded toolset lacks, as far as it is known without running a provider."""
         owners = self._registry.toolsets_of(tool)
         is_provided = tool in self._provided or f"{toolset}.{tool}" in self._provided
         is_registered = toolset in owners or any(owner not in self._manifest.toolsets for owner in owners)

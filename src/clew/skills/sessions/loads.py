@@ -216,7 +216,7 @@ def _brings(terms: Terms, name: str, skill: str, toolset: str) -> bool:
 
 
 def _new(items: Items, wanted: Sequence[str], terms: Terms, stamp: Stamp) -> dict[str, Exposed]:
-    """What is to be put among the items: what is not there, or is there only in passing."""
+    """The items to add: those that are absent, or present only temporarily."""
     lasts = stamp.via not in PASSING and stamp.until is None
     new = [item for item in wanted if item not in items or (lasts and _is_passing(items[item]))]
     return {

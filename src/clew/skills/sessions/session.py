@@ -45,7 +45,8 @@ def withhold_nothing(skill: Skill) -> str:
 
 
 def derive(manifest: Manifest, agent: str, items: Iterable[str], withhold: Withhold = withhold_nothing) -> SessionState:
-    """What an agent has by these items. Names that the manifest does not know, or that are withheld, give nothing.
+    """The state that follows from these items. Names that the manifest does not know, or that are withheld, give
+    nothing.
 
     Never raises, and calls nothing but `withhold`: the same items always give the same state.
     """

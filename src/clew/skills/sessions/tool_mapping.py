@@ -55,7 +55,7 @@ class ExposedTools(Mapping[str, Tool]):
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """What was provided, exposed, included and filtered, and why; worked out when it is first asked for."""
+        """The provided, exposed, included and filtered tools with their reasons, computed at the first access."""
         included = [name for name in self if name not in self._meta]
         provided = dict.fromkeys((*self._provided, *self._registry.known))
         return diagnose(list(provided), list(self._homes), included, self._loaded, self._toolsets)

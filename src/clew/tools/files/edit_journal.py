@@ -44,7 +44,7 @@ class EditJournal:
             raise ReadOnly(f"the edit cannot be noted ({error.strerror})") from None
 
     def find(self, key: str) -> JournalEntry | None:
-        """What was begun under a key; None where nothing was, or it cannot be read."""
+        """The edit that was begun under a key; None where there is none, or it cannot be read."""
         try:
             return msgspec.json.decode(read_file(self._place(key)), type=JournalEntry)
         except (OSError, msgspec.DecodeError):

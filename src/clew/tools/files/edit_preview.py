@@ -26,7 +26,7 @@ Span = tuple[int, int]
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """What an edit changes. `reversible` says that the edit with both strings swapped would bring the file back."""
+    """The changes of an edit. `reversible` says that the edit with both strings swapped would bring the file back."""
 
     diff: str
     lines_added: int
@@ -136,7 +136,7 @@ def _warnings(text: str, spans: Sequence[Span], old: str) -> Iterator[str]:
 
 
 def _suggestion(text: str, old: str, new: str) -> str:
-    """What to do about a text that is not there: the edit was made, or a line is much like it."""
+    """The advice for a text that was not found: the edit was made already, or a line is similar."""
     if new.strip() and find_spans(text, new):
         return "new_string is there already: the edit may have been made. Read the file again"
     wanted = next((line.strip() for line in lines_of(old) if line.strip()), "")

@@ -34,7 +34,7 @@ _WRITES = Effects(destroys=True, repeats_safely=True, reaches_out=False)
 
 
 class FileToolHook(Protocol):
-    """What has something to say to who uses a file."""
+    """Adds content for the reader of a file."""
 
     async def before(self, operation: Operation, path: str, *, by: Principal) -> Sequence[str]:
         """Texts to put before the answer, such as the rules of the place; nothing that was said in the session of `by`
@@ -192,15 +192,15 @@ class _FileTools:
         self._written(reader, real, body)
 
     def _present(self, real: str) -> tuple[bytes | None, Stamp | None]:
-        """What is in the place of a file that is to be written; nothing where there is none."""
+        """The content of a file that is to be written; None where there is none."""
         if not self._folder.exists(real):
             return None, None
         content, about = self._folder.read(real, MAX_FILE)
         return content, stamp_of(about)
 
     def _check_fresh(self, reader: str, real: str, now: str) -> None:
-        """Who has read a file may change that version only. Who has not may: an edit names what it replaces, and a
-        memory that a restart took away must not change what happens."""
+        """Check that the reader has read the version that is to be changed. Who has not may: an edit names what it
+        replaces, and a memory that a restart took away must not change what happens."""
         seen = self._snapshots.seen_by(reader, real)
         if seen is not None and seen != now:
             raise changed_meanwhile(real)
@@ -226,7 +226,7 @@ def _cached(found: FileRead) -> str:
 
 
 def _reader(ctx: ToolContext) -> str:
-    """Who is meant by having read a file: one agent in one session."""
+    """The reader of a file: one agent in one session."""
     return "\n".join((ctx.by.owner_id, ctx.by.agent_id, ctx.by.session or ""))
 
 

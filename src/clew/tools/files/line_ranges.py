@@ -33,8 +33,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def take_range(lines: Iterable[str], start: int, end: int | None) -> Range:
-    """What of the lines is in the range and fits. Raises InvalidInput where the range is empty or begins after the
-    last line."""
+    """The lines of the range that fit. Raises InvalidInput where the range is empty or begins after the last line."""
     if end is not None and end < start:
         raise InvalidInput("end_line", f"{end} is before start_line {start}")
     taken: list[str] = []

@@ -49,7 +49,7 @@ class SnapshotStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What reading a file gave. `stamp` is another after each change of the file."""
+    """The result of reading a file. `stamp` is another after each change of the file."""
 
     content: Decoded
     snapshot: FileSnapshot

@@ -1,4 +1,4 @@
-"""What an agent may do: allow, ask or deny, by tool, path, command and host.
+"""The permission policy: allow, ask or deny, by tool, path, command and host.
 
 How a call is judged. A call has facets: each part of a command, each path, each host. For every facet
 

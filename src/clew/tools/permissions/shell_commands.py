@@ -192,7 +192,7 @@ class _ShellReader:
         self._at += 2
 
     def _substitute(self, start: int) -> None:
-        """What a command prints is put here: the command is a part of its own."""
+        """Insert the output of a command: the command is a part of its own."""
         end = _closing(self._line, start)
         if end is None or self._line.startswith("(", start):
             self._give_up()

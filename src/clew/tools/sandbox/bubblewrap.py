@@ -100,7 +100,7 @@ def _root(*, shares_net: bool) -> tuple[str, ...]:
 
 
 def _binds(grants: Grants) -> Iterator[str]:
-    """What was allowed, outer folders first, over it what stays as it is, and over that what stays hidden."""
+    """The allowed paths, outer folders first, then the read-only ones, then the hidden ones."""
     allowed = dict.fromkeys(grants.read, "--ro-bind") | dict.fromkeys(grants.write, "--bind")
     for path in sorted(allowed):
         yield from (_kind(path, allowed), path, path)

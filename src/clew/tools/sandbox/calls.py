@@ -32,7 +32,7 @@ class _CodeAnswer(msgspec.Struct, frozen=True):
 async def call_code(
     sandbox: Sandbox, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None
 ) -> Any:
-    """What the code's function returned, with secrets masked.
+    """The return value of the code's function, with secrets masked.
 
     Raises ToolFailure for whatever the code did instead, with the lines of its own code that it happened in.
     """

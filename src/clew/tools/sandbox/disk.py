@@ -1,4 +1,4 @@
-"""How much of the disk a run takes: the space that is left says cheaply when it is worth to measure."""
+"""Disk usage of a run. It is measured only when the free space has shrunk."""
 
 from __future__ import annotations
 

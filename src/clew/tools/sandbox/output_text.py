@@ -1,4 +1,4 @@
-"""What a program printed as text that is safe to show: no power over a terminal, no secret."""
+"""The output of a program as safe text: no terminal control codes, no secrets."""
 
 from __future__ import annotations
 

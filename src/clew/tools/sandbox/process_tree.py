@@ -155,7 +155,7 @@ class _RunningProcess:
                 each.cancel()
 
     async def _end_group(self) -> None:
-        """What the first process leaves behind must not hold its pipes open. Waiting for the process would wait for
+        """Kill the rest of the process group: it must not hold the pipes open. Waiting for the process would wait for
         the pipes."""
         if self._launch.is_tree:
             return
@@ -233,7 +233,7 @@ class _RunningProcess:
 
 
 def _given(value: T | None) -> T:
-    """What is there because the process was started with it."""
+    """The part that is there because the process was started with it."""
     assert value is not None
     return value
 

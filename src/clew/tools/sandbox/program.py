@@ -38,7 +38,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program may reach. All that is not named is out of reach: no file, no host, no variable.
+    """The paths, hosts and variables that a program may reach. All that is not named is out of reach: no file, no host,
+    no variable.
 
     `read`, `write` and `deny` are paths, relative to `cwd`; what may be written may be read. Below them keys and
     passwords (`.env`, `.ssh`, `.aws`), `.clew` and `deny` stay out of reach, and what makes programs run (`.git/hooks`,

@@ -1,5 +1,5 @@
-"""How a program in each language is started: Python with nothing but its standard library, JavaScript and TypeScript
-under Deno, which keeps files and hosts from them itself."""
+"""The command that starts a program in each language: Python with its standard library alone, JavaScript and TypeScript
+under Deno."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _END = f"(?:{_FOLDER_ABOVE}|$)"
 
 
 def without_backtracking(expression: str) -> re.Pattern[str] | None:
-    """What matches the paths that the expression of pathspec is about, and not those below them; None when there are
+    """An expression that matches the paths of a pathspec expression, and not those below them; None when there are
     none. Raises re.error when a range in it makes no sense."""
     if expression.endswith(_FOLDER_ABOVE):
         return None

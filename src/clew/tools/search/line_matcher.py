@@ -1,4 +1,4 @@
-"""Which lines of files match an expression: the part of grep that runs in a process of its own.
+"""Finds the matching lines of files, in a process of its own.
 
 An expression can take longer than anybody waits, and only a process can be ended at any time. The process reads one
 task from its input and writes one answer.

@@ -51,8 +51,8 @@ NEVER = Ttl()
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a caller writes. `ttl=None` lets the TTL policies decide; `embed="never"` keeps it out of vector
-    search; a repeated `idempotency_key` returns the first result instead of writing again."""
+    """A breadcrumb to write. `ttl=None` lets the TTL policies decide; `embed="never"` keeps it out of vector search; a
+    repeated `idempotency_key` returns the first result instead of writing again."""
 
     title: str
     context: dict[str, Any]
@@ -69,7 +69,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an update replaces; a field that is not set stays as it is."""
+    """The fields that an update replaces; an absent field stays as it is."""
 
     title: str | UnsetType = UNSET
     context: dict[str, Any] | UnsetType = UNSET

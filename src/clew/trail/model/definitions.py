@@ -33,7 +33,7 @@ class Definitions:
         self._undefined = SchemaRules(policies=policies)
 
     def rules(self, schema_name: str | None) -> SchemaRules:
-        """What holds for breadcrumbs of a schema, defined or not."""
+        """The rules for breadcrumbs of a schema, defined or not."""
         return self._schemas.get(schema_name or "", self._undefined)
 
 

@@ -67,7 +67,7 @@ class Prepared(msgspec.Struct, kw_only=True):
 
 
 class SchemaRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What the definitions say about the breadcrumb being written. What is not embedded has no keywords either."""
+    """The rules of the definitions for the breadcrumb being written. What is not embedded has no keywords either."""
 
     check: SchemaCheck | None = None
     order: StepOrder | None = None

@@ -21,9 +21,8 @@ rank fusion; `text` and `vector` are the single arms."""
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to look for. `keywords` feed the `rcrt` ranking (default: the words of the text);
-    `weights` change how much the fields `title`, `description` and `content` count;
-    `exclude` leaves breadcrumbs out by id."""
+    """A search. `keywords` feed the `rcrt` ranking (default: the words of the text); `weights` change how much the
+    fields `title`, `description` and `content` count; `exclude` leaves breadcrumbs out by id."""
 
     text: str = ""
     vector: Sequence[float] | None = None

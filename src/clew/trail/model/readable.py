@@ -1,5 +1,5 @@
-"""What a breadcrumb says in words: the texts that are searched and embedded, and the pointers drawn from its
-tags and words. Runs on every write, so it is plain and quick."""
+"""The readable text of a breadcrumb: the texts that are searched and embedded, and the pointers from its tags and
+words. Runs on every write, so it is plain and quick."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def _speaking(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def tag_kind(tag: str) -> TagKind:
-    """What a tag is for: `namespace:id` routes, one of STATES or `status:…` or `state:…` marks a state, and
-    any other bare tag is a pointer for search."""
+    """The kind of a tag: `namespace:id` routes, one of STATES or `status:…` or `state:…` marks a state, and any other
+    bare tag is a pointer for search."""
     namespace, colon, _ = tag.partition(":")
     if colon:
         return "state" if namespace in ("status", "state") else "routing"
@@ -108,7 +108,7 @@ def tag_kind(tag: str) -> TagKind:
 
 
 def pointers(tags: Sequence[str], shown: ReadableText) -> tuple[str, ...]:
-    """What leads to a breadcrumb in a search: its pointer tags, then the most frequent words of its texts.
+    """The pointers of a breadcrumb: its pointer tags, then the most frequent words of its texts.
 
     In lower case, without repeats, at most MAX_POINTERS; words by count, then by first occurrence.
     Identifiers count whole and by their parts.
@@ -140,7 +140,7 @@ def is_recurring(word: str) -> bool:
 
 
 class _Pointers(dict[str, tuple[str, ...]]):
-    """What each word met so far points with: itself in lower case, and its parts where it is an identifier."""
+    """A cache of the pointers of each word: the word in lower case, and its parts where it is an identifier."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         lower = word.lower()

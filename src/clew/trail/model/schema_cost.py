@@ -1,5 +1,4 @@
-"""What it costs to check a value against a schema, counted before the engine starts: it cannot be interrupted, and
-some schemas take exponential time or memory."""
+"""The cost of checking a value against a schema, estimated before the check, which cannot be interrupted."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _UNEVALUATED_FACTOR = 4
 
 
 class SchemaPart:
-    """What one part of a schema asks of a value (`here`) and of what is in it, and what that costs."""
+    """The requirements of one part of a schema on a value (`here`) and on its children, and their cost."""
 
     def __init__(self) -> None:
         self.own = 1
@@ -232,7 +231,7 @@ class _OverLimit(Exception):
 
 
 def _weight(value: Any) -> int:
-    """What a value without further values in it counts: long texts take longer."""
+    """The cost of a value without children: long texts take longer."""
     return 1 + len(value) // _CHARACTERS_PER_CHECK if isinstance(value, str) else 1
 
 
@@ -253,7 +252,7 @@ def _member(value: Any, step: str) -> Any:
 
 
 def _options(part: dict[str, Any]) -> int:
-    """What an enum costs: options of one plain kind are looked up at once, others compared one by one."""
+    """The cost of an enum: options of one plain kind are looked up at once, others compared one by one."""
     options = _list(part, "enum")
     kinds = {type(option) for option in options}
     return len(options) if len(kinds) > 1 or kinds & {dict, list} else 0

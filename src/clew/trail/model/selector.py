@@ -200,7 +200,7 @@ def _contains(value: Any, wanted: Sequence[Any], quantifier: Any) -> bool:
 
 
 def _key(value: Any) -> tuple[bool, Any]:
-    """What tells two plain JSON values apart."""
+    """A key that tells two plain JSON values apart."""
     return isinstance(value, bool), value
 
 

@@ -1,4 +1,4 @@
-"""How close a hit is to the question, so that one can say that nothing is. docs/decisions/0008 shows the choice."""
+"""The closeness of a hit to the question, and the threshold below which nothing matches. See docs/decisions/0008."""
 
 from __future__ import annotations
 

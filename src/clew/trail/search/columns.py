@@ -1,4 +1,4 @@
-"""What searching needs of every record, in memory as columns: read from SQLite, one slot a record.
+"""Search columns in memory, one slot for each record.
 
 Everything here is derived. A slot keeps its number while the process lives; that of a deleted record stays empty.
 """

@@ -62,8 +62,8 @@ def term_name(joined: str, salt: int) -> int:
 
 
 class Corpus(msgspec.Struct):
-    """What the ranking needs of all records: their packed terms, where each begins, how much a term says (nothing
-    when no record has it), their mean length and their number."""
+    """The records as the ranking needs them: their packed terms, where each begins, the rarity of a term (0 when no
+    record has it), their mean length and their number."""
 
     heap: Words
     at: Ints
@@ -73,8 +73,8 @@ class Corpus(msgspec.Struct):
 
 
 class Weighed(msgspec.Struct):
-    """What counts of a question in a corpus: terms that some record has, in their order, and pairs of such terms,
-    with how much each says; and how much the whole question says, terms that no record has included."""
+    """A question weighed in a corpus: terms that some record has, in their order, and pairs of such terms, with their
+    rarity; and the rarity of the whole question, terms that no record has included."""
 
     terms: Words
     rarity: Floats

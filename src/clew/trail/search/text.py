@@ -1,4 +1,4 @@
-"""How text becomes terms: words, identifiers split into their parts, accents folded, stems, 32-bit ids.
+"""Conversion of text into terms: words, parts of identifiers, folded accents, stems, 32-bit ids.
 
 A term's id depends on the owner as well: what one owner wrote can neither match nor weigh in another's search.
 """
@@ -93,8 +93,8 @@ _known_term_id = lru_cache(1 << 17)(_term_id)
 
 @lru_cache(1 << 10)
 def owner_salt(owner_id: str, secret: str) -> int:
-    """What the ids of an owner's terms begin with. Without the trail's secret nobody can tell which ids of different
-    owners fall together."""
+    """The prefix of the term ids of an owner. Without the trail's secret nobody can tell which ids of different owners
+    fall together."""
     return int.from_bytes(hashlib.blake2b(owner_id.encode(), digest_size=4, key=secret.encode()[:64]).digest())
 
 

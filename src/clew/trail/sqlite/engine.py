@@ -44,7 +44,7 @@ def from_micros(micros: int) -> datetime:
 
 
 class Writing:
-    """What a unit of work sees inside its transaction."""
+    """The view of a unit of work inside its transaction."""
 
     __slots__ = ("audiences", "changed", "connection", "execute", "executemany", "memo", "now", "wall")
 
@@ -76,7 +76,7 @@ Call = Callable[[], object]
 
 
 class LoopCalls:
-    """What the writing thread has others do on their event loops. Sent together: a loop is woken once a transaction."""
+    """Calls that the writing thread schedules on event loops. Sent together: a loop is woken once a transaction."""
 
     def __init__(self) -> None:
         self._by_loop: dict[asyncio.AbstractEventLoop, list[Call]] = {}

@@ -21,7 +21,7 @@ _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Envelope(NamedTuple):
-    """What of an event shows without its content."""
+    """The fields of an event that show without its content."""
 
     seq: int
     schema_name: str | None

@@ -52,7 +52,7 @@ class _Outdated(Exception):
 
 
 def _remake(prepared: Prepared, written: Breadcrumb) -> Breadcrumb:
-    """What was just written, as another reader gets it: nothing that one of them changes is shared."""
+    """A copy of a record that was just written, as another reader gets it: changes of one reader reach no other."""
     own = as_breadcrumb(prepared, owner_id=written.owner_id, agent_id=written.created_by, now=written.created_at)
     return msgspec.structs.replace(own, context=_decode(prepared.context))
 
@@ -176,7 +176,7 @@ class SqliteRecords:
         return [written.get(each.id) or keyed[str(each.key)] for each in prepared]
 
     def _find_all_keyed(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> dict[str, Breadcrumb]:
-        """What earlier calls with these keys wrote."""
+        """The records that earlier calls with these keys wrote."""
         found = {}
         for key in {each.key for each in prepared if each.key is not None}:
             row = self._find_keyed(writing, key, by)
@@ -185,7 +185,7 @@ class SqliteRecords:
         return found
 
     def _find_keyed(self, writing: Writing, key: str, by: Principal) -> Any:
-        """What the first call with this key wrote. Raises AlreadyExists when the caller may not see it."""
+        """The record that the first call with this key wrote. Raises AlreadyExists when the caller may not see it."""
         sql = "SELECT id FROM idempotency WHERE owner_id = ? AND key = ?"
         id = writing.execute(sql, (by.owner_id, key)).get
         if id is None:

@@ -1,4 +1,4 @@
-"""What a template may call, and what that costs: pure functions of JSON values, which pay for the text they touch."""
+"""Helper functions of templates, and the budget that limits them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHARACTERS_PER_STEP = 100
 
 
 class RenderBudget:
-    """What one rendering, or several that share it, may still do and write."""
+    """The work and output that one rendering, or several that share the budget, may still use."""
 
     __slots__ = ("_room", "_steps")
 

@@ -1,4 +1,4 @@
-"""Which response belongs to which request. The ids live in the records, so that a restart loses none.
+"""Matches responses to requests. The ids live in the records, so that a restart loses none.
 
 `request_id` and `requested_by` are the names; `requestId` and `requestedBy` are understood as well.
 """
@@ -29,7 +29,7 @@ def find_request_id(breadcrumb: Breadcrumb) -> str | None:
 
 
 def find_requester(breadcrumb: Breadcrumb) -> str | None:
-    """Who asked, as the request says."""
+    """The requester, as the request names it."""
     return _find_text(breadcrumb, "requested_by", "requestedBy")
 
 
@@ -71,7 +71,7 @@ def next_hop(trigger: Breadcrumb) -> int:
 
 
 def hop_tags(trigger: Breadcrumb) -> tuple[str, ...]:
-    """What all that a run writes bears, beside its session and its run, where something of another run began it."""
+    """The tags of all records of a run that another run began, beside its session and its run."""
     hop = next_hop(trigger)
     return (f"{HOP_TAG}{hop}", ROOT_TAG + find_root(trigger)) if hop else ()
 

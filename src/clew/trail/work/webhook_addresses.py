@@ -1,4 +1,4 @@
-"""Which addresses a webhook may be posted to: public ones, and networks that the configuration names.
+"""The addresses that a webhook may be posted to: public ones, and networks that the configuration names.
 
 The addresses that were checked are the ones to connect to, wherever the name leads afterwards.
 """
@@ -112,7 +112,7 @@ async def check_address(url: str, allow: Sequence[Network] = (), *, resolve: Res
 
 
 def refusal_of(address: Address, allow: Sequence[Network] = ()) -> str | None:
-    """What keeps an address from being posted to; None when nothing does."""
+    """The reason why an address may not be posted to; None when it may."""
     if any(address in network for network in allow):
         return None
     if special := next((what for network, what in _SPECIAL if address in network), None):

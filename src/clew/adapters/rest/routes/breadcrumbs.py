@@ -28,7 +28,7 @@ class NewBreadcrumb(Draft, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class NewVersion(Change, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the next version replaces; a field that is not given stays as it is."""
+    """The fields that the next version replaces; an absent field stays as it is."""
 
     ttl: Ttl | datetime | UnsetType = UNSET  # type: ignore[assignment]  # wider, as in NewBreadcrumb
 
@@ -40,7 +40,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch wrote, in the order given."""
+    """The breadcrumbs that a batch wrote, in the order given."""
 
     items: list[Breadcrumb]
 

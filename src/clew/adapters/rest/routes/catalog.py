@@ -52,7 +52,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reports(msgspec.Struct, frozen=True, kw_only=True):
-    """What the refresh of each source did."""
+    """The reports of refreshed sources."""
 
     items: Sequence[Report]
 

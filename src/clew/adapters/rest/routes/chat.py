@@ -44,9 +44,9 @@ class NewMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool waits to be allowed: all that it would be given, nothing masked; why it asks; and what an answer
-    beyond this once would be remembered for. POST /permissions/{request_id} answers with one of the choices, and with
-    `id` as its `question`."""
+    """A pending permission question: the whole call with nothing masked, the reason, and the patterns that a
+    lasting answer would store. POST /permissions/{request_id} answers with one of the choices, and with `id` as its
+    `question`."""
 
     id: str
     request_id: str
@@ -58,7 +58,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChatAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a message. While it is `running` or `waiting` for a permission, which `asked` tells, GET
+    """The outcome of a message. While it is `running` or `waiting` for a permission, which `asked` tells, GET
     /events/stream with its session and `after` the cursor follows it. `without_model` nothing was sent: the text is
     what the catalog knows, the reason how to add a model."""
 
@@ -90,7 +90,7 @@ class TurnsQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said last, oldest first."""
+    """The last turns of a session, oldest first."""
 
     session: str
     items: Sequence[SessionTurn]
@@ -110,8 +110,8 @@ class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said to a tool that asks: once, for the session, always, or no; and the id of the question that was
-    shown, so that the answer counts for no other."""
+    """The answer to a permission question: once, for the session, always, or no. `question` is the id of the question
+    that was shown, so that the answer counts for no other."""
 
     answer: Choice
     question: str | None = None
@@ -141,8 +141,8 @@ def _require_agents(call: RestCall) -> None:
 
 
 async def _without_model(call: RestCall, conversations: Conversations) -> ChatAnswer | None:
-    """What is known about a message to an agent that has no model; None for one that has. Raises ModelError where one
-    is configured that cannot be used."""
+    """The answer from the catalog for an agent that has no model; None for an agent that has one. Raises ModelError
+    where one is configured that cannot be used."""
     asked: NewMessage = call.body
     if call.services.models is None:
         return None

@@ -1,4 +1,4 @@
-"""What agents did, over REST: why a context is as it is, what models took, and how the agents are."""
+"""Routes of runs: explanations of contexts, model usage, and the status of agents."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from clew.adapters.rest.reference import render_reference
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What answers here, and where it is explained."""
+    """The name of this server, and links to its documentation."""
 
     name: str
     version: str

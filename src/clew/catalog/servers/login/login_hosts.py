@@ -1,5 +1,5 @@
-"""Where a server leads us for a login: other hosts than its own, and only public ones, since it could name a service of
-this machine or of the network around it."""
+"""Hosts that a server names for a login. Only public ones are allowed, because a server could name a service of this
+machine or network."""
 
 from __future__ import annotations
 

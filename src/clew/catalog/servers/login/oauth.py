@@ -46,8 +46,8 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Metadata(OAuthClientMetadata):
-    """What we say of ourselves. The SDK sets `scope` to what the server names; what the configuration names is asked
-    for instead, and always what an earlier call lacked."""
+    """The client metadata that we send. The SDK sets `scope` to what the server names; what the configuration names is
+    asked for instead, and always what an earlier call lacked."""
 
     _configured: str | None = PrivateAttr(default=None)
     _lacked: str | None = PrivateAttr(default=None)
@@ -62,7 +62,7 @@ class _Metadata(OAuthClientMetadata):
 
 
 class _Provider(OAuthClientProvider):
-    """What both kinds of login have in common: the client of the configuration, or the one that was registered."""
+    """The part that both kinds of login share: the client of the configuration, or the registered one."""
 
     def __init__(self, auth: Auth, credentials: Credentials, store: LoginStore, redirect_uri: str, **more: Any) -> None:
         self.auth = auth

@@ -1,4 +1,4 @@
-"""Which proof of who we are goes with the requests to one server."""
+"""The credentials that go with the requests to one server."""
 
 from __future__ import annotations
 

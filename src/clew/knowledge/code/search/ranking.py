@@ -1,4 +1,4 @@
-"""Which files and passages a question is about. Pure arithmetic on arrays; every signal is measured on its own.
+"""Ranking of files and passages for a question. Pure arithmetic on arrays; every signal is measured on its own.
 
 Files:     score = (file + passages + folder + stem + defines + mentioned + traced, each with its weight) · prior
 Passages:  score = (words + DENSE_SHARE · meaning) · prior

@@ -1,5 +1,5 @@
-"""What of one folder matters to a sandbox. A folder that has not changed is not read again: the time of its last
-change, which no program can set, says so."""
+"""The entries of a folder that matter to a sandbox, cached until the folder changes. No program can set the time of its
+last change."""
 
 from __future__ import annotations
 

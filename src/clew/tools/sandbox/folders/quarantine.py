@@ -29,7 +29,7 @@ def set_aside(grants: Grants) -> tuple[str, ...]:
 
 
 def _move(path: str) -> str:
-    """What became of a path. Raises FileNotFoundError."""
+    """The outcome of moving a path. Raises FileNotFoundError."""
     aside = _free_name(path)
     try:
         _let_change(os.path.dirname(path))

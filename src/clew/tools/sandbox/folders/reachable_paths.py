@@ -1,4 +1,4 @@
-"""Which files a program may reach: paths as they really are, without what nobody should be given.
+"""The paths that a program may reach, resolved, without protected files.
 
 Names such as `.env` are looked for below every folder that is allowed, and masked there; what makes programs run on the
 machine (`.git/hooks`, `.vscode`) is kept as it is.
@@ -131,7 +131,7 @@ def _find_links(surveys: dict[str, Survey], masked: tuple[str, ...]) -> tuple[st
 
 
 def _find_masked(surveys: dict[str, Survey], denied: tuple[str, ...]) -> Iterator[str]:
-    """What is denied and there, without what lies in some of it."""
+    """The denied paths that exist, without those inside of others."""
     found = {os.path.realpath(path) for survey in surveys.values() for path in survey.denied}
     found.update(companion for path in denied for companion in _companions(path))
     last = ""
@@ -153,7 +153,7 @@ def _companions(denied: str) -> Iterator[str]:
 
 
 def _find_kept(surveys: list[Survey], write: tuple[str, ...], masked: tuple[str, ...]) -> Iterator[str]:
-    """What is guarded, as it really is, where it could be written and is not out of sight already."""
+    """The guarded paths, resolved, that could be written and are not hidden already."""
     found = {os.path.realpath(path) for survey in surveys for path in survey.guarded}
     for path in sorted(found):
         is_writable = any(is_below(path, root) for root in write) and os.path.exists(path)

@@ -1,4 +1,4 @@
-"""What lies below a folder that matters to a sandbox: secrets, settings that make programs run, and links."""
+"""Survey of a folder for the sandbox: secrets, settings that start programs, and links."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _keeping = threading.Lock()
 
 
 def look_through(root: str, *, is_thorough: bool = False, since: int | None = None) -> Survey:
-    """What matters below a folder. Blocks.
+    """Survey a folder. Blocks.
 
     Unless it is thorough, folders that programs fill are looked into only so deep. After a run that began at `since`
     (nanoseconds), so deep and wherever a folder changed; what the run shut to hide it is opened. Raises ToolFailure of
@@ -127,7 +127,7 @@ class _Walk:
         return _is_package(path) or (self._is_after and not os.path.basename(path).startswith("@"))
 
     def _read(self, path: str) -> FolderListing | None:
-        """What is in a folder; None for a file, what is gone, and what cannot be looked into."""
+        """The entries of a folder; None for a file, a missing path and an unreadable folder."""
         try:
             about = os.lstat(path)
             if is_shut(about):
@@ -154,7 +154,7 @@ class _Walk:
         return True
 
     def _pass_by(self, path: str, *, can_be_opened: bool) -> None:
-        """What cannot be looked into is not given to a program, where that could open or enter it."""
+        """Hide a folder that cannot be read, where the program could open or enter it."""
         if self._is_after:
             return
         if path == self._root:

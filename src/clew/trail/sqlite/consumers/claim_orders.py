@@ -14,8 +14,8 @@ from clew.trail.sqlite.engine import LoopCalls
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Order:
-    """What a worker would claim. `stored` is its consumer as it was last seen, `due` when the next of its events that
-    wait comes up, `look` the number of looks at other processes by then, and `turn` the transaction that last saw
+    """A claim that a worker waits for. `stored` is its consumer as it was last seen, `due` when the next of its events
+    that wait comes up, `look` the number of looks at other processes by then, and `turn` the transaction that last saw
     whether it brings something for it."""
 
     consumer: str
@@ -38,7 +38,7 @@ class Order:
             self.done.set_result(None)
 
     async def outcome(self) -> list[Claim]:
-        """What an order that was taken is answered with, although its worker no longer waits for it."""
+        """The answer to an order that was filled although its worker no longer waits."""
         if not self.is_answered:
             self.done = asyncio.get_running_loop().create_future()
             await self.done

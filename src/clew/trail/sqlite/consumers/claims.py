@@ -68,7 +68,7 @@ class Claiming:
         return claims
 
     def _scan(self, writing: Writing, stored: StoredConsumer, news: News | None) -> Iterator[Event]:
-        """What the consumer wants of the next stretch of the log; the cursor is moved behind it."""
+        """The events of the next stretch of the log that the consumer wants; moves the cursor behind it."""
         begin = self.position(stored)
         if news is not None and news.after <= begin:
             head = cursor = news.head

@@ -229,7 +229,7 @@ class SqliteDeliveries:
     # -- filling orders, in the writing thread ------------------------------------------------------------
 
     def filling(self) -> Callable[[Writing], None] | None:
-        """What is to be done before a transaction is committed: nothing where nobody waits."""
+        """The work before a transaction is committed; None where nobody waits."""
         self._turn += 1
         if self._orders.standing():
             return self._fill

@@ -60,7 +60,7 @@ def enter(writing: Writing, cid: int, seq: int, lane: str, *, until: int, token:
 
 
 def find_due(writing: Writing, cid: int, limit: int) -> list[Due]:
-    """What waits, is to be retried, or was left by a worker whose lease has ended."""
+    """The rows that are pending, due for a retry, or left by a worker whose lease has ended."""
     rows = writing.execute(
         "SELECT seq, lane, state, attempts, deaths, first_at FROM deliveries"
         " WHERE cid = ? AND state < 2 AND due_at <= ? ORDER BY due_at, seq LIMIT ?",

@@ -1,4 +1,4 @@
-"""Which records contain a term: a tantivy index beside the trail, derived from it and rebuilt when in doubt.
+"""Postings: a tantivy index from terms to records, derived from the trail and rebuilt when in doubt.
 
 It only proposes candidates. Whether a record exists, who may see it and how it scores is decided elsewhere, so an
 index that is behind or lost costs time, never correctness. One that is damaged would cost hits or the process: its
@@ -188,7 +188,7 @@ class TermPostings:
 
 
 def _fingerprint(secret: str) -> str:
-    """What tells trails apart without giving away the secret."""
+    """A fingerprint of the trail that does not reveal the secret."""
     return hashlib.sha256(secret.encode()).hexdigest()[:16]
 
 

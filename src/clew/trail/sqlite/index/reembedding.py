@@ -77,7 +77,7 @@ class Reembedding:
         return [(row[0], self._text(connection, row, source)) for row in rows], total
 
     def _text(self, connection: Sql, row: Any, source: str) -> str | None:
-        """What is embedded of a record; None where its schema says that nothing is and it has no vector."""
+        """The text of a record that is embedded; None where its schema excludes it and it has no vector."""
         found = to_breadcrumb(row, self._audiences.of(connection, row[2]))
         rules = self._book.of(connection, found.owner_id).rules(found.schema_name)
         if source != "vectors" and not rules.embeds:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Index:
-    """What is known of every record as of the event `seq`, but for some that no search could have found so far. For one
+    """The index of every record as of the event `seq`, except for some that no search could have found so far. For one
     thread at a time. `changes` counts how often anything of what is known has changed."""
 
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
@@ -185,6 +185,6 @@ def _update(
 
 
 def _mark_of(connection: Sql, seq: int) -> str:
-    """What an event was about: a restored trail gives its number to another one."""
+    """A mark of an event: a restored trail gives its number to another one."""
     found = connection.execute("SELECT hex(id) || ':' || version || ':' || at FROM events WHERE seq = ?", (seq,)).get
     return str(found)

@@ -63,8 +63,8 @@ class TermsBook:
 
 
 def _read(row: Any, definitions: Definitions, salt: int) -> tuple[ReadableText, int]:
-    """What of a record its terms are made of, and their salt. Hints of its schema may not fit it: then its title alone
-    counts, so that it breaks no search."""
+    """The parts of a record that give its terms, and their salt. Hints of its schema may not fit it: then its title
+    alone counts, so that it breaks no search."""
     _, _, _, schema_name, title, context, llm_hints = row
     hints = _decode(llm_hints) if llm_hints is not None else None
     try:
