@@ -38,6 +38,14 @@ def test_every_module_says_what_it_is() -> None:
     assert [path.as_posix() for path, tree in trees if not ast.get_docstring(tree)] == []
 
 
+def test_no_docstring_has_a_clause_as_its_subject() -> None:
+    """A docstring names its subject: "The user who …", not "Who …"."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = ((path, node) for path in SOURCE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    texts = ((path, ast.get_docstring(node) or "") for path, node in nodes if isinstance(node, documented))
+    assert [(path.name, text) for path, text in texts if re.match(r"(What|Who|Whom|Whose)\b", text)] == []
+
+
 def test_no_class_name_is_defined_twice() -> None:
     places = defaultdict(list)
     for path in MODULES:
