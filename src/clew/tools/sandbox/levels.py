@@ -1,4 +1,4 @@
-"""What this machine isolates, and by which mechanism: found by trial, not by versions."""
+"""The isolation levels of this machine and their mechanisms, found by trial and not by versions."""
 
 from __future__ import annotations
 
