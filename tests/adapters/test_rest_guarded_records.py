@@ -58,6 +58,19 @@ async def test_an_emitter_chooses_no_id(served: Served) -> None:
     assert await post(served, frozenset({"curator"}), id=piece_id(ADA, KEY)) == 201
 
 
+@pytest.mark.req("RCR-19")
+async def test_an_emitter_neither_takes_an_idempotency_key_of_others_nor_reads_by_it(served: Served) -> None:
+    key = {"Idempotency-Key": "permission/question-1"}
+    async with served.client("ada", EMITTER) as emitter:
+        planted = await emitter.post("/breadcrumbs", json={"title": "planted", "context": {}}, headers=key)
+        again = await emitter.post("/breadcrumbs", json={"title": "planted", "context": {}}, headers=key)
+        assert (planted.status_code, again.json()["id"]) == (201, planted.json()["id"])
+        own = Draft(title="own", context={"text": "for curators"}, idempotency_key="permission/question-1")
+        assert (await served.trail.records.create(own, by=ADA)).title == "own"
+        batch = {"items": [{"title": "x", "context": {}, "idempotency_key": "permission/question-1"}]}
+        assert "for curators" not in (await emitter.post("/breadcrumbs/batch", json=batch)).text
+
+
 async def test_a_record_in_the_place_of_the_flow_is_replaced_when_the_owner_is_set_up(served: Served) -> None:
     planted = {"tool": "note.v1", "permission_answer": "note.v1"}
     await served.trail.records.create(Draft(id=piece_id(ADA, KEY), title="planted", context=planted), by=ADA)

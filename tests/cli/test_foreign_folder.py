@@ -70,6 +70,15 @@ def test_a_key_that_is_a_link_is_no_key(clew: Clew, folder: Path, tmp_path: Path
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_a_folder_of_keys_that_is_a_link_is_refused(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (tmp_path / "docs").mkdir()
+    (folder / "keys").symlink_to(tmp_path / "docs")
+    result = clew("token")
+    assert (result.code, "is a link" in result.err, "Delete the link" in result.err) == (1, True, True)
+    assert list((tmp_path / "docs").iterdir()) == []
+
+
 @pytest.mark.req("RCR-17")
 def test_an_address_for_other_machines_waits_for_consent(clew: Clew, folder: Path) -> None:
     plant(folder, '[server]\nhost = "0.0.0.0"\nhosts = ["evil.example"]\n', keys=False)

@@ -24,7 +24,7 @@ EVERY = "*"
 """In `with_model`: any name."""
 HOW_TO_ADD = (
     "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or name a model in config.toml: "
-    '[models] default = "ollama:qwen3"'
+    'models.default = "ollama:qwen3"'
 )
 
 
@@ -66,8 +66,8 @@ class Models:
         return self.resolve(agent_id if agent_id in self._config.models.roles or agent_id in self._given else model)
 
     def is_configured(self, agent_id: str, model: str = "") -> bool:
-        """Whether a model was named for an agent at all, be it one that cannot be used: by the settings, by its
-        definition, or by the key of a provider."""
+        """Whether a model was named for an agent, even an unusable one: by the settings, by its definition, or by the key
+        of a provider."""
         roles = self._config.models.roles
         role: str | None = (agent_id if agent_id in roles or agent_id in self._given else model) or "default"
         seen: set[str] = set()

@@ -230,6 +230,10 @@ def _new_credential() -> bytes:
 def _read_or_make(folder: Path, name: str, make: Callable[[], bytes]) -> bytes:
     """The content of a file that this user made or agreed to. A missing file is made, and remembered as the user's."""
     path, trust = folder / name, Trust.open()
+    if path.parent != folder and path.parent.is_symlink():
+        refused = ConfigError(f"{path.parent} is a link: keys would be written elsewhere")
+        refused.hint = "Delete the link, and the next start makes a folder and new keys"
+        raise refused
     if not os.path.lexists(path):
         with ExitStack() as stack:
             try:

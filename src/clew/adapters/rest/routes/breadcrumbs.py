@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal
@@ -14,7 +15,7 @@ from clew.adapters.rest.operation import Nothing, RequestHeader, RestAnswer, Res
 from clew.adapters.rest.parsing import parse_if_match, parse_text, parse_version
 from clew.adapters.rest.selector_query import SelectorQuery
 from clew.errors import AlreadyExists, Conflict
-from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Ttl, View
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Ttl, View, check_key
 from clew.trail.model.query import MAX_LIMIT, Ranking, SearchRequest, SearchResult
 from clew.trail.store import VersionInfo
 
@@ -73,13 +74,13 @@ async def create(call: RestCall) -> RestAnswer:
     key = parse_text(call.headers, "idempotency-key")
     if key is not None:
         draft = msgspec.structs.replace(draft, idempotency_key=key)
-    written = await call.trail.records.create(draft, by=call.by)
+    written = await call.trail.records.create(_with_own_key(call, draft), by=call.by)
     location = (b"location", b"/breadcrumbs/" + written.id.encode())
     return reply(written, status=201, headers=(location, etag(written.version)))
 
 
 async def create_batch(call: RestCall) -> RestAnswer:
-    drafts = [as_draft(each) for each in call.body.items]
+    drafts = [_with_own_key(call, as_draft(each)) for each in call.body.items]
     _check_ids(call, drafts)
     return reply(Written(items=await call.trail.records.create_many(drafts, by=call.by)), status=201)
 
@@ -88,6 +89,16 @@ def _check_ids(call: RestCall, drafts: Sequence[Draft]) -> None:
     """Raise AccessDenied where a caller chooses an id and may not: by some ids Clew finds its own records."""
     if any(draft.id is not None for draft in drafts):
         call.by.require_id_choice()
+
+
+def _with_own_key(call: RestCall, draft: Draft) -> Draft:
+    """The draft with its idempotency key in a namespace of the caller. Clew and curators share the keys of an owner:
+    another caller would take a key of theirs, or get the record behind it."""
+    key = check_key(draft.idempotency_key)
+    if key is None or call.by.may("administer"):
+        return draft
+    digest = hashlib.blake2b(f"{call.by.agent_id}\0{key}".encode(), digest_size=16).hexdigest()
+    return msgspec.structs.replace(draft, idempotency_key=f"caller/{digest}")
 
 
 async def list_page(call: RestCall) -> RestAnswer:

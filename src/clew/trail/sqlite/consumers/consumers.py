@@ -43,8 +43,8 @@ def check_consumer(consumer: Consumer) -> Consumer:
     retry = consumer.retry_policy
     if not 1 <= retry.attempts <= 100 or not 0 <= retry.backoff <= 86_400 or not 0 <= retry.backoff_limit <= 86_400:
         raise InvalidInput("retry", "needs 1 to 100 attempts and a backoff of at most a day")
-    if consumer.webhook is not None and retry.backoff < MIN_WEBHOOK_BACKOFF:
-        raise InvalidInput("retry.backoff", "must be at least 1 second for a webhook")
+    if consumer.webhook is not None and min(retry.backoff, retry.backoff_limit) < MIN_WEBHOOK_BACKOFF:
+        raise InvalidInput("retry", "needs a backoff and a backoff_limit of at least 1 second for a webhook")
     if retry.deadline is not None and not 0 < retry.deadline <= 31_536_000:
         raise InvalidInput("retry.deadline", "must be between 0 and a year in seconds")
     if consumer.after is not None and consumer.after < 0:

@@ -27,7 +27,7 @@ Texts = list[tuple[int, str | None]]
 
 
 class Reembedding:
-    """The change of one trail to the embedder that it is opened with."""
+    """Recomputes the vectors of a trail that was written with another embedder."""
 
     def __init__(self, engine: Engine, audiences: Audiences, embedder: Embedder | None, space: str | None) -> None:
         self._engine = engine
