@@ -66,8 +66,8 @@ class Models:
         return self.resolve(agent_id if agent_id in self._config.models.roles or agent_id in self._given else model)
 
     def is_configured(self, agent_id: str, model: str = "") -> bool:
-        """Whether a model was named for an agent, even an unusable one: by the settings, by its definition, or by the key
-        of a provider."""
+        """Whether a model was named for an agent, even an unusable one: by the settings, by its definition, or by a
+        provider's key."""
         roles = self._config.models.roles
         role: str | None = (agent_id if agent_id in roles or agent_id in self._given else model) or "default"
         seen: set[str] = set()
