@@ -22,12 +22,12 @@ def test_without_a_model_one_line_says_how_to_add_one_and_the_catalog_answers(
     new, told_how = result.err.splitlines()
     assert new.startswith("A new trail: ")
     assert "no model is configured" in told_how
-    assert "[models]" in told_how
+    assert "models.default" in told_how
     assert "repo://" in result.out
     assert "Handle" not in result.out
     assert "repo" in clew("chat", "zzyzx qwrtp").out
     told = clew("chat", "kettle", "--json").json
-    assert (told["type"], "[models]" in told["reason"]) == ("without_model", True)
+    assert (told["type"], "models.default" in told["reason"]) == ("without_model", True)
 
 
 @pytest.mark.parametrize(
