@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 import os
 import pty
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -52,8 +53,9 @@ class OnTerminal(Protocol):
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust_file: Path) -> Path:
-    """A folder that all commands of a test work on, also those in other processes."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust_file: Path) -> Iterator[Path]:
+    """A folder that all commands of a test work on, also those in other processes. `clew chat` sets the level of a
+    logger for its process, which here is that of further tests."""
     for name in [name for name in os.environ if name.startswith("CLEW_") and name != "CLEW_TRUST"]:
         monkeypatch.delenv(name)
     place = tmp_path / ".clew"
@@ -61,7 +63,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust_file: Path) ->
     monkeypatch.setenv("CLEW_EMBEDDER", "hash")
     monkeypatch.setenv("PYTHONWARNINGS", "error")
     monkeypatch.chdir(tmp_path)
-    return place
+    yield place
+    logging.getLogger("clew.agents").setLevel(logging.NOTSET)
 
 
 @pytest.fixture
