@@ -91,7 +91,7 @@ DENIALS = {
     "relative path": "open('../../../../etc/shadow')",
     "bytes": "open(b'/etc/shadow')",
     "link": "open(i['folder'] + '/link')",
-    "rename": "import os; os.rename(i['folder'] + '/link', '/root/link')",
+    "rename": "import os; os.rename(i['folder'] + '/link', '/etc/link')",
     "loopback": "import socket; socket.create_connection(('127.0.0.1', 9), timeout=5)",
     "unix socket": "import socket; socket.socket(socket.AF_UNIX).connect('/run/none.sock')",
     "cause": "\n    try: open('/etc/shadow')\n    except OSError as e: raise ValueError('no settings') from e",
