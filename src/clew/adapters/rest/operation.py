@@ -177,7 +177,6 @@ class Endpoint:
         if "GET" in self._methods:
             self._methods["HEAD"] = self._methods["GET"]
         self._allow = ", ".join(sorted(self._methods))
-        self._ready_owners: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["clew.path"] = self._path
@@ -187,8 +186,8 @@ class Endpoint:
         operation, parse_query, parse_body = prepared
         headers = dict(scope["headers"])
         caller = _identify(operation, headers, lambda: parse_query(scope["query_string"]), self._services.keys)
-        if caller is not None and caller.principal.owner_id not in self._ready_owners:
-            await self._set_up(caller.principal.owner_id)
+        if caller is not None:
+            await self._services.set_up(caller.principal.owner_id)
         query, body = parse_query(scope["query_string"]), None
         if parse_body is not None:
             if operation.is_body_needed or headers.get(b"content-length", b"0") != b"0":
@@ -198,10 +197,6 @@ class Endpoint:
         call = RestCall(self._services, caller, scope["path_params"], headers, query, body)
         answer = await operation.handler(call)
         await answer.send(scope, receive, send)
-
-    async def _set_up(self, owner_id: str) -> None:
-        await self._services.set_up(owner_id)
-        self._ready_owners.add(owner_id)
 
 
 _Prepared = tuple[RestOperation, Callable[[bytes], Any], Callable[[bytes], Any] | None]
