@@ -1,4 +1,4 @@
-"""Skills as an agent finds them: `suggest` of a shelf, beside a catalogue section of 1,500 tokens.
+"""Skills as an agent finds them: `suggest` of the library's index, beside a catalogue section of 1,500 tokens.
 
 With the distractors: whether the right skill comes first, and what would be found if the search saw only descriptions,
 or only the names that a catalogue of 1,500 tokens has room for. Without them: how many questions that no skill answers
@@ -11,18 +11,13 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
-from clew.llm.embedders import open_embedder
 from clew.llm.tokens import estimate_tokens
 from clew.skills.catalogue import BUDGET, build_catalogue
-from clew.skills.discovery.skill_index import SKILL_SCHEMA, SkillShelf
+from clew.skills.discovery.memory_index import OWNER, MemoryIndex, open_index
+from clew.skills.discovery.skill_records import SKILL_TYPE, select_records
 from clew.skills.manifest import Manifest, Skill
-from clew.trail import open_trail
-from clew.trail.bootstrap import bootstrap
 from clew.trail.model.query import SearchRequest
-from clew.trail.model.selector import Selector
-from clew.trail.store import Trail
 from discovery_peers.data import Row, Set
-from discovery_peers.ours import ME
 from discovery_peers.scores import Scores, mean, score
 from discovery_peers.tables import average, table
 
@@ -37,15 +32,15 @@ async def measure(each: Set) -> list[dict[str, Any]]:
     """One row a set of skills; tools have none."""
     if each.group != "skills":
         return []
-    async with open_shelf([to_skill(row) for row in each.rows]) as (shelf, trail):
-        crowded, searched = await rate(suggesting(shelf, each), each), await rate(searching(trail, each), each)
-    async with open_shelf([to_skill(row, text=False) for row in each.rows]) as (_, trail):
-        described = await rate(searching(trail, each), each)
-    async with open_shelf([to_skill(row, text=False, about=False) for row in each.rows]) as (_, trail):
-        named = await rate(searching(trail, each), each)
-    async with open_shelf([to_skill(row) for row in each.own]) as (shelf, trail):
-        alone, whole = await rate(suggesting(shelf, each), each), await rate(searching(trail, each), each)
-        told = [not await shelf.suggest(query) for query in each.foreign]
+    async with indexed([to_skill(row) for row in each.rows]) as index:
+        crowded, searched = await rate(suggesting(index, each), each), await rate(searching(index, each), each)
+    async with indexed([to_skill(row, text=False) for row in each.rows]) as index:
+        described = await rate(searching(index, each), each)
+    async with indexed([to_skill(row, text=False, about=False) for row in each.rows]) as index:
+        named = await rate(searching(index, each), each)
+    async with indexed([to_skill(row) for row in each.own]) as index:
+        alone, whole = await rate(suggesting(index, each), each), await rate(searching(index, each), each)
+        told = [not await index.suggest(query) for query in each.foreign]
     many = [to_skill(each.rows[at % len(each.rows)], number=at) for at in range(NAMED)]
     return [
         {
@@ -63,35 +58,31 @@ def to_skill(row: Row, *, text: bool = True, about: bool = True, number: int = 0
 
 
 @contextlib.asynccontextmanager
-async def open_shelf(skills: Sequence[Skill]) -> AsyncIterator[tuple[SkillShelf, Trail]]:
-    embedder = open_embedder("wordllama")
-    trail = await open_trail("sqlite://:memory:", embedder=embedder)
+async def indexed(skills: Sequence[Skill]) -> AsyncIterator[MemoryIndex]:
+    index = await open_index(Manifest(skills={skill.name: skill for skill in skills}))
     try:
-        await bootstrap(trail, ME)
-        shelf = SkillShelf(trail, ME, embedder=embedder)
-        await shelf.sync(Manifest(skills={skill.name: skill for skill in skills}))
-        yield shelf, trail
+        yield index
     finally:
-        await trail.close()
+        await index.close()
 
 
-def suggesting(shelf: SkillShelf, each: Set) -> Rank:
+def suggesting(index: MemoryIndex, each: Set) -> Rank:
     """What is suggested: nothing where nothing is close."""
     ids = {row.name: row.id for row in each.rows}
 
     async def rank(query: str) -> list[str]:
-        return [ids[found.skill] for found in await shelf.suggest(query, limit=10)]
+        return [ids[found.skill] for found in await index.suggest(query, limit=10)]
 
     return rank
 
 
-def searching(trail: Trail, each: Set) -> Rank:
+def searching(index: MemoryIndex, each: Set) -> Rank:
     """What the search finds, close or not."""
     ids = {row.name: row.id for row in each.rows}
 
     async def rank(query: str) -> list[str]:
-        request = SearchRequest(text=query, selector=Selector(schema_name=SKILL_SCHEMA), limit=10)
-        return [ids[hit.breadcrumb.title] for hit in (await trail.index.search(request, by=ME)).hits]
+        request = SearchRequest(text=query, selector=select_records(SKILL_TYPE, None), limit=10)
+        return [ids[hit.breadcrumb.title] for hit in (await index.trail.index.search(request, by=OWNER)).hits]
 
     return rank
 

@@ -35,12 +35,9 @@ OWN_SCHEMAS = frozenset(
         "mcp.prompt.v1",
         "rule.v1",
         "rule.reference.v1",
-        "skill.v1",
-        "skill.reference.v1",
-        "skill.shelf.v1",
     )
 )
-"""Schemas of the catalog and of skills. Clew writes these records itself and relies on them."""
+"""Schemas of the catalog and of rules. Clew writes these records itself and relies on them."""
 
 RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1"))
 """Schemas that decide how runs work, beyond those that the flow names."""

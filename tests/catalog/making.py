@@ -18,8 +18,9 @@ from clew.catalog.resource import (
     ResourceNode,
     Skipped,
 )
-from clew.catalog.route import join_path, path_part
+from clew.catalog.route import join_path
 from clew.errors import FormatError, NotFound
+from clew.trail.model.tags import path_part
 
 OUTLINE = "text/outline"
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.catalog.route import CatalogRoute, check_domain_name, join_path, parse_route, path_part
+from clew.catalog.route import CatalogRoute, check_domain_name, join_path, parse_route
 from clew.errors import InvalidInput
+from clew.trail.model.tags import path_part
 
 parts = st.from_regex(r"[A-Za-z0-9._~%@+-]{1,20}", fullmatch=True).filter(lambda part: part not in (".", ".."))
 routes = st.builds(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from typing import Literal
-from urllib.parse import quote
 
 import msgspec
 
@@ -56,12 +55,6 @@ def check_domain_name(name: str) -> str:
         hint = "For example warehouse"
         raise InvalidInput("domain", f"{name[:100]!r} must be lower-case letters, digits and -, 1 to 63", hint=hint)
     return name
-
-
-def path_part(name: str) -> str:
-    """A name as one part of a path: what a route cannot hold is percent-encoded, and no part is empty or a dot."""
-    encoded = quote(name.strip(), safe="@+~", errors="replace")
-    return encoded if encoded.strip(".") else f"%2E{encoded[1:]}" if encoded else "_"
 
 
 def join_path(*parts: str) -> str:

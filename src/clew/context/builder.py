@@ -15,7 +15,6 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
-from clew.catalog.skills.routes import NAME as SKILLS
 from clew.clock import Clock
 from clew.context.assembly import Assembled, ContextPart, assemble
 from clew.context.definition import AgentDefinition, GraphSource
@@ -35,6 +34,7 @@ from clew.context.sources import Missing, Seed, find_seeds
 from clew.errors import ModelError, NotFound
 from clew.knowledge.evidence.trust import quality
 from clew.llm.tokens import count_tokens
+from clew.skills.discovery.skill_records import DOMAIN as SKILLS
 from clew.skills.lru_cache import Recent
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.flow import Flow

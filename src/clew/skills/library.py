@@ -44,7 +44,7 @@ from clew.skills.variables import Value, Variables, inject
 from clew.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from clew.skills.discovery.skill_index import SkillShelf  # it imports from here
+    from clew.skills.discovery.memory_index import MemoryIndex  # it imports from here
 
 MAIN = "main"
 """The conversation that is meant where none is named."""
@@ -126,9 +126,8 @@ class Skills:
         self._owner = owner
         self._variables = variables or Variables()
         self._finder = finder
-        self._shelf: SkillShelf | None = None
-        self._shelved: Manifest | None = None
-        self._shelving = asyncio.Lock()
+        self._index: MemoryIndex | None = None
+        self._indexing = asyncio.Lock()
         self._max_skills = max_skills
         self._when_full = when_full
         self._withhold = withhold
@@ -161,9 +160,9 @@ class Skills:
 
     async def close(self) -> None:
         """Close the search index. Needed only after `suggest_skills` without a finder."""
-        shelf, self._shelf, self._shelved = self._shelf, None, None
-        if shelf is not None:
-            await shelf.close()
+        index, self._index = self._index, None
+        if index is not None:
+            await index.close()
 
     def use(self, manifest: Manifest) -> None:
         """Use another manifest from now on. Sessions keep the skills and toolsets that it still has."""
@@ -226,7 +225,7 @@ class Skills:
         check_text("query", query)
         check_count("limit", limit)
         names = self._loadable(get_agent(self.manifest, agent) if agent else AgentSpec(name=""))
-        finder = self._finder or await self._open_shelf()
+        finder = self._finder or await self._open_index()
         return await finder.suggest(query, among=names, limit=limit)
 
     async def get_prompt(
@@ -307,19 +306,16 @@ class Skills:
             toolset_notes=self._toolset_notes,
         )
 
-    async def _open_shelf(self) -> SkillFinder:
-        """A shelf of our own with the present manifest."""
-        async with self._shelving:
-            if self._shelf is None:
-                from clew.skills.discovery.skill_index import (
-                    open_shelf,  # the embedder takes a third of a second to load
-                )
+    async def _open_index(self) -> SkillFinder:
+        """Return an index of the present manifest, in memory."""
+        async with self._indexing:
+            if self._index is None:
+                from clew.skills.discovery.memory_index import open_index  # the embedder takes 0.3 s to load
 
-                self._shelf = await open_shelf(self.manifest)
-            elif self._shelved is not self.manifest:
-                await self._shelf.sync(self.manifest)
-            self._shelved = self.manifest
-            return self._shelf
+                self._index = await open_index(self.manifest)
+            elif self._index.manifest is not self.manifest:
+                await self._index.use(self.manifest)
+            return self._index
 
     def _loadable(self, agent: AgentSpec) -> tuple[str, ...]:
         """Return the names of the skills that an agent may load now."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from clew.errors import Busy
-from clew.skills.discovery.skill_index import SkillShelf, open_shelf
 from clew.skills.files.file_watch import FileWatch, homes_of, is_home
 from clew.skills.formats.collection import Collected, collect
-from clew.skills.manifest import Manifest
 from tests.skills.writing import markdown, write
 
 PATIENCE = 60.0
@@ -35,68 +33,53 @@ def root(tmp_path: Path) -> Path:
     return write(tmp_path / "root", {".claude/skills/plots/SKILL.md": skill("Plot data as charts")})
 
 
-@pytest.fixture
-async def shelf() -> AsyncIterator[SkillShelf]:
-    opened = await open_shelf(Manifest())
-    yield opened
-    await opened.close()
+class Following:
+    """Keeps the skills of a folder as a watch sees them."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._collected = Collected()
+        self.watch = FileWatch(root, self._read, lambda: homes_of(self._collected.skills))
+
+    async def has(self, name: str, about: str) -> bool:
+        return (name, about) in [(each.name, each.description) for each in self._collected.skills]
+
+    async def lacks(self, name: str, about: str) -> bool:
+        return not await self.has(name, about)
+
+    async def _read(self) -> None:
+        self._collected = await asyncio.to_thread(collect, self._root)
 
 
-def following(root: Path, shelf: SkillShelf) -> FileWatch:
-    """A watch that keeps a shelf as the files are."""
-    collected = Collected()
-
-    async def sync() -> None:
-        nonlocal collected
-        collected = await asyncio.to_thread(collect, root)
-        await shelf.sync(collected)
-
-    return FileWatch(root, sync, lambda: homes_of(collected.skills))
-
-
-async def test_what_comes_changes_and_goes_is_findable_without_a_restart(root: Path, shelf: SkillShelf) -> None:
-    async def finds(query: str, name: str) -> bool:
-        return name in [each.skill for each in await shelf.suggest(query)]
-
-    async with following(root, shelf):
-        assert await finds("plot this data as a chart", "plots")
-        write(root, {".claude/skills/orchids/SKILL.md": skill("Grow orchids in a greenhouse")})
-        await until(lambda: finds("grow orchids", "orchids"))
-        write(root, {".claude/skills/orchids/SKILL.md": skill("Breed penguins in the zoo")})
-        await until(lambda: finds("breed penguins", "orchids"))
+async def test_new_changed_and_removed_skills_are_seen_without_a_restart(root: Path) -> None:
+    found = Following(root)
+    async with found.watch:
+        assert await found.has("plots", "Plot data as charts")
+        write(root, {".claude/skills/orchids/SKILL.md": skill("Grow orchids")})
+        await until(lambda: found.has("orchids", "Grow orchids"))
+        write(root, {".claude/skills/orchids/SKILL.md": skill("Breed penguins")})
+        await until(lambda: found.has("orchids", "Breed penguins"))
         shutil.rmtree(root / ".claude/skills/orchids")
-
-        async def is_gone() -> bool:
-            return not await finds("breed penguins", "orchids")
-
-        await until(is_gone)
+        await until(lambda: found.lacks("orchids", "Breed penguins"))
 
 
-async def test_folders_that_come_later_are_watched(tmp_path: Path, shelf: SkillShelf) -> None:
-    async def finds(query: str, name: str) -> bool:
-        return name in [each.skill for each in await shelf.suggest(query)]
-
-    async with following(tmp_path, shelf):
-        assert await shelf.suggest("grow orchids") == []
-        write(tmp_path, {".clew/skills/orchids/SKILL.md": skill("Grow orchids in a greenhouse")})
-        await until(lambda: finds("grow orchids", "orchids"))
+async def test_folders_that_come_later_are_watched(tmp_path: Path) -> None:
+    found = Following(tmp_path)
+    async with found.watch:
+        write(tmp_path, {".clew/skills/orchids/SKILL.md": skill("Grow orchids")})
+        await until(lambda: found.has("orchids", "Grow orchids"))
         shutil.rmtree(tmp_path / ".clew")
-        write(tmp_path, {".clew/skills/penguins/SKILL.md": skill("Breed penguins in the zoo")})
-        await until(lambda: finds("breed penguins", "penguins"))
+        write(tmp_path, {".clew/skills/penguins/SKILL.md": skill("Breed penguins")})
+        await until(lambda: found.has("penguins", "Breed penguins"))
 
 
-async def test_skills_in_the_depth_of_a_repository_are_watched_where_they_are(
-    tmp_path: Path, shelf: SkillShelf
-) -> None:
+async def test_skills_in_the_depth_of_a_repository_are_watched_where_they_are(tmp_path: Path) -> None:
     write(tmp_path, {"packages/a/skills/one/SKILL.md": skill("Plot data as charts")})
-
-    async def finds_second() -> bool:
-        return "two" in [each.skill for each in await shelf.suggest("grow orchids")]
-
-    async with following(tmp_path, shelf):
+    found = Following(tmp_path)
+    async with found.watch:
         assert homes_of(collect(tmp_path).skills) == {"packages/a/skills"}
-        write(tmp_path, {"packages/a/skills/two/SKILL.md": skill("Grow orchids in a greenhouse")})
-        await until(finds_second)
+        write(tmp_path, {"packages/a/skills/two/SKILL.md": skill("Grow orchids")})
+        await until(lambda: found.has("two", "Grow orchids"))
 
 
 async def test_nothing_is_done_once_it_is_closed_and_it_can_be_opened_again(root: Path) -> None:

@@ -9,7 +9,6 @@ from clew.access import Principal
 from clew.agents.folder.folder_agents import in_prompt
 from clew.agents.hooks.prompt_hooks import Called
 from clew.catalog.operations.text import inline
-from clew.catalog.route import path_part
 from clew.catalog.skills.loaded_skills import first_skills
 from clew.catalog.skills.routes import FIND
 from clew.catalog.skills.skill_text import show_files, show_tools
@@ -72,15 +71,10 @@ class RunSkills:
         state = await found.find_state()
         here = state.discovered_skills if state is not None else ()
         free = [name for name in loadable_skills(found.terms) if name not in here and self._is_free(found, name)]
-        names = {path_part(name): name for name in free}
-        close = (
-            [names[path] for path in await search.find_skills(message[:MAX_INTENT], names, HINTED, self._by)]
-            if names
-            else []
-        )
+        close = await search.find_skills(message[:MAX_INTENT], free, HINTED, by=self._by)
         if not close:
             return ""
-        shown = ", ".join(inline(each, 100) for each in close)
+        shown = ", ".join(inline(each.skill, 100) for each in close)
         return f"Skills that may help with this: {shown}. `get` on `{FIND}` leads to them."
 
     def _session(self, workspace: Workspace, agent: str, session: str) -> AgentSession | None:

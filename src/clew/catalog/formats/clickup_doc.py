@@ -11,8 +11,9 @@ from clew.catalog.formats.prose import describe, join_blocks, tell
 from clew.catalog.formats.tree import Branch, build_tree
 from clew.catalog.formats.types import CLICKUP_DOC, CLICKUP_LIST, CLICKUP_TASK, media_type
 from clew.catalog.resource import RawContent, ResourceNode
-from clew.catalog.route import join_path, path_part
+from clew.catalog.route import join_path
 from clew.errors import FormatError
+from clew.trail.model.tags import path_part
 
 
 class ClickupPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,8 +13,9 @@ from clew.catalog.formats.tree import Branch, build_tree, check_size
 from clew.catalog.formats.types import OPENAPI, media_type
 from clew.catalog.formats.yaml_text import load_yaml
 from clew.catalog.resource import RawContent, ResourceNode
-from clew.catalog.route import join_path, path_part
+from clew.catalog.route import join_path
 from clew.errors import FormatError
+from clew.trail.model.tags import path_part
 
 MAX_OPERATIONS = 2_500
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")

@@ -6,7 +6,8 @@ import hashlib
 import re
 import unicodedata
 
-from clew.catalog.route import MAX_ROUTE, join_path, path_part
+from clew.catalog.route import MAX_ROUTE, join_path
+from clew.trail.model.tags import path_part
 
 MAX_PATH = MAX_ROUTE - 100
 """Room is left for the longest domain name, `://resources/` and a number that tells two paths apart."""

@@ -11,7 +11,8 @@ from clew.catalog.formats.prose import describe, join_blocks
 from clew.catalog.formats.tree import Branch, build_tree
 from clew.catalog.formats.types import QASE_CASE, QASE_SUITE, media_type
 from clew.catalog.resource import RawContent, ResourceNode
-from clew.catalog.route import join_path, path_part
+from clew.catalog.route import join_path
+from clew.trail.model.tags import path_part
 
 
 class QaseStep(msgspec.Struct, frozen=True, kw_only=True):

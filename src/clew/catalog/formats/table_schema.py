@@ -10,8 +10,9 @@ from clew.catalog.formats.json_body import decode_body
 from clew.catalog.formats.tree import Branch, build_tree
 from clew.catalog.formats.types import TABLE_SCHEMA, media_type
 from clew.catalog.resource import RawContent, ResourceNode
-from clew.catalog.route import join_path, path_part
+from clew.catalog.route import join_path
 from clew.errors import FormatError
+from clew.trail.model.tags import path_part
 
 
 class TableColumn(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,10 +13,11 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.resource import Pipeline, ResourceNode, Skipped
-from clew.catalog.route import parse_route, path_part
+from clew.catalog.route import parse_route
 from clew.errors import InvalidInput
 from clew.secrecy import mask_keys
-from clew.trail.model.breadcrumb import MAX_TAG, NEVER, Breadcrumb, Draft, encode_canonical
+from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft, encode_canonical
+from clew.trail.model.tags import digest, path_part, tag_of
 
 SCHEMA = "resource.v1"
 MAX_NODES = 3_000
@@ -78,12 +79,6 @@ def resource_id(owner_id: str, uri: str) -> str:
     return str(uuid5(_NAMESPACE, f"{owner_id}\n{uri}"))
 
 
-def tag_of(namespace: str, value: str) -> str:
-    """A tag for a value of any length: what a tag cannot hold is encoded, what is too long becomes a digest."""
-    tag = f"{namespace}:{path_part(value)}"
-    return tag if len(tag) <= MAX_TAG else f"{namespace}:{digest(value)}"
-
-
 def source_tag(source_id: str) -> str:
     return f"source:{digest(source_id)}"
 
@@ -91,10 +86,6 @@ def source_tag(source_id: str) -> str:
 def document_tag(place: SourcePlace, document: str) -> str:
     """The tag that the resources of a document share with its entry in the ledger."""
     return f"{DOCUMENT}{digest(f'{place.domain} {place.source_id} {document}')}"
-
-
-def digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def node_digest(record: Draft | Breadcrumb) -> str:

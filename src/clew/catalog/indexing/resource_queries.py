@@ -10,11 +10,12 @@ from typing import Literal, TypedDict, Unpack
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing.document_nodes import SCHEMA, resource_id, source_tag, tag_of
+from clew.catalog.indexing.document_nodes import SCHEMA, resource_id, source_tag
 from clew.errors import InvalidInput, NotFound
 from clew.trail.bulk import PAGE, each_record
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.selector import ContextMatch, Selector
+from clew.trail.model.tags import tag_of
 from clew.trail.store import Trail
 
 Sort = Literal["quality_score", "indexed_at"]

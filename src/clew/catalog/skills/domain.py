@@ -10,11 +10,11 @@ from clew.catalog.domain import Domain, SearchConfig, Segment
 from clew.catalog.registry import DomainRegistry
 from clew.catalog.resource import Pipeline
 from clew.catalog.skills.loaded_skills import LoadedSkills
-from clew.catalog.skills.routes import NAME
-from clew.catalog.skills.skill_search import SkillSearch
 from clew.catalog.skills.skill_tools import Desk
-from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE, SkillFormat, SkillSource
+from clew.catalog.skills.source import SkillFormat, SkillSource
 from clew.errors import InvalidInput
+from clew.skills.discovery.skill_records import DOMAIN, REFERENCE_TYPE, SKILL_TYPE
+from clew.skills.discovery.skill_search import SkillSearch
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, tool
 
 ABOUT = (
@@ -34,7 +34,7 @@ def build_skills(loaded: LoadedSkills, registry: DomainRegistry, search: SkillSe
     """The domain of what a folder defines. The routes that toolsets name are looked up in `registry`."""
     desk = Desk(loaded, registry, search)
     return Domain(
-        name=NAME,
+        name=DOMAIN,
         description=ABOUT,
         tools=(*_looking_tools(desk), *_loading_tools(desk)),
         extractors=(Pipeline(source=SkillSource(loaded.definitions), formats=(SkillFormat(),)),),

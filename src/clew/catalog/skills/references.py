@@ -5,30 +5,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-import posixpath
 from pathlib import Path
 
 from clew.decode_errors import suggest
 from clew.errors import FormatError, ValidationError
-from clew.skills.discovery.reference_search import ReferencePlace, read_reference
+from clew.skills.discovery.skill_records import reference_path
 from clew.skills.files.document import MAX_BYTES
-from clew.skills.files.tree_walk import walk
+from clew.skills.files.tree_walk import is_left_out, walk
 from clew.skills.formats.digests import bundle_of, digest_hashed, hash_files
+from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Skill, SkillLink
 
-
-def path_of(reference: SkillLink) -> str:
-    """Its path from the skill's file, as references are named."""
-    return posixpath.normpath(reference.path)
+ENDING = ".md"
 
 
 def find_reference(skill: Skill, wanted: str) -> SkillLink:
     """The reference with this path, or this text. Raises ValidationError with those that there are."""
     for each in skill.references:
-        if wanted in (path_of(each), each.path, each.text):
+        if wanted in (reference_path(each), each.path, each.text):
             return each
-    known = tuple(path_of(each) for each in skill.references)
+    known = tuple(reference_path(each) for each in skill.references)
     hint = suggest(wanted, known, "Its references are") if known else "It has none"
     raise ValidationError(f"skill {skill.name} has no reference {wanted[:200]!r}", allowed=known, hint=hint)
 
@@ -41,37 +38,38 @@ class OwnReferences:
         self._known: dict[str, tuple[str, dict[str, bytes]]] = {}
 
     def read(self, skill: Skill, reference: SkillLink) -> str:
-        """The text of a reference. Only bytes that make up the skill's digest are given: consent goes no further.
+        """Return the text of a reference. It must be part of the skill's digest, because consent covers nothing else.
 
-        Raises ValidationError where the skill has no folder of its own, or the file is no part of it or has changed,
-        and as `read_reference`.
+        Raises ValidationError for a skill without a folder, for a file that is outside of the folder, is no markdown,
+        or changed since the user agreed to the skill, and FormatError for a file that cannot be read.
         """
         if not skill.folder:
             raise ValidationError(f"the reference {reference.path!r} is not in a folder of the skill's own")
-
-        def check(real: str, raw: bytes) -> None:
-            found = hashlib.sha256(raw).digest()
-            if self._members(skill).get(real) != found:
-                self._known.pop(skill.name, None)
-                message = f"the reference {reference.path!r} is no part of skill {skill.name} as the user agreed to it"
-                raise ValidationError(message, hint="Read it again, or look at the folder of the skill")
-
-        place = ReferencePlace(skill=skill.name, source=skill.path, home=skill.folder, path=reference.path)
-        return read_reference(self._root, place, check)
+        base = Root(os.fspath(self._root))
+        target = resolve_beside(skill.path, reference.path)
+        real = base.resolve(target) if target is not None else None
+        inside = f"{base.resolve(skill.folder)}/"
+        if real is None or not real.startswith(inside) or is_left_out(real) or not real.lower().endswith(ENDING):
+            message = f"the reference {reference.path!r} leads out of the folder of its skill"
+            raise ValidationError(message, hint="Put the file into the folder of the skill", skillName=skill.name)
+        return self._read(base, skill, real, f"the reference {reference.path!r}")
 
     def read_file(self, skill: Skill, path: str) -> str:
-        """The text of a script or an asset, whose path is from the skill's folder. Raises ValidationError where it is
-        no part of the skill as the user agreed to it, and FormatError where it cannot be read or is no text."""
+        """Return the text of a script or an asset, by its path in the skill's folder. Raises ValidationError if it
+        changed since the user agreed to the skill, and FormatError if it cannot be read or is no text."""
         root = Root(os.fspath(self._root))
-        real = root.resolve(f"{skill.folder}/{path}")
+        return self._read(root, skill, root.resolve(f"{skill.folder}/{path}"), f"the file {path!r}")
+
+    def _read(self, root: Root, skill: Skill, real: str, shown: str) -> str:
         raw = root.read(real, MAX_BYTES)
         if self._members(skill).get(real) != hashlib.sha256(raw).digest():
             self._known.pop(skill.name, None)
-            raise ValidationError(f"the file {path!r} is no part of skill {skill.name} as the user agreed to it")
+            message = f"{shown} is no part of skill {skill.name} as the user agreed to it"
+            raise ValidationError(message, hint="Read it again, or look at the folder of the skill")
         try:
             return raw.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise FormatError(path, "is not UTF-8 text") from None
+            raise FormatError(real, "is not UTF-8 text") from None
 
     def _members(self, skill: Skill) -> dict[str, bytes]:
         """The hashes of its files by their real paths; none where they are not what its digest says."""

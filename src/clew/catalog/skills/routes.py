@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-NAME: Final = "skills"
 FIND: Final = "skills://tools/find"
 LIST: Final = "skills://tools/hidden/list"
 LOAD: Final = "skills://tools/hidden/load"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from urllib.parse import unquote
 
 from clew.access import Principal
 from clew.catalog.registry import DomainRegistry
-from clew.catalog.route import path_part
 from clew.catalog.skills.loaded_skills import LoadedSkills, first_skills
-from clew.catalog.skills.references import OwnReferences, find_reference, path_of
+from clew.catalog.skills.references import OwnReferences, find_reference
 from clew.catalog.skills.routes import FIND, LIST, LOAD, REFERENCE, UNLOAD
-from clew.catalog.skills.skill_search import SkillSearch
 from clew.catalog.skills.skill_text import (
     MAX_STEPS,
     describe,
@@ -23,9 +20,11 @@ from clew.catalog.skills.skill_text import (
     show_tools,
 )
 from clew.fences import fenced
+from clew.skills.discovery.skill_records import reference_path
+from clew.skills.discovery.skill_search import SkillSearch
 from clew.skills.manifest import Skill, SkillLink
 from clew.skills.sessions.agent_session import AgentSession
-from clew.skills.sessions.loads import Terms, check_skill, check_withheld, loadable_skills
+from clew.skills.sessions.loads import check_skill, check_withheld, loadable_skills
 from clew.skills.sessions.session import brought_by
 from clew.tools import Guidance, GuidedContent, guide
 
@@ -44,10 +43,9 @@ class Desk:
     async def find(self, need: str, limit: int, by: Principal, handle: str) -> GuidedContent:
         """The skills that fit a need, the best first, and how each is loaded; says so where none is close."""
         terms = self.loaded.terms(by)
-        names = {path_part(name): name for name in loadable_skills(terms)}
-        found = [names[path] for path in await self._search.find_skills(need, names, limit, by)]
-        references = await self._search.find_references(need, by)
-        steps = [step for each in references if (step := _reference_step(each, names, terms)) is not None][:limit]
+        names = loadable_skills(terms)
+        found = [each.skill for each in await self._search.find_skills(need, names, limit, by=by)]
+        steps = [_step_to(*each) for each in await self._search.find_references(need, names, limit, by=by)]
         if not found and not steps:
             return GuidedContent(content=NOTHING, guidance=(guide(LIST, "all skills that there are"),))
         here = await self._here(by, handle)
@@ -129,7 +127,8 @@ class Desk:
             return GuidedContent(content=fenced(await asyncio.to_thread(self._references.read_file, skill, wanted), ""))
         found = find_reference(skill, wanted)
         text = await asyncio.to_thread(self._references.read, skill, found)
-        others = [step for step in _reference_steps(skill) if step.params != {"skill": name, "path": path_of(found)}]
+        this = _step_to(skill, found)
+        others = [step for step in _reference_steps(skill) if step.params != this.params]
         return GuidedContent(content=text, guidance=others[:MAX_STEPS])
 
     def _tools(self, toolsets: Iterable[str], by: Principal, session: AgentSession) -> list[str]:
@@ -141,16 +140,6 @@ class Desk:
         return self.loaded.state(await self.loaded.session(by, handle).exposure()).discovered_skills
 
 
-def _reference_step(path: str, names: dict[str, str], terms: Terms) -> Guidance | None:
-    """The step to a reference that was found by itself, where its skill may be loaded."""
-    first, _, rest = path.partition("/")
-    skill = terms.manifest.skills.get(names.get(first, ""))
-    if skill is None or terms.withhold(skill):
-        return None
-    found = next((each for each in skill.references if path_of(each) == unquote(rest)), None)
-    return _step_to(skill, found) if found is not None else None
-
-
 def _reference_steps(skill: Skill) -> list[Guidance]:
     files = (*skill.scripts, *skill.assets)
     steps = [guide(REFERENCE, f"read {each} ({skill.name})", skill=skill.name, path=each) for each in files]
@@ -158,4 +147,4 @@ def _reference_steps(skill: Skill) -> list[Guidance]:
 
 
 def _step_to(skill: Skill, reference: SkillLink) -> Guidance:
-    return guide(REFERENCE, f"{reference.text} ({skill.name})", skill=skill.name, path=path_of(reference))
+    return guide(REFERENCE, f"{reference.text} ({skill.name})", skill=skill.name, path=reference_path(reference))

@@ -8,19 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from clew.catalog.indexing.document_nodes import digest
 from clew.catalog.resource import DocumentListing, RawContent, RawDocument, ResourceNode
-from clew.catalog.route import path_part
 from clew.catalog.skills.definitions import FolderDefinitions
-from clew.catalog.skills.references import OwnReferences, path_of
+from clew.catalog.skills.references import OwnReferences
 from clew.errors import FormatError, NotFound, ValidationError
+from clew.skills.discovery.skill_records import (
+    SkillDocument,
+    reference_document,
+    reference_path,
+    search_words,
+    skill_document,
+    skill_path,
+)
 from clew.skills.manifest import ONLY_BY_NAME, Skill, SkillLink
+from clew.trail.model.tags import digest
 
 CONTENT_TYPE = "application/vnd.clew.skill"
 SOURCE = "skills:definitions"
-SKILL_TYPE, REFERENCE_TYPE = "skill", "reference"
-UNSOUGHT_TYPE = "skill-by-name"
-"""A skill of the third tier: no question finds it by its words."""
 MAX_REFERENCES = 200
 """The most references of one skill that search finds."""
 
@@ -47,12 +51,7 @@ class SkillSource:
             raise NotFound("document", id)
         if reference is not None:
             return await self._reference(id, skill, reference)
-        if withheld := self._definitions.withhold(skill):
-            about = {"type": _type_of(skill), "description": f"({withheld})"}
-            return _content(id, skill.name, f"This skill is {withheld}.", about)
-        keywords = f" Keywords: {', '.join(skill.keywords)}" if skill.keywords else ""
-        about = {"type": _type_of(skill), "description": f"{skill.description}{keywords}"}
-        return _content(id, skill.name, skill.content, about)
+        return _content(id, skill_document(skill, self._definitions.withhold(skill)))
 
     async def close(self) -> None:
         """Holds nothing."""
@@ -61,18 +60,19 @@ class SkillSource:
         """Return skills and references by id, without references of skills that are withheld or load only by name."""
         found: dict[str, tuple[Skill, SkillLink | None]] = {}
         for skill in self._definitions.manifest.skills.values():
-            name = path_part(skill.name)
+            name = skill_path(skill.name)
             found[name] = (skill, None)
             is_closed = skill.tier == ONLY_BY_NAME or self._definitions.withhold(skill)
             references = () if is_closed else skill.references[:MAX_REFERENCES]
             for each in references:
-                found.setdefault(f"{name}/{path_of(each)}", (skill, each))
+                found.setdefault(f"{name}/{reference_path(each)}", (skill, each))
         return found
 
     def _document(self, id: str, skill: Skill) -> RawDocument:
         withheld = self._definitions.withhold(skill)
-        told = (f"only its name: {withheld}",) if withheld else (skill.digest, "", skill.description, *skill.keywords)
-        version = digest("\n".join((_type_of(skill), *told)))
+        text = skill_document(skill, withheld)
+        parts = ("withheld", withheld) if withheld else (skill.digest, skill.description, *search_words(skill))
+        version = digest("\n".join((text.type, *parts)))
         return RawDocument(id=id, name=skill.name, content_type=CONTENT_TYPE, version=version)
 
     async def _reference(self, id: str, skill: Skill, reference: SkillLink) -> RawContent:
@@ -80,8 +80,7 @@ class SkillSource:
             text = await asyncio.to_thread(self._references.read, skill, reference)
         except (FormatError, ValidationError):
             text = ""  # it is still found by what the skill says of it
-        about = {"type": REFERENCE_TYPE, "description": f"{reference.text}: a reference of the skill {skill.name}"}
-        return _content(id, reference.text or id, text, about)
+        return _content(id, reference_document(skill, reference, id, text))
 
 
 class SkillFormat:
@@ -100,10 +99,7 @@ class SkillFormat:
         return (node,)
 
 
-def _type_of(skill: Skill) -> str:
-    return UNSOUGHT_TYPE if skill.tier == ONLY_BY_NAME else SKILL_TYPE
-
-
-def _content(id: str, name: str, text: str, about: dict[str, str]) -> RawContent:
-    body = text.encode("utf-8", "replace")
-    return RawContent(id=id, name=name, content_type=CONTENT_TYPE, body=body, metadata=about)
+def _content(id: str, document: SkillDocument) -> RawContent:
+    body = document.content.encode("utf-8", "replace")
+    about = {"type": document.type, "description": document.description}
+    return RawContent(id=id, name=document.name, content_type=CONTENT_TYPE, body=body, metadata=about)

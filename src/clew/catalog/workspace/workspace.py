@@ -28,7 +28,6 @@ from clew.catalog.servers.registry import ServerRegistry, open_registry
 from clew.catalog.skills.definitions import FolderDefinitions
 from clew.catalog.skills.domain import build_skills
 from clew.catalog.skills.loaded_skills import LoadedSkills
-from clew.catalog.skills.skill_search import SkillSearch
 from clew.catalog.skills.source import SOURCE as SKILL_SOURCE
 from clew.catalog.skills.wishes import Definers, definers_of
 from clew.catalog.sources.source_tables import SourceTables
@@ -38,6 +37,7 @@ from clew.clock import Clock
 from clew.config import Config, SourceConfig
 from clew.errors import AlreadyExists, ClewError, ConfigError
 from clew.llm import open_embedder
+from clew.skills.discovery.skill_search import SkillSearch
 from clew.skills.rules.tree import Rules
 from clew.trail.store import Trail
 from clew.trust import Trust
