@@ -63,17 +63,23 @@ async def test_an_agent_in_markdown_answers(tmp_path: Path) -> None:
     assert [step.text for step in steps if isinstance(step, Answered)] == ["Arr."]
 
 
-def test_a_prompt_holds_the_initial_skills_and_names_the_others() -> None:
+@pytest.mark.req("CAR-28")
+def test_a_prompt_has_the_initial_skills_with_variables_and_names_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_PROMPT_SHIP", "Alba")
     skills = [
-        Skill(name="knots", description="Tie knots", content="Over and under.", tier=1),
+        Skill(name="knots", description="Tie knots", content="Over and under on the {{ CLEW_PROMPT_SHIP }}.", tier=1),
         Skill(name="maps", description="Read\nmaps"),
+        Skill(name="plank", description="Only for those who name it", tier=3),
         Skill(name="traps", description="Not agreed to"),
     ]
     manifest = Manifest(skills={each.name: each for each in skills})
-    agent = AgentSpec(name="pirate", prompt="Arr.", initial_skills=("knots",), skills=("maps", "traps", "gone"))
-    assert prompt_of(agent, manifest, {"traps"}) == (
-        "Arr.\n\n## knots\n\nOver and under.\n\n## Further skills\n\n"
-        "These can be loaded when they are needed: `get` on `skills://tools/find` leads to them.\n\n- maps: Read maps"
+    others = ("maps", "plank", "traps", "gone")
+    agent = AgentSpec(name="pirate", prompt="Arr.", initial_skills=("knots",), skills=others)
+    prompt = prompt_of(agent, manifest, lambda skill: "not trusted" if skill.name == "traps" else "")
+    assert prompt == (
+        "Arr.\n\n## Initial Skills\n\n- **knots**: Tie knots\n\nOver and under on the Alba.\n\n"
+        "## Available Skills\n\n- **maps**: Read maps\n\n"
+        "## Loading Skills\n\nLoad a skill when you need it: `get` on `skills://tools/find` leads to it."
     )
 
 

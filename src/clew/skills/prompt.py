@@ -84,10 +84,14 @@ def build_prompt(
     hints: str = "",
     untold: Collection[str] = (),
     values: Mapping[str, str] | None = None,
+    instructions: str = INSTRUCTIONS,
 ) -> AgentPrompt:
-    """The prompt of an agent in a state. `tools` are the descriptions of what the program can run, by name;
-    `loadable` are the skills that the agent may have, `untold` those it has whose texts no message brought. The same
-    arguments always give the same text. A skill of the third tier is not offered: the catalogue does not name it."""
+    """Return the prompt of an agent in a state. The same arguments always give the same text.
+
+    `tools` has the descriptions of the tools that can run, by name. `loadable` are the skills that the agent may load;
+    those of the third tier are not offered. `untold` are loaded skills whose texts no message has. `instructions` say
+    how skills are loaded.
+    """
     here = [manifest.skills[name] for name in state.discovered_skills if name in manifest.skills]
     first = [skill for skill in here if is_initial(skill, agent)]
     later = [skill for skill in here if not is_initial(skill, agent)]
@@ -99,7 +103,7 @@ def build_prompt(
         "agent": (include.agent, agent.prompt.strip()),
         "initial_skills": (include.initial_skills, initial_section(first)),
         "catalogue": (include.catalogue, _below(CATALOGUE, build_catalogue(offered, include.catalogue_tokens))),
-        "instructions": (include.instructions, INSTRUCTIONS if open_still or include.instructions == "always" else ""),
+        "instructions": (include.instructions, instructions if open_still or include.instructions == "always" else ""),
         "hints": (include.hints, hints.strip()),
         "loaded_skills": (include.loaded_skills, loaded_section(later, manifest, include, untold, alone)),
         "tools": (include.tools, tools_section(state, tools)),

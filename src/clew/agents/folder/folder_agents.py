@@ -12,8 +12,10 @@ from clew.access import Principal
 from clew.catalog.skills.definitions import FolderDefinitions
 from clew.skills.agent_tools import permissions_of, tools_of
 from clew.skills.discovery.mirror import Mirrored, mirror
-from clew.skills.manifest import AgentSpec, Manifest, Skill
-from clew.skills.sessions.session import Withhold
+from clew.skills.manifest import AgentSpec, Manifest
+from clew.skills.prompt import Sections, build_prompt, is_initial
+from clew.skills.sessions.session import SessionState, Withhold
+from clew.skills.variables import Variables
 from clew.trail.model.breadcrumb import NEVER, Draft
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
@@ -22,9 +24,11 @@ from clew.trail.work.correlation import CONSUMER_TAG
 
 FROM_FOLDER = "from:folder"
 """On definitions that follow files."""
-_SKILLS = """## Further skills
+_LOADING = """## Loading Skills
 
-These can be loaded when they are needed: `get` on `skills://tools/find` leads to them."""
+Load a skill when you need it: `get` on `skills://tools/find` leads to it."""
+_SECTIONS = Sections(hints="never", loaded_skills="never", tools="never")
+"""A definition is the same for all conversations of an agent; each run adds the rest by its hooks."""
 _NAMESPACE = UUID("6c1b0a1e-4c4f-5f0e-8f29-6c6d1c7f0b21")
 
 
@@ -54,7 +58,7 @@ def _definition(flow: Flow, agent: AgentSpec, definitions: FolderDefinitions) ->
         "agent_id": agent.name,
         "description": agent.description,
         "model": agent.model or None,
-        "system_prompt": prompt_of(agent, definitions.manifest, definitions.withheld.keys()),
+        "system_prompt": prompt_of(agent, definitions.manifest, definitions.withhold),
         "capabilities": {"tools": list(tools_of(agent))},
         "permissions": msgspec.to_builtins(permissions_of(agent)) or None,
         "context_trigger": {"schema_name": flow.message, "all_tags": [CONSUMER_TAG + agent.name]},
@@ -62,22 +66,24 @@ def _definition(flow: Flow, agent: AgentSpec, definitions: FolderDefinitions) ->
     }
 
 
-def prompt_of(agent: AgentSpec, manifest: Manifest, withheld: Any = ()) -> str:
-    """The instructions of an agent: its own text, the skills that it starts with, and the names of those that it may
-    load. Skills that nobody agreed to are not among them."""
-    known = [manifest.skills[name] for name in agent.loadable if name in manifest.skills and name not in withheld]
-    initial = [skill for skill in known if _is_initial(agent, skill)]
-    texts = [f"## {skill.name}\n\n{skill.content.strip()}" for skill in initial]
-    later = [f"- {skill.name}: {' '.join(skill.description.split())}" for skill in known if skill not in initial]
-    parts = [agent.prompt.strip(), *texts, "\n".join([_SKILLS, "", *later]) if later else ""]
-    return "\n\n".join(filter(None, parts))
+def prompt_of(agent: AgentSpec, manifest: Manifest, withhold: Withhold) -> str:
+    """Return the instructions of an agent: its own text, the skills that it starts with, and the names of those that it
+    may load. Withheld skills are left out."""
+    known = [manifest.skills[name] for name in agent.loadable if name in manifest.skills]
+    prompt = build_prompt(
+        agent,
+        manifest,
+        SessionState(agent_name=agent.name, discovered_skills=tuple(in_prompt(agent, manifest, withhold))),
+        {},
+        include=_SECTIONS,
+        loadable=[skill.name for skill in known if not withhold(skill)],
+        values=Variables().resolve(),
+        instructions=_LOADING,
+    )
+    return prompt.content
 
 
 def in_prompt(agent: AgentSpec, manifest: Manifest, withhold: Withhold) -> list[str]:
-    """The skills whose texts the instructions of an agent have."""
+    """Return the names of the skills whose texts the instructions of an agent have."""
     known = [manifest.skills[name] for name in agent.loadable if name in manifest.skills]
-    return [skill.name for skill in known if _is_initial(agent, skill) and not withhold(skill)]
-
-
-def _is_initial(agent: AgentSpec, skill: Skill) -> bool:
-    return skill.name in agent.initial_skills or skill.tier == 1
+    return [skill.name for skill in known if is_initial(skill, agent) and not withhold(skill)]
