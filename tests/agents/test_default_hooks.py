@@ -10,15 +10,16 @@ import pytest
 from clew.access import Principal
 from clew.agents.budgets.budget import Amount, BudgetLimits
 from clew.agents.budgets.budget_tree import Budgets
-from clew.agents.hooks.chain import Abort, AgentHookChain, Hook, PromptData, SkillData, ToolData
 from clew.agents.hooks.default_hooks import HookDeps, default_hooks
+from clew.agents.hooks.hook_points import PromptData, SkillData, ToolData, agent_hooks
 from clew.agents.hooks.prompt_hooks import Called
 from clew.agents.repairs.reliability_settings import shipped_reliability
 from clew.agents.runs.requests import request_draft, response_draft
 from clew.clock import ManualClock
 from clew.context.definition import AgentDefinition
-from clew.errors import BudgetExceeded, InvalidInput
+from clew.errors import Abort, BudgetExceeded, InvalidInput
 from clew.llm.messages import Message, MessageSource, ToolSpec
+from clew.tools.hook_chain import Hook, HookChain
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
@@ -58,10 +59,10 @@ class World:
         self.window = 1_000
         self.skills: dict[str, str] = {}
         self.refused: list[str] = []
-        self.judges = AgentHookChain()
+        self.judges = agent_hooks()
 
     @property
-    def chain(self) -> AgentHookChain:
+    def chain(self) -> HookChain:
         return default_hooks(
             HookDeps(
                 trail=self.trail,
@@ -210,7 +211,7 @@ async def test_a_hook_sees_each_skill_before_it_is_loaded_and_can_change_or_refu
     async def fall_over(data: SkillData) -> SkillData:
         raise ZeroDivisionError
 
-    world.judges = AgentHookChain(
+    world.judges = agent_hooks(
         [Hook(name=each.__name__, point="pre_skill", function=each) for each in (look, fall_over)]
     )
     world.skills = {"deploy": "How to deploy.", "paint": "How to paint."}
@@ -226,7 +227,7 @@ async def test_a_guard_that_falls_over_lets_no_skill_through(world: World) -> No
     async def fall_over(data: SkillData) -> SkillData:
         raise ZeroDivisionError
 
-    world.judges = AgentHookChain([Hook(name="guard", point="pre_skill", function=fall_over, required=True)])
+    world.judges = agent_hooks([Hook(name="guard", point="pre_skill", function=fall_over, required=True)])
     world.skills = {"deploy": "How to deploy."}
 
     done = await world.chain.run("pre_prompt", await world.prompt(await world.say("please deploy")))

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from clew.agents.hooks.chain import Abort, AgentHookChain, Hook, HookPriority, Point, PromptData
-from clew.errors import InvalidInput
+from clew.agents.hooks.hook_points import Point, PromptData, agent_hooks
+from clew.errors import Abort, InvalidInput
 from clew.llm.messages import Message
+from clew.tools.hook_chain import Hook, HookPriority
 
 DATA = PromptData(agent_id="guide", session="s1", messages=(Message(role="user", content="hello"),))
 
@@ -27,7 +28,7 @@ def hook(
 @pytest.mark.req("SYL-30")
 @pytest.mark.req("O14")
 async def test_hooks_run_by_priority_and_equals_as_they_were_added() -> None:
-    chain = AgentHookChain([hook("last", HookPriority.LAST), hook("normal 1"), hook("first", HookPriority.FIRST)])
+    chain = agent_hooks([hook("last", HookPriority.LAST), hook("normal 1"), hook("first", HookPriority.FIRST)])
     chain = chain.add(hook("late", HookPriority.LATE), hook("normal 2"), hook("early", HookPriority.EARLY))
 
     done = await chain.run("pre_prompt", DATA)
@@ -47,7 +48,7 @@ async def test_a_hook_may_change_what_the_next_one_gets() -> None:
         said = tuple(msgspec.structs.replace(each, content=each.content + "!") for each in data.messages)
         return msgspec.structs.replace(data, messages=said)
 
-    done = await AgentHookChain([hook("cheer", function=cheer), hook("shout", 0, shout)]).run("pre_prompt", DATA)
+    done = await agent_hooks([hook("cheer", function=cheer), hook("shout", 0, shout)]).run("pre_prompt", DATA)
 
     assert [each.content for each in done.messages] == ["HELLO!"]
     assert [each.content for each in DATA.messages] == ["hello"]
@@ -58,7 +59,7 @@ async def test_a_cached_result_ends_the_preparation_at_once() -> None:
     async def remember(data: PromptData) -> PromptData:
         return msgspec.structs.replace(data, cached_result="42")
 
-    done = await AgentHookChain([hook("cache", 25, remember), hook("later")]).run("pre_prompt", DATA)
+    done = await agent_hooks([hook("cache", 25, remember), hook("later")]).run("pre_prompt", DATA)
 
     assert (done.cached_result, done.trace) == ("42", ("cache",))
 
@@ -69,7 +70,7 @@ async def test_a_hook_may_abort_with_a_reason() -> None:
         raise Abort("not on a Sunday")
 
     with pytest.raises(Abort, match="not on a Sunday"):
-        await AgentHookChain([hook("sabbath", function=refuse)]).run("pre_prompt", DATA)
+        await agent_hooks([hook("sabbath", function=refuse)]).run("pre_prompt", DATA)
 
 
 async def test_a_hook_that_fails_is_told_of_and_passed_over(caplog: pytest.LogCaptureFixture) -> None:
@@ -79,7 +80,7 @@ async def test_a_hook_that_fails_is_told_of_and_passed_over(caplog: pytest.LogCa
     async def forget(data: PromptData) -> PromptData:
         return None  # type: ignore[return-value]  # what a careless hook does
 
-    chain = AgentHookChain([hook("broken", function=break_down), hook("careless", function=forget), hook("well")])
+    chain = agent_hooks([hook("broken", function=break_down), hook("careless", function=forget), hook("well")])
     with caplog.at_level(logging.WARNING):
         done = await chain.run("pre_prompt", DATA)
 
@@ -97,13 +98,13 @@ async def test_where_a_required_hook_fails_nothing_is_done() -> None:
         raise InvalidInput("prompt", "is empty")
 
     with pytest.raises(Abort, match="half a thought"):
-        await AgentHookChain([hook("guard", function=break_down, required=True)]).run("pre_prompt", DATA)
+        await agent_hooks([hook("guard", function=break_down, required=True)]).run("pre_prompt", DATA)
     with pytest.raises(InvalidInput):
-        await AgentHookChain([hook("guard", function=refuse, required=True)]).run("pre_prompt", DATA)
+        await agent_hooks([hook("guard", function=refuse, required=True)]).run("pre_prompt", DATA)
 
 
 async def test_chains_do_not_change_and_names_are_taken_once() -> None:
-    chain = AgentHookChain([hook("a")])
+    chain = agent_hooks([hook("a")])
     longer = chain.add(hook("b"))
 
     assert [each.name for each in chain.hooks] == ["a"]
@@ -118,4 +119,4 @@ def test_a_hook_at_no_point_or_out_of_order_is_refused(point: Point, priority: i
         return data
 
     with pytest.raises(InvalidInput):
-        Hook(name="x", point=point, priority=priority, function=nothing)
+        agent_hooks([Hook(name="x", point=point, priority=priority, function=nothing)])

@@ -10,9 +10,10 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.conversations.steps import Answered
-from clew.agents.hooks.chain import Abort, Hook, HookPriority, PromptData, ToolData
+from clew.agents.hooks.hook_points import PromptData, ToolData
 from clew.clock import ManualClock
-from clew.errors import ConfigError, ToolFailure
+from clew.errors import Abort, ConfigError, ToolFailure
+from clew.tools.hook_chain import Hook, HookPriority
 from clew.tools.tool import Effects, ToolLimits, tool
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail

@@ -14,10 +14,11 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.conversations.steps import Answered, GaveUp
-from clew.agents.hooks.chain import Hook, PromptData
+from clew.agents.hooks.hook_points import PromptData
 from clew.agents.runs.requests import TOOLS
 from clew.clock import ManualClock, SystemClock
 from clew.errors import Busy
+from clew.tools.hook_chain import Hook
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Change, Draft

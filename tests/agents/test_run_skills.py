@@ -11,10 +11,12 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.conversations.steps import Answered
-from clew.agents.hooks.chain import Abort, Hook, SkillData
+from clew.agents.hooks.hook_points import SkillData
 from clew.agents.hooks.run_skills import RunSkills
 from clew.catalog.workspace.workspace import Workspace
 from clew.clock import ManualClock
+from clew.errors import Abort
+from clew.tools.hook_chain import Hook
 from clew.tools.tool import Effects, tool
 from clew.trail.store import Trail
 from tests.agents.running import Running, running

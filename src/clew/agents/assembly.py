@@ -10,8 +10,8 @@ from clew.access import Principal
 from clew.agents.budgets.budget import read_limits
 from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.folder.registry import AgentRegistry
-from clew.agents.hooks.chain import AgentHookChain, Hook
 from clew.agents.hooks.default_hooks import HookDeps, default_hooks
+from clew.agents.hooks.hook_points import agent_hooks
 from clew.agents.hooks.prompt_hooks import PromptSkills, Window
 from clew.agents.permissions.decisions import Judge
 from clew.agents.repairs.guard import Guard
@@ -40,6 +40,7 @@ from clew.context.sources import fetch
 from clew.errors import ModelError
 from clew.llm.messages import ToolSpec
 from clew.llm.model import Models
+from clew.tools.hook_chain import Hook, HookChain
 from clew.tools.permissions.permission_patterns import Place
 from clew.tools.permissions.policy import Policy
 from clew.tools.tool import Tool, ToolContext
@@ -120,7 +121,7 @@ def _own_tools(world: World) -> tuple[Tool, ...]:
     )
 
 
-def _hooks(world: World, judge: Judge, skills: PromptSkills | None, hooks: Sequence[Hook]) -> AgentHookChain:
+def _hooks(world: World, judge: Judge, skills: PromptSkills | None, hooks: Sequence[Hook]) -> HookChain:
     chain = default_hooks(
         HookDeps(
             trail=world.trail,
@@ -130,14 +131,14 @@ def _hooks(world: World, judge: Judge, skills: PromptSkills | None, hooks: Seque
             decide=judge,
             budgets=world.budgets,
             skills=skills,
-            judges=AgentHookChain([each for each in hooks if each.point == "pre_skill"]),
+            judges=agent_hooks([each for each in hooks if each.point == "pre_skill"]),
             window=_window(world.models, world.registry),
         )
     )
     return chain.add(*hooks)
 
 
-def _parts(world: World, judge: Judge, chain: AgentHookChain) -> RuntimeParts:
+def _parts(world: World, judge: Judge, chain: HookChain) -> RuntimeParts:
     trail, flow, by = world.trail, world.flow, world.by
     cancelling, guard = RunCancellation(trail, flow, by=by), Guard(world.clock)
     builder = ContextBuilder(trail, world.models, flow, world.clock)
@@ -158,7 +159,7 @@ def _parts(world: World, judge: Judge, chain: AgentHookChain) -> RuntimeParts:
     )
 
 
-def _agent_deps(world: World, chain: AgentHookChain) -> AgentDeps:
+def _agent_deps(world: World, chain: HookChain) -> AgentDeps:
     trail, by = world.trail, world.by
 
     async def specs(agent: AgentDefinition) -> tuple[ToolSpec, ...]:
@@ -180,9 +181,7 @@ def _agent_deps(world: World, chain: AgentHookChain) -> AgentDeps:
     )
 
 
-def _tool_deps(
-    world: World, judge: Judge, chain: AgentHookChain, cancelling: RunCancellation, guard: Guard
-) -> ToolDeps:
+def _tool_deps(world: World, judge: Judge, chain: HookChain, cancelling: RunCancellation, guard: Guard) -> ToolDeps:
     trail, flow, clock, by = world.trail, world.flow, world.clock, world.by
     return ToolDeps(
         trail=trail,

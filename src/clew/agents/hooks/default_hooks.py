@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from clew.access import Principal
 from clew.agents.budgets.budget_tree import Budgets
-from clew.agents.hooks.chain import AgentHookChain, Hook, HookFunction, HookPriority, Point
+from clew.agents.hooks.hook_points import Point, agent_hooks
 from clew.agents.hooks.prompt_hooks import (
     PromptSkills,
     Window,
@@ -32,6 +32,7 @@ from clew.agents.hooks.tool_hooks import (
     state_update,
 )
 from clew.agents.repairs.reliability_settings import Reliability
+from clew.tools.hook_chain import Hook, HookChain, HookFunction, HookPriority
 from clew.trail.model.flow import Flow
 from clew.trail.store import Trail
 
@@ -48,13 +49,13 @@ class HookDeps:
     decide: Decide
     budgets: Budgets | None = None
     skills: PromptSkills | None = None
-    judges: AgentHookChain = field(default_factory=AgentHookChain)
+    judges: HookChain = field(default_factory=agent_hooks)
     window: Window | None = None
 
 
-def default_hooks(deps: HookDeps) -> AgentHookChain:
+def default_hooks(deps: HookDeps) -> HookChain:
     """The chain, in the order in which a turn goes through it."""
-    return AgentHookChain((*_around_prompts(deps), *_around_tools(deps)))
+    return agent_hooks((*_around_prompts(deps), *_around_tools(deps)))
 
 
 def _around_prompts(deps: HookDeps) -> tuple[Hook, ...]:

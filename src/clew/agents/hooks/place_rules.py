@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.agents.hooks.chain import Hook, PromptData
+from clew.agents.hooks.hook_points import PromptData
 from clew.agents.hooks.prompt_hooks import find_message
 from clew.clock import Clock
 from clew.llm.messages import Message
@@ -15,6 +15,7 @@ from clew.skills.exposure import Exposures
 from clew.skills.rules.interception import Operation, RuleInterceptor
 from clew.skills.rules.texts import render
 from clew.skills.rules.tree import Rules
+from clew.tools.hook_chain import Hook
 from clew.trail.store import Trail
 from clew.trust import Trust
 

@@ -11,7 +11,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.budgets.budget_tree import Budgets
-from clew.agents.hooks.chain import AgentHookChain, HookFunction, PromptData, SkillData
+from clew.agents.hooks.hook_points import PromptData, SkillData
 from clew.agents.hooks.thresholds import ContextUsage, Table, observe, thresholds_of
 from clew.agents.hooks.tool_hooks import CHANGED, FILE_TAG
 from clew.errors import Abort, BudgetExceeded, ClewError, NotFound
@@ -19,6 +19,7 @@ from clew.fences import clean, fenced
 from clew.llm.messages import Message, MessageSource
 from clew.llm.tokens import estimate_tokens
 from clew.secrecy import mask_secrets
+from clew.tools.hook_chain import HookChain, HookFunction
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, encode_canonical
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
@@ -85,7 +86,7 @@ def session_context(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
     return add
 
 
-def skill_loading(trail: Trail, by: Principal, skills: PromptSkills | None, judges: AgentHookChain) -> HookFunction:
+def skill_loading(trail: Trail, by: Principal, skills: PromptSkills | None, judges: HookChain) -> HookFunction:
     """Brings the texts of the skills that a run needs, each once the hooks at `pre_skill` have seen it, and to an agent
     that can look for others the names of those that may help."""
 
@@ -109,7 +110,7 @@ def skill_loading(trail: Trail, by: Principal, skills: PromptSkills | None, judg
     return load
 
 
-async def _judge(judges: AgentHookChain, called: Called, data: PromptData) -> str | None:
+async def _judge(judges: HookChain, called: Called, data: PromptData) -> str | None:
     """The text of a skill after all hooks had it; None where one refused it."""
     offered = SkillData(
         agent_id=data.agent_id,

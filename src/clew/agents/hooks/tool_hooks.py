@@ -10,12 +10,13 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.conversations.steps import CHOICES
-from clew.agents.hooks.chain import HookFunction, ToolData
+from clew.agents.hooks.hook_points import ToolData
 from clew.agents.permissions.lasting_permissions import is_allowed
 from clew.agents.permissions.questions import CHANGED as OTHER_THAN_ASKED
 from clew.agents.permissions.questions import is_id_taken, is_too_long, question_draft
 from clew.context.definition import AgentDefinition
 from clew.errors import Abort
+from clew.tools.hook_chain import HookFunction
 from clew.trail.model.breadcrumb import MAX_TAG, Breadcrumb
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.agents.hooks.chain import AgentHookChain, PromptData
+from clew.agents.hooks.hook_points import PromptData
 from clew.agents.permissions.lasting_permissions import TRIGGER_TAG, trigger_tags
 from clew.agents.runs.callers import find_caller
 from clew.agents.runs.cancellation import cancel_called
@@ -28,6 +28,7 @@ from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, StorageError
 from clew.llm.messages import Message, ToolSpec
+from clew.tools.hook_chain import HookChain
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
@@ -55,7 +56,7 @@ class AgentDeps:
     clock: Clock
     by: Principal
     specs: ToolSpecs
-    hooks: AgentHookChain
+    hooks: HookChain
     budget_of: BudgetOf
     runs: RunRecords
     gather: Gather | None = None

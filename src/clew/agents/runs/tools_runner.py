@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew.access import Principal
-from clew.agents.hooks.chain import AgentHookChain, ToolData
+from clew.agents.hooks.hook_points import ToolData
 from clew.agents.permissions.questions import (
     CHANGED,
     deleted_question_handler,
@@ -42,6 +42,7 @@ from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
 from clew.tools.content import GuidedContent
+from clew.tools.hook_chain import HookChain
 from clew.tools.permissions.policy import Policy
 from clew.tools.tool import ToolContext
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
@@ -81,7 +82,7 @@ class ToolDeps:
     by: Principal
     toolbox: Toolbox
     models: ModelCalls
-    hooks: AgentHookChain
+    hooks: HookChain
     cancelling: RunCancellation
     guard: Guard
     find_agent: FindAgent

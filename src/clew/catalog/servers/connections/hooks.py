@@ -8,6 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from clew.tools.hook_chain import Hook, HookChain, HookData, HookFunction
+
+POINTS = ("auth", "request", "response", "log", "paginate", "elicit")
+
 
 class ServerToken(msgspec.Struct, frozen=True):
     """A token. Its `repr` does not show it."""
@@ -18,7 +22,7 @@ class ServerToken(msgspec.Struct, frozen=True):
         return "ServerToken(…)"
 
 
-class ServerRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ServerRequest(HookData, frozen=True, kw_only=True):
     """A request before it is sent: the method of the protocol and its parameters."""
 
     server: str
@@ -26,7 +30,7 @@ class ServerRequest(msgspec.Struct, frozen=True, kw_only=True):
     params: dict[str, Any]
 
 
-class Response(msgspec.Struct, frozen=True, kw_only=True):
+class Response(HookData, frozen=True, kw_only=True):
     """An answer before it is used. `result` is the protocol's own object for the method."""
 
     server: str
@@ -34,7 +38,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     result: Any
 
 
-class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+class LogLine(HookData, frozen=True, kw_only=True):
     """A log message of a server: untrusted data."""
 
     server: str
@@ -78,56 +82,115 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     on_elicit: Callable[[Elicitation], Awaitable[Elicited | None]] | None = None
 
 
+class _TokenWanted(HookData, frozen=True, kw_only=True):
+    server: str
+    expired: ServerToken | None
+    token: ServerToken | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        return self.token is not None
+
+
+class _NextPage(HookData, frozen=True, kw_only=True):
+    server: str
+    cursor: str
+    is_wanted: bool = True
+
+    @property
+    def is_settled(self) -> bool:
+        return not self.is_wanted
+
+
+class _UserAsked(HookData, frozen=True, kw_only=True):
+    question: Elicitation
+    answer: Elicited | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        return self.answer is not None
+
+
 class ServerHookChain:
-    """Hooks one after another: the first token counts, requests and responses go through all, every log line reaches
-    all, one `False` stops a listing, and the first answer of the user counts."""
+    """The hooks of a host, one after another: the first token counts, requests and responses go through all, every log
+    line reaches all, one `False` stops a listing, and the first answer of the user counts."""
 
     def __init__(self, *hooks: Hooks) -> None:
-        self._hooks = hooks
+        found = [
+            Hook(name=f"host-{at}", point=point, function=function, required=point != "log")
+            for at, each in enumerate(hooks)
+            for point, function in _functions(each).items()
+        ]
+        self._chain = HookChain(found, points=POINTS)
 
     @property
     def can_ask(self) -> bool:
         """Whether the user can be asked anything."""
-        return any(one.on_elicit is not None for one in self._hooks)
+        return self._chain.has("elicit")
 
-    async def token(self, server: str) -> ServerToken | None:
-        for one in self._hooks:
-            if one.on_auth is not None and (token := await one.on_auth(server)) is not None:
-                return token
-        return None
-
-    async def new_token(self, server: str, expired: ServerToken) -> ServerToken | None:
-        for one in self._hooks:
-            if one.on_auth_refresh is not None and (token := await one.on_auth_refresh(server, expired)) is not None:
-                return token
-        return None
+    async def token(self, server: str, expired: ServerToken | None = None) -> ServerToken | None:
+        """Return a token, or one instead of an expired token; None if no hook has any."""
+        return (await self._chain.run("auth", _TokenWanted(server=server, expired=expired))).token
 
     async def request(self, request: ServerRequest) -> ServerRequest:
-        for one in self._hooks:
-            if one.on_request is not None:
-                request = await one.on_request(request)
-        return request
+        """Return the request as it is sent."""
+        return await self._chain.run("request", request)
 
     async def response(self, response: Response) -> Response:
-        for one in self._hooks:
-            if one.on_response is not None:
-                response = await one.on_response(response)
-        return response
+        """Return the response as it is used."""
+        return await self._chain.run("response", response)
 
     async def log(self, line: LogLine) -> None:
-        for one in self._hooks:
-            if one.on_log is not None:
-                await one.on_log(line)
+        """Give a log line to every hook."""
+        await self._chain.run("log", line)
 
     async def goes_on(self, server: str, cursor: str) -> bool:
-        for one in self._hooks:
-            if one.on_paginate is not None and not await one.on_paginate(server, cursor):
-                return False
-        return True
+        """Whether the next page of a listing is wanted."""
+        return (await self._chain.run("paginate", _NextPage(server=server, cursor=cursor))).is_wanted
 
     async def elicit(self, question: Elicitation) -> Elicited:
-        """A question that no hook answers counts as dismissed."""
-        for one in self._hooks:
-            if one.on_elicit is not None and (answer := await one.on_elicit(question)) is not None:
-                return answer
-        return Elicited(action="cancel")
+        """Return the user's answer. A question that no hook answers counts as dismissed."""
+        return (await self._chain.run("elicit", _UserAsked(question=question))).answer or Elicited(action="cancel")
+
+
+def _functions(hooks: Hooks) -> dict[str, HookFunction]:
+    """The functions of a host by point, as the chain calls them."""
+    found: dict[str, HookFunction] = {}
+    if hooks.on_auth is not None or hooks.on_auth_refresh is not None:
+        found["auth"] = _give_token(hooks)
+    if hooks.on_request is not None:
+        found["request"] = hooks.on_request
+    if hooks.on_response is not None:
+        found["response"] = hooks.on_response
+    if (on_log := hooks.on_log) is not None:
+
+        async def log(line: LogLine) -> LogLine:
+            await on_log(line)
+            return line
+
+        found["log"] = log
+    if (on_paginate := hooks.on_paginate) is not None:
+
+        async def paginate(page: _NextPage) -> _NextPage:
+            return msgspec.structs.replace(page, is_wanted=bool(await on_paginate(page.server, page.cursor)))
+
+        found["paginate"] = paginate
+    if (on_elicit := hooks.on_elicit) is not None:
+
+        async def elicit(asked: _UserAsked) -> _UserAsked:
+            return msgspec.structs.replace(asked, answer=await on_elicit(asked.question))
+
+        found["elicit"] = elicit
+    return found
+
+
+def _give_token(hooks: Hooks) -> HookFunction:
+    async def give(wanted: _TokenWanted) -> _TokenWanted:
+        token = None
+        if wanted.expired is None and hooks.on_auth is not None:
+            token = await hooks.on_auth(wanted.server)
+        elif wanted.expired is not None and hooks.on_auth_refresh is not None:
+            token = await hooks.on_auth_refresh(wanted.server, wanted.expired)
+        return msgspec.structs.replace(wanted, token=token)
+
+    return give

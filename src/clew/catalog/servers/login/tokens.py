@@ -30,6 +30,6 @@ class Tokens:
         """A token instead of one that was refused; None when there is no other."""
         async with self._lock:
             if self._token == expired:
-                renewed = await self._hooks.new_token(self._server, expired)
+                renewed = await self._hooks.token(self._server, expired)
                 self._token = renewed if renewed is not None else expired
             return self._token if self._token != expired else None

@@ -1,0 +1,96 @@
+"""The points at which hooks of agents run, and the data that they get there: a prompt or a call before and after it is
+made, and a skill before it is loaded.
+
+A hook may change the data, answer in the model's place (`cached_result`), or add drafts that are written together with
+those of the runner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from clew.access import Principal
+from clew.context.definition import AgentDefinition
+from clew.llm.messages import Message, ToolSpec
+from clew.tools.hook_chain import Hook, HookChain, HookData
+from clew.tools.tool import Tool
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+
+Point = Literal["pre_prompt", "post_prompt", "pre_tool", "post_tool", "pre_skill"]
+POINTS: tuple[Point, ...] = ("pre_prompt", "post_prompt", "pre_tool", "post_tool", "pre_skill")
+
+
+class PromptData(HookData, frozen=True, kw_only=True):
+    """A prompt on its way to a model, and what came back.
+
+    Before: `system`, `tools` and the messages that are new at this `turn`, counted from 0. After: the `response`, and
+    the `text` of the answer. `budget` names what the call is taken from. `trace` are the hooks that have run, in order.
+    """
+
+    agent_id: str
+    session: str = ""
+    run: str = ""
+    turn: int = 0
+    system: str = ""
+    messages: tuple[Message, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    budget: str | None = None
+    cached_result: str | None = None
+    response: Breadcrumb | None = None
+    text: str = ""
+    drafts: tuple[Draft, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing left to prepare: the model is not asked."""
+        return self.response is None and self.cached_result is not None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the first prompt of its run."""
+        return self.turn == 0
+
+
+class ToolData(HookData, frozen=True, kw_only=True):
+    """A call on its way to a tool, and what came back.
+
+    `record` is what the tool was made of, as it will be run, where it does not come with the program. `permitted` is
+    what the user answered where they were asked. A call that `is_waiting` is not made now: its user has
+    to answer first. After: the `result`, and `tags` that the response gets.
+    """
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    request: Breadcrumb
+    by: Principal
+    agent: AgentDefinition | None = None
+    record: Breadcrumb | None = None
+    permitted: str | None = None
+    is_waiting: bool = False
+    result: Any = None
+    seconds: float = 0.0
+    tags: tuple[str, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the call is not made now."""
+        return self.is_waiting
+
+
+class SkillData(HookData, frozen=True, kw_only=True):
+    """A skill that is about to be put before the model of an agent: its name, what brought it, and its text. A hook
+    that raises `Abort` refuses it; the run goes on without it."""
+
+    agent_id: str
+    session: str
+    run: str
+    skill: str
+    why: str
+    text: str
+
+
+def agent_hooks(hooks: Sequence[Hook] = ()) -> HookChain:
+    """Return a chain of hooks around the prompts, tools and skills of agents. Raises InvalidInput."""
+    return HookChain(hooks, points=POINTS)
