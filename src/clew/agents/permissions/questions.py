@@ -18,17 +18,17 @@ from clew.agents.repairs.failures import bounded_input
 from clew.agents.runs.executor import inherit
 from clew.agents.runs.requests import response_draft
 from clew.errors import ClewError, NotFound
+from clew.trail.bulk import each_record
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, encode_canonical
 from clew.trail.model.event import Event, RetryPolicy
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import MAX_TERMS, ContextMatch, Selector
 from clew.trail.store import Trail
-from clew.trail.work.correlation import REQUEST_TAG, find_request, find_request_id
+from clew.trail.work.correlation import REQUEST_TAG, find_request, find_request_id, find_requests
 from clew.trail.work.handlers import Handler
 
 MAX_SHOWN = 20_000
 """Characters of an input that a person can be asked about."""
-_PAGE = 200
 CHANGED = "the request was changed or deleted after the question"
 
 
@@ -115,21 +115,8 @@ async def _about(trail: Trail, flow: Flow, request_ids: Sequence[str], by: Princ
     for start in range(0, len(request_ids), MAX_TERMS):
         tags = [f"{REQUEST_TAG}{id}" for id in request_ids[start : start + MAX_TERMS]]
         selector = Selector(schema_names=schemas, any_tags=tags)
-        async for each in list_all(trail, selector, by=by, oldest_first=True):
+        async for each in each_record(trail, selector, by=by):
             yield each
-
-
-async def list_all(
-    trail: Trail, selector: Selector, *, by: Principal, oldest_first: bool = False
-) -> AsyncIterator[Breadcrumb]:
-    """All records that match a selector, page by page."""
-    cursor: str | None = None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=_PAGE, cursor=cursor, oldest_first=oldest_first)
-        for each in page.items:
-            yield each
-        if (cursor := page.cursor) is None:
-            return
 
 
 async def find_subject(trail: Trail, question: Breadcrumb, *, by: Principal) -> Breadcrumb | None:
@@ -159,17 +146,7 @@ async def show_whole(trail: Trail, asked: PermissionAsked, *, by: Principal) -> 
 async def is_id_taken(trail: Trail, flow: Flow, request: Breadcrumb, *, by: Principal) -> bool:
     """Whether an older request has the same id."""
     id = find_request_id(request) or request.id
-    named: tuple[dict[str, Any], ...] = (
-        {"all_tags": (f"{REQUEST_TAG}{id}",)},
-        {"context_match": (ContextMatch(path="requestId", value=id),)},
-        {"context_match": (ContextMatch(path="request_id", value=id),)},
-    )
-    for how in named:
-        selector = Selector(schema_name=flow.request, **how)
-        page = await trail.records.list(selector, by=by, limit=1, oldest_first=True)
-        if any(each.id != request.id for each in page.items):
-            return True
-    return False
+    return any(each.id != request.id for each in await find_requests(trail, id, by=by, schema_name=flow.request))
 
 
 def is_too_long(value: Any) -> bool:
@@ -187,7 +164,7 @@ def deleted_question_handler(name: str, trail: Trail, flow: Flow, *, by: Princip
         request_id = next((tag.removeprefix(REQUEST_TAG) for tag in event.tags if tag.startswith(REQUEST_TAG)), "")
         standing = await read_answered_questions(trail, flow, [request_id], by=by)
         is_waiting = not standing.questions.keys() <= standing.answers.keys()
-        if is_waiting or request_id in standing.responded or await is_answered(event.breadcrumb_id):
+        if is_waiting or request_id in standing.responded or await is_answered(event.breadcrumb_id, request_id):
             return ()
         request = await find_request(trail, request_id, by=by, schema_name=flow.request)
         if request is None:
@@ -195,10 +172,11 @@ def deleted_question_handler(name: str, trail: Trail, flow: Flow, *, by: Princip
         tool = str(request.context.get("tool") or "unknown")
         return [inherit(response_draft(flow, request, tool, "error", error=f"{tool} was not run: {WHY}"), request)]
 
-    async def is_answered(question: str) -> bool:
+    async def is_answered(question: str, request_id: str) -> bool:
         """An answered request runs, even when its question is deleted later."""
         to_it = (ContextMatch(path="question", value=question),)
-        selector = Selector(schema_name=flow.permission_answer, context_match=to_it)
+        tags = (f"{REQUEST_TAG}{request_id}",)  # an answer without it counts for nothing
+        selector = Selector(schema_name=flow.permission_answer, all_tags=tags, context_match=to_it)
         return bool((await trail.records.list(selector, by=by, limit=1)).items)
 
     return Handler(

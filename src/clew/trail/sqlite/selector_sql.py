@@ -17,6 +17,8 @@ from clew.trail.sqlite.rows import ALIVE, in_list
 
 Where = tuple[str, dict[str, Any]]
 _PLAIN = re.compile(r"[\w -]+")
+INDEXED = frozenset(('$."request_id"', '$."requestId"'))
+"""Paths with an index. It serves only queries that name the path literally, not as a parameter."""
 
 
 def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where:
@@ -53,7 +55,9 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
         parts.append(f"{is_text} AND clew_path({bind(selector.path)}, json_extract(b.context, '$.path'))")
     for match in selector.context_match:
         if _sql_can_narrow(match):
-            parts.append(f"json_extract(b.context, {bind(_json_path(match.path))}) = {bind(match.value)}")
+            path = _json_path(match.path)
+            place = f"'{path}'" if path in INDEXED else bind(path)
+            parts.append(f"json_extract(b.context, {place}) = {bind(match.value)}")
         parts.append(f"clew_match({bind(msgspec.json.encode(match).decode())}, b.context)")
     return " AND ".join(parts), values
 

@@ -100,16 +100,19 @@ async def find_request(
     trail: Trail, request_id: str, *, by: Principal, schema_name: str = "tool.request.v1"
 ) -> Breadcrumb | None:
     """The oldest request of a schema with that id, as tag or in its context."""
+    return next(iter(await find_requests(trail, request_id, by=by, schema_name=schema_name)), None)
+
+
+async def find_requests(trail: Trail, request_id: str, *, by: Principal, schema_name: str) -> list[Breadcrumb]:
+    """Return the oldest request that has an id as its tag, and the oldest for each spelling in the context. All are
+    found through an index."""
     selectors = (
         Selector(schema_name=schema_name, all_tags=(REQUEST_TAG + request_id,)),
         Selector(schema_name=schema_name, context_match=(ContextMatch(path="request_id", value=request_id),)),
         Selector(schema_name=schema_name, context_match=(ContextMatch(path="requestId", value=request_id),)),
     )
-    for selector in selectors:
-        page = await trail.records.list(selector, by=by, limit=1, oldest_first=True)
-        if page.items:
-            return page.items[0]
-    return None
+    pages = [await trail.records.list(each, by=by, limit=1, oldest_first=True) for each in selectors]
+    return [record for page in pages for record in page.items]
 
 
 def _find_text(breadcrumb: Breadcrumb, *names: str) -> str | None:

@@ -1,0 +1,51 @@
+"""A request is found by the id in its context through an index, also in a trail of an earlier version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.trail import open_trail
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.selector import ContextMatch, Selector
+from clew.trail.sqlite.selector_sql import add_functions, build_where
+from clew.trail.work.correlation import find_request
+
+ANN = Principal(owner_id="acme", agent_id="ann")
+
+
+@pytest.mark.req("RCR-29")
+@pytest.mark.parametrize("spelling", ["request_id", "requestId"])
+async def test_a_request_is_found_through_an_index(tmp_path: Path, spelling: str) -> None:
+    file, clock = tmp_path / "trail.db", ManualClock()
+    trail = await open_trail(f"sqlite://{file}", clock)
+    draft = Draft(title="x", schema_name="tool.request.v1", context={"tool": "x", spelling: "r-9"})
+    request = await trail.records.create(draft, by=ANN)
+    await trail.close()
+    with apsw.Connection(str(file)) as old:
+        old.execute("DROP INDEX breadcrumbs_request_id; DROP INDEX breadcrumbs_requestId; PRAGMA user_version=2")
+    old.close()
+
+    trail = await open_trail(f"sqlite://{file}", clock)
+    found = await find_request(trail, "r-9", by=ANN)
+    await trail.close()
+
+    assert found is not None
+    assert found.id == request.id
+    assert f"USING INDEX breadcrumbs_{spelling} (" in plan(file, spelling)
+
+
+def plan(file: Path, spelling: str) -> str:
+    """How SQLite finds requests with an id."""
+    match = ContextMatch(path=spelling, value="r-9")
+    where, values = build_where(Selector(schema_name="tool.request.v1", context_match=(match,)), [1, 2], 0)
+    connection = apsw.Connection(str(file))
+    add_functions(connection)
+    query = f"EXPLAIN QUERY PLAN SELECT b.rid FROM breadcrumbs b WHERE {where} ORDER BY b.rid LIMIT 1"
+    steps = [str(row[-1]) for row in connection.execute(query, values)]
+    connection.close()
+    return "\n".join(steps)
