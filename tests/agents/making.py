@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import msgspec
+
+from clew.agents.repairs.reliability_settings import KEY, Reliability
+from clew.trail.bootstrap import read_pieces
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb
 from clew.trail.model.event import Event
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def shipped_reliability() -> Reliability:
+    """The settings that come with Clew."""
+    (found,) = (piece for piece in read_pieces() if piece.key == KEY)
+    return msgspec.convert(found.context, Reliability)
 
 
 def record(schema: str, /, *tags: str, **context: object) -> Breadcrumb:

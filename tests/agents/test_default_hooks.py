@@ -13,7 +13,6 @@ from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.hooks.default_hooks import HookDeps, default_hooks
 from clew.agents.hooks.hook_points import PromptData, SkillData, ToolData, agent_hooks
 from clew.agents.hooks.prompt_hooks import Called
-from clew.agents.repairs.reliability_settings import shipped_reliability
 from clew.agents.runs.requests import request_draft, response_draft
 from clew.clock import ManualClock
 from clew.context.definition import AgentDefinition
@@ -24,6 +23,7 @@ from clew.tools.tool import Effects, Tool, tool
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
 from clew.trail.store import Trail
+from tests.agents.making import shipped_reliability
 
 ORDER = (
     "session_context",

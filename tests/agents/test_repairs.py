@@ -10,7 +10,6 @@ import pytest
 from clew.access import Principal
 from clew.agents.repairs.failures import CallFailure, FailedTool
 from clew.agents.repairs.policy import GAVE_UP, WANTED, RepairPolicy
-from clew.agents.repairs.reliability_settings import shipped_reliability
 from clew.agents.repairs.repair_tools import ToolRepairs, fix_id, is_harmless, repair_tools
 from clew.agents.runs.requests import read_request, request_draft
 from clew.clock import ManualClock
@@ -22,6 +21,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector, matches
 from clew.trail.store import Trail
+from tests.agents.making import shipped_reliability
 
 REPAIRS = shipped_reliability().repairs
 BUG = ToolFailure("runtime", "x is not defined", stack="at add (tool.js:1:9)")

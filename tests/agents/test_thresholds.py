@@ -17,7 +17,7 @@ from clew.agents.hooks.thresholds import (
     read_mark,
     thresholds_of,
 )
-from clew.agents.repairs.reliability_settings import read_reliability, shipped_reliability
+from clew.agents.repairs.reliability_settings import read_reliability
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.trail import open_trail
@@ -25,6 +25,7 @@ from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.flow import Flow, read_flow
 from clew.trail.store import Trail
+from tests.agents.making import shipped_reliability
 
 SHIPPED = shipped_reliability().thresholds
 EXPECTED = {

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import clew.context
-from clew.context.handlers import REQUESTS, context_handlers
+from clew.context.definition import AgentDefinition
+from clew.context.handlers import REQUESTS, context_handler, request_handler
 from clew.context.receipts import explain, explain_item
 from clew.context.requests import answer_request
 from clew.errors import InvalidInput
@@ -30,6 +31,13 @@ async def register(place: Place, handlers: Sequence[Handler]) -> None:
     await Worker(place.trail, handlers, by=place.me, worker_id="w").register()
 
 
+def handlers_of(place: Place, *agents: AgentDefinition) -> list[Handler]:
+    """The handlers of these agents, and the one for requests."""
+    own = [context_handler(place.builder, place.trail, place.flow, each, by=place.me) for each in agents]
+    requests = request_handler(place.builder, place.trail, place.flow, by=place.me)
+    return [*(each for each in own if each is not None), requests]
+
+
 async def contexts(place: Place, *tags: str) -> Sequence[Breadcrumb]:
     selector = Selector(schema_name=place.flow.context, all_tags=tags)
     return (await place.trail.records.list(selector, by=place.me, oldest_first=True)).items
@@ -39,7 +47,7 @@ async def contexts(place: Place, *tags: str) -> Sequence[Breadcrumb]:
 @pytest.mark.parametrize("schema", ["note.v1", "weather.report.v7"])
 async def test_any_schema_triggers_a_context_for_the_agent_that_wants_it(place: Place, schema: str) -> None:
     wanting = agent("reader", trigger={"schema_name": schema})
-    handlers = context_handlers(place.builder, place.trail, place.flow, [wanting], by=place.me)
+    handlers = handlers_of(place, wanting)
     assert [each.name for each in handlers] == ["context/reader", REQUESTS]
     await register(place, handlers)
     trigger = await place.write("rain is coming", schema_name=schema, tags=("session:s",))
@@ -52,7 +60,7 @@ async def test_any_schema_triggers_a_context_for_the_agent_that_wants_it(place: 
 
 @pytest.mark.req("RCR-31")
 async def test_a_request_is_answered_with_the_tags_that_it_wants(place: Place) -> None:
-    handlers = context_handlers(place.builder, place.trail, place.flow, [], by=place.me)
+    handlers = handlers_of(place)
     await register(place, handlers)
     notes = [await place.write(f"note {word}") for word in ("apples", "pears", "plums")]
     await place.write("red", schema_name="made.up.v3")
@@ -95,9 +103,7 @@ async def test_a_request_that_cannot_be_understood_is_refused_when_it_is_written
 
 
 async def test_a_message_to_another_agent_is_passed_over(place: Place) -> None:
-    handlers = context_handlers(
-        place.builder, place.trail, place.flow, [agent("one", trigger={"schema_name": place.flow.message})], by=place.me
-    )
+    handlers = handlers_of(place, agent("one", trigger={"schema_name": place.flow.message}))
     await register(place, handlers)
     await place.say("for two", tags=("consumer:two",))
     mine = await place.say("for one", tags=("consumer:one",))
@@ -108,9 +114,7 @@ async def test_a_message_to_another_agent_is_passed_over(place: Place) -> None:
 
 
 async def test_a_context_counts_as_a_read_of_what_is_read_so_often(place: Place) -> None:
-    handlers = context_handlers(
-        place.builder, place.trail, place.flow, [agent("one", trigger={"schema_name": place.flow.message})], by=place.me
-    )
+    handlers = handlers_of(place, agent("one", trigger={"schema_name": place.flow.message}))
     await register(place, handlers)
     once = await place.write("grapes, only once", ttl=Ttl(kind="usage", max_reads=1))
     first, second = await place.say("grapes"), await place.say("grapes again")

@@ -10,13 +10,13 @@ import pytest
 from clew.access import Principal
 from clew.agents.conversations.steps import Answered
 from clew.agents.repairs.policy import GAVE_UP, WANTED
-from clew.agents.repairs.reliability_settings import shipped_reliability
 from clew.agents.tools.builtin_tools import code_tools
 from clew.clock import Clock, ManualClock
 from clew.tools.sandbox import open_sandbox
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
+from tests.agents.making import shipped_reliability
 from tests.agents.running import Running, running
 
 FIX = shipped_reliability().repairs.fix

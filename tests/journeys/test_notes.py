@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.repairs.reliability_settings import shipped_reliability
 from clew.clock import ManualClock
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from tests.agents.making import shipped_reliability
 from tests.agents.running import running
 
 RESULTS = shipped_reliability().notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from clew.access import Principal
@@ -73,3 +74,8 @@ async def call(made: Tool, **arguments: Any) -> Any:
     done = await made.call(made.check(arguments), ToolContext(by=ME))
     text = done.content
     return json.loads(text.removeprefix("```json\n").removesuffix("\n```")) if text.startswith("```json") else text
+
+
+def names_in(section: str) -> list[str]:
+    """The names that a section of a prompt lists, in their order."""
+    return re.findall(r"^- \*\*(.+?)\*\*:", section, re.MULTILINE)

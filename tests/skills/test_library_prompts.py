@@ -14,11 +14,11 @@ from clew.errors import ValidationError
 from clew.skills.exposure import Exposures
 from clew.skills.library import Skills, SkillSuggestion
 from clew.skills.manifest import AgentSpec, Manifest, Skill, Triggers
-from clew.skills.prompt import Sections, names_in
+from clew.skills.prompt import Sections
 from clew.skills.registry import META_TOOLS
 from clew.skills.triggers import Turn
 from clew.tools.tool import Tool
-from tests.skills.researching import MANIFEST, TOOLS, call, make_manifest, make_skill, make_tool
+from tests.skills.researching import MANIFEST, TOOLS, call, make_manifest, make_skill, make_tool, names_in
 
 
 class Naming:

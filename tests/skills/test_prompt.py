@@ -16,10 +16,10 @@ from clew.skills.prompt import (
     Sections,
     build_prompt,
     loaded_section,
-    names_in,
     tools_section,
 )
 from clew.skills.sessions.session import SessionState
+from tests.skills.researching import names_in
 
 SEARCH = Skill(name="search", description="Search the web", content="# Search\n\nAsk {{ ENGINE }}.", toolsets=("web",))
 ANALYSIS = Skill(name="analysis", description="Analyze data", content="# Analysis", toolsets=("math", "plots"))

@@ -3,7 +3,7 @@ for. Each handles one event, writes one context and ends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -23,20 +23,6 @@ from clew.trail.work.handlers import Handler
 PREFIX = "context/"
 REQUESTS = "context/requests"
 _RETRY = RetryPolicy(attempts=3, backoff=0.5)
-
-
-def context_handlers(
-    builder: ContextBuilder,
-    trail: Trail,
-    flow: Flow,
-    agents: Iterable[AgentDefinition],
-    *,
-    by: Principal,
-    after: int | None = None,
-) -> list[Handler]:
-    """A handler for each agent that has a context trigger, and the one for requests."""
-    own = [context_handler(builder, trail, flow, each, by=by, after=after) for each in agents]
-    return [*(each for each in own if each is not None), request_handler(builder, trail, flow, by=by)]
 
 
 def context_handler(

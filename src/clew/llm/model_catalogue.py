@@ -14,7 +14,6 @@ from clew.config import KnownModel
 from clew.errors import ConfigError
 
 ProviderKind = Literal["openai", "openai-compatible", "anthropic"]
-FORMATTERS = ("native", "functiongemma", "json")
 SMALLEST_BUDGET, LARGEST_BUDGET = 50_000, 750_000
 """The least and the most tokens of a context, where the model's window is large enough."""
 SURCHARGE = 0.25

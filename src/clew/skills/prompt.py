@@ -5,7 +5,6 @@ Names of loaded skills and tools stand at the beginning of a line, so that what 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, get_args
 
@@ -32,7 +31,6 @@ Call `loadSkill` with the name of a skill to get its instructions and its tools,
 need it. `listAvailableSkills` tells what there is."""
 _HEADINGS = {"initial_skills": INITIAL, "catalogue": CATALOGUE, "loaded_skills": LOADED, "tools": TOOLS}
 _NOTHING = "None."
-_LISTED = re.compile(r"^- \*\*(.+?)\*\*:", re.MULTILINE)
 
 
 SECTIONS = ("agent", "initial_skills", "catalogue", "instructions", "loaded_skills", "tools", "hints")
@@ -152,11 +150,6 @@ def tools_section(state: SessionState, tools: Mapping[str, str]) -> str:
     """The exposed tools that can be run and say what they do; empty without any."""
     told = [(name, one_line(tools[name])) for name in state.exposed_domain_tools if name in tools]
     return _below(TOOLS, "\n".join(f"- **{name}**: {about}" for name, about in told if about))
-
-
-def names_in(section: str) -> list[str]:
-    """The names that a section tells of, in their order. The texts of skills may have lines that look alike."""
-    return _LISTED.findall(section)
 
 
 def _with_content(skill: Skill) -> str:

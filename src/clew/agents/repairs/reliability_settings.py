@@ -9,8 +9,7 @@ from msgspec import Meta
 
 from clew.access import Principal
 from clew.agents.hooks.thresholds import Threshold
-from clew.errors import NotFound
-from clew.trail.bootstrap import piece_id, read_pieces
+from clew.trail.bootstrap import piece_id
 from clew.trail.store import Trail
 
 KEY = "system/reliability"
@@ -45,14 +44,6 @@ class Reliability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_reliability(trail: Trail, *, by: Principal) -> Reliability:
-    """As the trail has them. Raises NotFound where it was not bootstrapped."""
+    """Return the settings of a trail. Raises NotFound before `bootstrap`."""
     found = await trail.records.get(piece_id(by, KEY), by=by)
     return msgspec.convert(found.context, Reliability)
-
-
-def shipped_reliability() -> Reliability:
-    """As they come with Clew. Raises NotFound."""
-    for piece in read_pieces():
-        if piece.key == KEY:
-            return msgspec.convert(piece.context, Reliability)
-    raise NotFound("piece", KEY)
