@@ -11,7 +11,7 @@ from typing import Any
 from clew.access import Principal
 from clew.agents.assembly import build_runtime
 from clew.agents.conversations.conversation import Conversations
-from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.sessions import SentMessage
 from clew.agents.conversations.steps import Answered
 from clew.clock import SystemClock
 from clew.config import Config
@@ -39,13 +39,13 @@ class Talking:
         self.trail = trail
         self.talk = talk
 
-    async def hold(self) -> Sent:
+    async def hold(self) -> SentMessage:
         """One conversation in a session of its own, from its message to its answer."""
         sent = await self.talk.send("go", by=ME, agent=AGENT)
         await self.follow(sent)
         return sent
 
-    async def follow(self, sent: Sent) -> None:
+    async def follow(self, sent: SentMessage) -> None:
         """Until the answer. Raises RuntimeError when the conversation ends otherwise than it should."""
         steps = [step async for step in self.talk.follow(sent, by=ME)]
         answer = steps[-1]
@@ -114,7 +114,9 @@ class ConversationStepper:
     async def _resume(self) -> None:
         selector = Selector(schema_name=self._talking.talk.flow.message)
         message = (await self._talking.trail.records.list(selector, by=ME)).items[0]
-        await self._talking.follow(Sent(id=message.id, session=str(message.session), run=message.id, agent=AGENT))
+        await self._talking.follow(
+            SentMessage(id=message.id, session=str(message.session), run=message.id, agent=AGENT)
+        )
 
     def close(self) -> None:
         self._runner.run(self._stack.aclose())

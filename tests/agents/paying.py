@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from clew.access import Principal
-from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.sessions import SentMessage
 from clew.agents.conversations.steps import Choice
 from clew.clock import Clock
 from clew.tools.permissions.policy import read_policy
@@ -50,7 +50,7 @@ class Bank:
     @asynccontextmanager
     async def asking(
         self, script: Sequence[Mapping[str, Any]] = PAYING, *more: Tool
-    ) -> AsyncIterator[tuple[Running, Sent, Breadcrumb]]:
+    ) -> AsyncIterator[tuple[Running, SentMessage, Breadcrumb]]:
         """A run that waits for its user's consent: the runtime, what was sent, and the question."""
         async with self.open(script, *more) as run:
             await hire(run)
@@ -63,7 +63,7 @@ async def asked(run: Running, count: int = 1) -> Breadcrumb:
     return (await run.until(Selector(schema_name=run.flow.permission_request), count))[-1]
 
 
-async def say(run: Running, text: str = "pay", session: str | None = None) -> Sent:
+async def say(run: Running, text: str = "pay", session: str | None = None) -> SentMessage:
     return await run.talk.send(text, by=run.me, agent=CLERK, session=session)
 
 
@@ -71,7 +71,7 @@ async def answer(run: Running, question: Breadcrumb, choice: Choice) -> None:
     await run.talk.answer_permission(question.context["request_id"], choice, by=run.me)
 
 
-async def of_pay(run: Running, sent: Sent, schema: str) -> Breadcrumb:
+async def of_pay(run: Running, sent: SentMessage, schema: str) -> Breadcrumb:
     """The one record of a schema that a run has about paying."""
     (found,) = [each for each in await run.written(sent.run, schema) if each.context["tool"] == "pay"]
     return found

@@ -11,7 +11,7 @@ from typing import Any
 from clew.access import Principal
 from clew.agents.assembly import build_runtime
 from clew.agents.conversations.conversation import Conversations
-from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.sessions import SentMessage
 from clew.agents.conversations.steps import Step
 from clew.agents.runtime import Runtime
 from clew.clock import Clock
@@ -48,7 +48,7 @@ class Running:
         sent = await self.talk.send(text, by=self.me, **how)
         return await self.rest_of(sent)
 
-    async def rest_of(self, sent: Sent) -> list[Step]:
+    async def rest_of(self, sent: SentMessage) -> list[Step]:
         async with asyncio.timeout(PATIENCE):
             return [step async for step in self.talk.follow(sent, by=self.me)]
 

@@ -11,7 +11,7 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations
-from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.sessions import SentMessage
 from clew.agents.repairs.circuit_breaker import FAILURES
 from clew.clock import ManualClock, SystemClock
 from clew.tools.tool import Effects, Tool, tool
@@ -53,21 +53,21 @@ class Holding:
         return [hold]
 
 
-async def call_off(run: Running, sent: Sent) -> tuple[str, ...]:
+async def call_off(run: Running, sent: SentMessage) -> tuple[str, ...]:
     return await run.talk.cancel(sent.session, by=run.me, reason="Ctrl-C", run=sent.run)
 
 
-def cancel_draft(run: Running, sent: Sent) -> Draft:
+def cancel_draft(run: Running, sent: SentMessage) -> Draft:
     tags = (f"session:{sent.session}", f"run:{sent.run}", f"consumer:{sent.agent}")
     return Draft(title="Cancel", schema_name=run.flow.cancel, tags=tags, context={"reason": "again"})
 
 
-async def only_answer(run: Running, sent: Sent) -> Breadcrumb:
+async def only_answer(run: Running, sent: SentMessage) -> Breadcrumb:
     (found,) = await run.written(sent.run, run.flow.answer)
     return found
 
 
-async def response_to(run: Running, sent: Sent, tool: str) -> Breadcrumb:
+async def response_to(run: Running, sent: SentMessage, tool: str) -> Breadcrumb:
     """What became of the one request for a tool, once the agent has seen it too."""
     (request,) = [each for each in await run.written(sent.run, run.flow.request) if each.context["tool"] == tool]
     tag = f"request:{request.context['requestId']}"

@@ -11,13 +11,13 @@ import pytest
 from clew.access import Principal
 from clew.agents.conversations import conversation
 from clew.agents.conversations.conversation import MAX_MESSAGE, Conversations, open_conversations
-from clew.agents.conversations.sessions import Sent
+from clew.agents.conversations.sessions import SentMessage
 from clew.agents.conversations.steps import (
+    AnswerChunk,
     Answered,
-    GaveUp,
-    Modelled,
+    ModelAnswered,
     PermissionAsked,
-    Said,
+    RunAbandoned,
     Step,
     ToolAnswered,
     ToolCalled,
@@ -40,7 +40,7 @@ async def talks(trail: Trail, clock: ManualClock, me: Principal) -> Conversation
     return await open_conversations(trail, clock, by=me)
 
 
-async def steps_of(talks: Conversations, sent: Sent, by: Principal) -> list[Step]:
+async def steps_of(talks: Conversations, sent: SentMessage, by: Principal) -> list[Step]:
     async with asyncio.timeout(PATIENCE):
         return [step async for step in talks.follow(sent, by=by)]
 
@@ -78,12 +78,12 @@ async def test_the_steps_of_a_run_come_in_order_and_end_with_its_answer(
     async with playing(trail, me, play):
         sent = await talks.send("look", by=me, agent=AGENT)
         steps = await steps_of(talks, sent, me)
-    kinds = ["ContextBuilt", "Said", "Said", "Modelled", "ToolCalled", "ToolAnswered", "Answered"]
+    kinds = ["ContextBuilt", "AnswerChunk", "AnswerChunk", "ModelAnswered", "ToolCalled", "ToolAnswered", "Answered"]
     assert [type(step).__name__ for step in steps] == kinds
     assert {(step.session, step.run) for step in steps} == {(sent.session, sent.run)}
     assert [step.seq for step in steps] == sorted(step.seq for step in steps)
-    assert [step.text for step in steps if isinstance(step, Said)] == ["I will ", "look."]
-    usage = [(step.input_tokens, step.output_tokens) for step in steps if isinstance(step, Modelled)]
+    assert [step.text for step in steps if isinstance(step, AnswerChunk)] == ["I will ", "look."]
+    usage = [(step.input_tokens, step.output_tokens) for step in steps if isinstance(step, ModelAnswered)]
     assert usage == [(5, 2)]
     assert [step.input for step in steps if isinstance(step, ToolCalled)] == [{"query": "x"}]
     assert [(step.output, step.milliseconds) for step in steps if isinstance(step, ToolAnswered)] == [("found", 12.4)]
@@ -131,7 +131,7 @@ async def test_a_run_that_was_given_up_ends_with_the_reason(
     steps = await steps_of(talks, sent, acting_as(me, roles=frozenset({"subscriber"})))
     worker.stop()
     await running
-    assert isinstance(steps[-1], GaveUp)
+    assert isinstance(steps[-1], RunAbandoned)
     assert "the runner broke" in steps[-1].reason
 
 
@@ -168,10 +168,10 @@ async def test_a_reader_that_leaves_ends_nothing_and_another_sees_it_all(
     stage = Stage(trail, me, await trail.records.get(sent.id, by=me))
     await stage.say("one")
     following = talks.follow(sent, by=me)
-    assert isinstance(await anext(following), Said)
+    assert isinstance(await anext(following), AnswerChunk)
     await following.aclose()
     await stage.answer("one two")
-    assert [type(step).__name__ for step in await steps_of(talks, sent, me)] == ["Said", "Answered"]
+    assert [type(step).__name__ for step in await steps_of(talks, sent, me)] == ["AnswerChunk", "Answered"]
     listed = await trail.records.list(Selector(schema_name="run.cancel.v1"), by=me)
     assert listed.items == ()
 
@@ -242,7 +242,7 @@ async def test_cancelling_is_one_record_for_each_run_without_an_answer(
         await talks.cancel("none", by=me, reason="x")
 
 
-async def ask_for(talks: Conversations, trail: Trail, by: Principal, **more: Any) -> Sent:
+async def ask_for(talks: Conversations, trail: Trail, by: Principal, **more: Any) -> SentMessage:
     sent = await talks.send("write it", by=by, agent=AGENT)
     keeper = acting_as(by, roles=frozenset({"curator"}))
     await Stage(trail, keeper, await trail.records.get(sent.id, by=keeper)).ask("write", {"path": "x"}, **more)

@@ -15,7 +15,7 @@ from clew.access import Principal
 from clew.agents.conversations.agent_adapters import load_adapter, wrap_all
 from clew.agents.conversations.agent_interface import Agent, AgentCapabilities, AgentCore, AgentInput
 from clew.agents.conversations.conversation import open_conversations
-from clew.agents.conversations.steps import Answered, Begun, Step
+from clew.agents.conversations.steps import Answered, RunStarted, Step
 from clew.catalog.registry import DomainRegistry
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound
@@ -88,7 +88,7 @@ async def test_an_agent_takes_input_and_gives_a_stream_from_begun_to_answered(co
     again = await process(core, "and again", steps[0].session)
     await core.stop()
     await core.stop()
-    assert isinstance(steps[0], Begun)
+    assert isinstance(steps[0], RunStarted)
     assert isinstance(steps[-1], Answered)
     assert steps[-1].text == "hello you"
     assert {step.session for step in again} == {steps[0].session}

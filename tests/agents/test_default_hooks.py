@@ -12,7 +12,7 @@ from clew.agents.budgets.budget import Amount, BudgetLimits
 from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.hooks.default_hooks import HookDeps, default_hooks
 from clew.agents.hooks.hook_points import PromptData, SkillData, ToolData, agent_hooks
-from clew.agents.hooks.prompt_hooks import Called
+from clew.agents.hooks.prompt_hooks import NeededSkill
 from clew.agents.runs.requests import request_draft, response_draft
 from clew.clock import ManualClock
 from clew.context.definition import AgentDefinition
@@ -85,8 +85,8 @@ class World:
     async def _window(self, agent: str) -> int:
         return self.window
 
-    async def called(self, message: str, *, agent: str, session: str) -> Sequence[Called]:
-        return [Called(skill=word, why="said", text=text) for word, text in self.skills.items() if word in message]
+    async def called(self, message: str, *, agent: str, session: str) -> Sequence[NeededSkill]:
+        return [NeededSkill(skill=word, why="said", text=text) for word, text in self.skills.items() if word in message]
 
     async def settle(self, message: str, refused: Sequence[str], *, agent: str, session: str) -> None:
         self.refused = list(refused)

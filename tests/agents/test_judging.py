@@ -8,7 +8,7 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.folder.registry import AgentRegistry
-from clew.agents.permissions.decisions import Judge
+from clew.agents.permissions.decisions import PermissionDecider
 from clew.agents.tools.toolbox import Toolbox
 from clew.context.definition import AgentDefinition, definition_of
 from clew.tools.tool import Effects, Tool, tool
@@ -48,7 +48,7 @@ async def get(routes: list[dict[str, Any]]) -> str:
 async def judge(trail: Trail, me: Principal, agent: AgentDefinition | None, name: str, **arguments: Any) -> str:
     await bootstrap(trail, me)
     tools: list[Tool] = [look, act, tend, get]
-    found = Judge(AgentRegistry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, tools), by=me)
+    found = PermissionDecider(AgentRegistry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, tools), by=me)
     return (await found(agent, name, arguments)).verdict
 
 
@@ -90,7 +90,9 @@ async def test_without_a_wall_python_is_asked_about_and_javascript_is_not(trail:
     for name in ("python", "javascript", "typescript"):
         context = {"name": name, "code": "", "language": name, "permissions": {}}
         await trail.records.create(Draft(title=name, schema_name=FLOW.tool, context=context), by=me)
-    found = Judge(AgentRegistry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, []), by=me, is_isolated=False)
+    found = PermissionDecider(
+        AgentRegistry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, []), by=me, is_isolated=False
+    )
     verdicts = [(await found(None, name, {})).verdict for name in ("python", "javascript", "typescript")]
     assert verdicts == ["ask", "allow", "allow"]
 
@@ -111,7 +113,7 @@ async def test_what_is_agreed_to_of_a_tool_that_is_a_record_holds_for_that_recor
     trail: Trail, me: Principal
 ) -> None:
     await bootstrap(trail, me)
-    found = Judge(AgentRegistry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, []), by=me)
+    found = PermissionDecider(AgentRegistry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, []), by=me)
     patterns = []
     for code, permissions in (("1", {"read": ["build"]}), ("2", {"read": ["build"]}), ("2", {"write": ["."]})):
         context = {"name": "weather", "code": code, "permissions": permissions}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.conversations.steps import Answered, GaveUp
+from clew.agents.conversations.steps import Answered, RunAbandoned
 from clew.agents.hooks.hook_points import PromptData
 from clew.agents.runs.requests import TOOLS
 from clew.clock import ManualClock, SystemClock
@@ -298,7 +298,7 @@ async def test_a_step_that_fails_for_good_is_a_dead_letter_and_once_mended_deliv
         assert letter.consumer == f"agent/{CLERK}"
         assert (letter.attempts, "the store room is locked" in letter.reason) == (3, True)
         last = (await run.rest_of(sent))[-1]
-        assert isinstance(last, GaveUp)
+        assert isinstance(last, RunAbandoned)
         assert "the store room is locked" in last.reason
         is_broken = False
         await trail.dead_letters.replay(letter.id, by=me)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from clew.access import Principal
 from clew.agents.hooks.thresholds import (
     ContextUsage,
-    Mark,
+    HighestFill,
     Table,
     Threshold,
-    crossed,
+    find_crossed,
     observe,
     read_mark,
     thresholds_of,
@@ -107,7 +107,7 @@ async def test_after_a_compaction_the_thresholds_above_it_fire_anew(trail: Trail
         by=me,
     )
 
-    assert await read_mark(trail, flow, "librarian", "s1", by=me) == Mark(generation=1, percent=30)
+    assert await read_mark(trail, flow, "librarian", "s1", by=me) == HighestFill(generation=1, percent=30)
     assert await ramp(trail, flow, SHIPPED, me, "librarian", range(300, 801, 50)) == EXPECTED["librarian"][1:]
 
 
@@ -125,7 +125,7 @@ async def test_sessions_and_agents_have_thresholds_of_their_own(trail: Trail, fl
 def test_however_a_context_grows_nothing_is_skipped_or_fires_twice(points: list[float]) -> None:
     thresholds, fired, highest = SHIPPED["guide"], [], 0.0
     for point in points:
-        fired += crossed(highest, point, thresholds)
+        fired += find_crossed(highest, point, thresholds)
         highest = max(highest, point)
 
     assert fired == [each for each in thresholds_of(SHIPPED, "guide") if each.at <= highest]

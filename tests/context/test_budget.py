@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.selection import SHARES, ContextCandidate, Room, fit
+from clew.context.selection import SHARES, ContextCandidate, TokenLimits, fit
 
 SECTIONS = (*SHARES, "other")
 candidates = st.lists(
@@ -22,7 +22,7 @@ candidates = st.lists(
 )
 
 
-def check_fit(wanted: list[ContextCandidate], limits: Room) -> None:
+def check_fit(wanted: list[ContextCandidate], limits: TokenLimits) -> None:
     found = fit(wanted, limits)
     assert found.tokens <= limits.total
     assert all(tokens <= limits.section(name) for name, tokens in found.sections.items())
@@ -35,7 +35,7 @@ def check_fit(wanted: list[ContextCandidate], limits: Room) -> None:
 @pytest.mark.req("BEY-04")
 @given(candidates, st.integers(0, 2_000), st.integers(0, 20))
 def test_no_budget_is_ever_overrun(wanted: list[ContextCandidate], total: int, heading: int) -> None:
-    check_fit(wanted, Room(total=total, heading=heading))
+    check_fit(wanted, TokenLimits(total=total, heading=heading))
 
 
 @pytest.mark.req("BEY-04")
@@ -52,7 +52,7 @@ def test_no_budget_is_overrun_in_ten_thousand_cases() -> None:
             )
             for _ in range(chance.randrange(15))
         ]
-        check_fit(wanted, Room(total=chance.randrange(3_000), heading=chance.randrange(20)))
+        check_fit(wanted, TokenLimits(total=chance.randrange(3_000), heading=chance.randrange(20)))
 
 
 def candidate(
@@ -64,7 +64,7 @@ def candidate(
 @pytest.mark.req("RCR-35", "BEY-04")
 def test_the_best_come_first_and_the_rest_is_told_why() -> None:
     wanted = [candidate("poor", 150, score=0.1), candidate("best", 190, score=0.9), candidate("good", 190, score=0.8)]
-    found = fit(wanted, Room(total=1_000))
+    found = fit(wanted, TokenLimits(total=1_000))
     assert found.chosen == ("best", "good")
     assert "share of knowledge" in found.dropped["poor"]
 
@@ -76,7 +76,7 @@ def test_a_hostile_crowd_in_one_section_leaves_room_for_the_others() -> None:
         candidate("said", 150, score=0.2, section="history"),
         candidate("asked", 300, section="message", is_pinned=True),
     ]
-    found = fit([*crowd, *other], Room(total=1_000))
+    found = fit([*crowd, *other], TokenLimits(total=1_000))
     assert {"said", "asked"} <= set(found.chosen)
-    huge = fit([candidate("huge", 201), *other], Room(total=1_000))
+    huge = fit([candidate("huge", 201), *other], TokenLimits(total=1_000))
     assert "more than one item may take" in huge.dropped["huge"]

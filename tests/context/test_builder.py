@@ -13,7 +13,7 @@ from clew.context.draft import ContextDraft
 from clew.context.receipts import explain
 from clew.context.rendering import render
 from clew.context.sections import HEADING_TOKENS, NUMBER_TOKENS
-from clew.context.selection import Room
+from clew.context.selection import TokenLimits
 from clew.errors import ModelError
 from clew.llm.tokens import count_tokens
 from clew.trail.model.breadcrumb import Breadcrumb
@@ -236,7 +236,9 @@ async def test_scoped_knowledge_is_only_for_those_who_may_see_it(place: Place) -
     assert "secret" not in (await build(place, trigger)).formatted_context
 
 
-def part(text: str, section: str, score: float, origin: str, limits: Room, crumb: Breadcrumb, at: int) -> ContextPart:
+def part(
+    text: str, section: str, score: float, origin: str, limits: TokenLimits, crumb: Breadcrumb, at: int
+) -> ContextPart:
     crumb = msgspec.structs.replace(crumb, id=f"{at:08}-0000-4000-8000-000000000000", context={"text": text})
     cap = limits.item(section, is_pinned=origin == "trigger") - NUMBER_TOKENS
     shown = render(crumb, crumb.context, cap=cap)
@@ -256,7 +258,7 @@ async def test_the_whole_text_never_has_more_tokens_than_its_budget(
     place: Place, found: list[tuple[str, str, float]], total: int
 ) -> None:
     crumb = await place.trail.records.get(await some_id(place), by=place.me)
-    limits = Room(total=total, heading=HEADING_TOKENS)
+    limits = TokenLimits(total=total, heading=HEADING_TOKENS)
     parts = [
         part(text, section, score, "semantic", limits, crumb, at) for at, (text, section, score) in enumerate(found)
     ]

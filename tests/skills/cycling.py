@@ -14,12 +14,12 @@ from clew.llm.tokens import count_tokens
 from clew.skills.exposure_store import TrailExposures
 from clew.skills.library import Skills
 from clew.skills.manifest import AgentSpec, Manifest, Triggers
-from clew.skills.prompt import AgentPrompt, names_in
+from clew.skills.prompt import AgentPrompt
 from clew.skills.registry import META_TOOLS
 from clew.skills.sessions.session import AGENT, SKILL, TOOLSET
 from clew.skills.triggers import Turn
 from tests.faults.processes import open_at
-from tests.skills.researching import call, make_manifest, make_skill, make_tool, make_toolset
+from tests.skills.researching import call, make_manifest, make_skill, make_tool, make_toolset, names_in
 
 WHO = "worker"
 INITIAL = ("skill-0", "skill-1")

@@ -8,23 +8,23 @@ from typing import Any
 from clew.skills.exposure import Items, Via
 from clew.skills.manifest import Manifest
 from clew.skills.sessions.loads import (
-    Stamp,
-    Terms,
+    LoadRecord,
+    LoadTerms,
 )
 from clew.skills.sessions.session import SessionState, derive
 from tests.skills.researching import MANIFEST
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-STAMP = Stamp(since=NOW, by="ann", why="asked for")
+STAMP = LoadRecord(since=NOW, by="ann", why="asked for")
 
 
-def terms(agent: str = "researcher", manifest: Manifest = MANIFEST, **more: Any) -> Terms:
-    return Terms(manifest=manifest, agent=manifest.agents[agent], **more)
+def terms(agent: str = "researcher", manifest: Manifest = MANIFEST, **more: Any) -> LoadTerms:
+    return LoadTerms(manifest=manifest, agent=manifest.agents[agent], **more)
 
 
-def state_of(items: Items, given: Terms) -> SessionState:
+def state_of(items: Items, given: LoadTerms) -> SessionState:
     return derive(given.manifest, given.agent.name, items, given.withhold)
 
 
-def later(minutes: int, via: Via = "load", **more: Any) -> Stamp:
-    return Stamp(since=NOW + timedelta(minutes=minutes), via=via, by="ann", **more)
+def later(minutes: int, via: Via = "load", **more: Any) -> LoadRecord:
+    return LoadRecord(since=NOW + timedelta(minutes=minutes), via=via, by="ann", **more)

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from clew.errors import BuildError, ParseError, ValidationError
 from clew.skills.library import Skills
 from clew.skills.manifest import AgentSpec, Manifest, Triggers
-from clew.skills.prompt import INITIAL, Sections, names_in
+from clew.skills.prompt import INITIAL, Sections
 from clew.skills.registry import META_TOOLS
 from clew.skills.triggers import Turn
 from clew.skills.variables import Variables
-from tests.skills.researching import MANIFEST, TOOLS, call, make_manifest, make_skill, make_tool, make_toolset
+from tests.skills.researching import MANIFEST, TOOLS, call, make_manifest, make_skill, make_tool, make_toolset, names_in
 from tests.skills.writing import google, markdown, researcher, write
 
 

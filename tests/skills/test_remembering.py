@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from clew.skills.lru_cache import Recent
+from clew.skills.lru_cache import LruCache
 
 
 @pytest.mark.req("CAR-30")
 def test_what_was_used_least_recently_leaves_first() -> None:
-    kept: Recent[str, int] = Recent(2)
+    kept: LruCache[str, int] = LruCache(2)
     kept.keep("a", 1)
     kept.keep("b", 2)
     assert kept.find("a") == 1
@@ -23,7 +23,7 @@ def test_what_was_used_least_recently_leaves_first() -> None:
 
 
 def test_a_value_is_made_once_and_one_that_fails_again() -> None:
-    kept: Recent[str, str] = Recent(2)
+    kept: LruCache[str, str] = LruCache(2)
     made = iter(("first", "second"))
     assert kept.find_or_make("a", lambda: next(made)) == "first"
     assert kept.find_or_make("a", lambda: next(made)) == "first"
@@ -38,7 +38,7 @@ def test_a_value_is_made_once_and_one_that_fails_again() -> None:
 
 
 def test_values_that_weigh_something_are_kept_up_to_a_weight() -> None:
-    kept: Recent[str, str] = Recent(10, len)
+    kept: LruCache[str, str] = LruCache(10, len)
     kept.keep("a", "xxxx")
     kept.keep("b", "yyyy")
     kept.find("a")

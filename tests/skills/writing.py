@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew.skills.checks.problems import Problem
-from clew.skills.definitions.manifest_builder import Built, build
+from clew.skills.definitions.manifest_builder import BuildResult, build
 from clew.tools.tool import Tool, tool
 
 
@@ -52,7 +52,7 @@ def google(description: str = "Search with Google") -> Tool:
     return search
 
 
-def problem_of(built: Built) -> Problem:
+def problem_of(built: BuildResult) -> Problem:
     """The one problem that there is."""
     assert len(built.problems) == 1, [each.message for each in built.problems]
     return built.problems[0]

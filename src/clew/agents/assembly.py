@@ -12,8 +12,8 @@ from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.folder.registry import AgentRegistry
 from clew.agents.hooks.default_hooks import HookDeps, default_hooks
 from clew.agents.hooks.hook_points import agent_hooks
-from clew.agents.hooks.prompt_hooks import PromptSkills, Window
-from clew.agents.permissions.decisions import Judge
+from clew.agents.hooks.prompt_hooks import ContextWindow, PromptSkills
+from clew.agents.permissions.decisions import PermissionDecider
 from clew.agents.repairs.guard import Guard
 from clew.agents.repairs.policy import RepairPolicy
 from clew.agents.repairs.reliability_settings import Reliability, read_reliability
@@ -66,14 +66,14 @@ async def build_runtime(
     skills: PromptSkills | None = None,
     is_isolated: bool = True,
 ) -> Runtime:
-    """A runtime on a trail that was bootstrapped, for the owner of `by`.
+    """Build a runtime on a bootstrapped trail, for the owner of `by`.
 
-    `tools` come with the program, `from_record` makes those that are breadcrumbs; `policy` is what all agents are held
-    to, whatever their definitions allow; `place` finds the real path behind one; `hooks` come beside the default ones;
-    `skills` are those that agents are given; `is_isolated` says whether the sandbox confines code of every language.
+    `tools` come with the program; `from_record` builds a tool from a breadcrumb. `policy` limits all agents, in
+    addition to their definitions. `place` resolves a path. `hooks` are added to the default ones. `skills` finds the
+    skills of a run. `is_isolated` says whether the sandbox confines code of every language.
     """
     flow = await read_flow(trail, by=by)
-    world = World(
+    deps = RuntimeDeps(
         trail=trail,
         flow=flow,
         clock=clock,
@@ -85,13 +85,13 @@ async def build_runtime(
         toolbox=Toolbox(trail, flow, from_record, tools),
         runs=RunRecords(trail, flow, clock, by=by),
     )
-    world.toolbox.add(_own_tools(world))
-    judge = Judge(world.registry, world.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
-    return Runtime(_parts(world, judge, _hooks(world, judge, skills, hooks)))
+    deps.toolbox.add(_own_tools(deps))
+    decider = PermissionDecider(deps.registry, deps.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
+    return Runtime(_parts(deps, decider, _hooks(deps, decider, skills, hooks)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class RuntimeDeps:
     """The objects that the parts of a runtime share."""
 
     trail: Trail
@@ -106,118 +106,122 @@ class World:
     runs: RunRecords
 
     @property
-    def accounts(self) -> Accounts:
-        return Accounts(self.budgets, self.registry, self.by)
+    def accounts(self) -> CallBudgets:
+        return CallBudgets(self.budgets, self.registry, self.by)
 
 
-def _own_tools(world: World) -> tuple[Tool, ...]:
+def _own_tools(deps: RuntimeDeps) -> tuple[Tool, ...]:
     """The tools that work on the trail itself."""
-    trail, flow, find_agent = world.trail, world.flow, world.registry.find_agent
-    budget_of = world.accounts.of_context
+    trail, flow, find_agent = deps.trail, deps.flow, deps.registry.find_agent
+    budget_of = deps.accounts.of_context
     return (
-        *note_tools(trail, world.reliability.notes),
-        *repair_tools(ToolRepairs(trail, flow, world.reliability.repairs)),
-        spawn_tool(flow, world.clock, world.budgets, find_agent, budget_of, world.toolbox),
+        *note_tools(trail, deps.reliability.notes),
+        *repair_tools(ToolRepairs(trail, flow, deps.reliability.repairs)),
+        spawn_tool(flow, deps.clock, deps.budgets, find_agent, budget_of, deps.toolbox),
     )
 
 
-def _hooks(world: World, judge: Judge, skills: PromptSkills | None, hooks: Sequence[Hook]) -> HookChain:
+def _hooks(
+    deps: RuntimeDeps, decider: PermissionDecider, skills: PromptSkills | None, hooks: Sequence[Hook]
+) -> HookChain:
     chain = default_hooks(
         HookDeps(
-            trail=world.trail,
-            flow=world.flow,
-            by=world.by,
-            reliability=world.reliability,
-            decide=judge,
-            budgets=world.budgets,
+            trail=deps.trail,
+            flow=deps.flow,
+            by=deps.by,
+            reliability=deps.reliability,
+            decide=decider,
+            budgets=deps.budgets,
             skills=skills,
             judges=agent_hooks([each for each in hooks if each.point == "pre_skill"]),
-            window=_window(world.models, world.registry),
+            window=_window(deps.models, deps.registry),
         )
     )
     return chain.add(*hooks)
 
 
-def _parts(world: World, judge: Judge, chain: HookChain) -> RuntimeParts:
-    trail, flow, by = world.trail, world.flow, world.by
-    cancelling, guard = RunCancellation(trail, flow, by=by), Guard(world.clock)
-    builder = ContextBuilder(trail, world.models, flow, world.clock)
+def _parts(deps: RuntimeDeps, decider: PermissionDecider, chain: HookChain) -> RuntimeParts:
+    trail, flow, by = deps.trail, deps.flow, deps.by
+    cancelling, guard = RunCancellation(trail, flow, by=by), Guard(deps.clock)
+    builder = ContextBuilder(trail, deps.models, flow, deps.clock)
     return RuntimeParts(
         trail=trail,
         flow=flow,
-        clock=world.clock,
+        clock=deps.clock,
         by=by,
-        registry=world.registry,
+        registry=deps.registry,
         cancelling=cancelling,
         guard=guard,
-        hosts=ModelHosts(trail, flow, world.clock, by=by, has_model=world.models.has_any()),
-        agents=_agent_deps(world, chain),
-        tools=_tool_deps(world, judge, chain, cancelling, guard),
-        contexts=_contexts(world, builder),
-        always=(_requested_contexts(world, builder),),
+        hosts=ModelHosts(trail, flow, deps.clock, by=by, has_model=deps.models.has_any()),
+        agents=_agent_deps(deps, chain),
+        tools=_tool_deps(deps, decider, chain, cancelling, guard),
+        contexts=_contexts(deps, builder),
+        always=(_requested_contexts(deps, builder),),
         unhurried=(edge_handler(trail, flow, by=by),),
     )
 
 
-def _agent_deps(world: World, chain: HookChain) -> AgentDeps:
-    trail, by = world.trail, world.by
+def _agent_deps(deps: RuntimeDeps, chain: HookChain) -> AgentDeps:
+    trail, by = deps.trail, deps.by
 
     async def specs(agent: AgentDefinition) -> tuple[ToolSpec, ...]:
-        return await world.toolbox.specs(agent, by=by)
+        return await deps.toolbox.specs(agent, by=by)
 
     async def gathered(wanted: Sequence[Subscription], trigger: Breadcrumb) -> Gathered:
         return {each.key: await fetch(trail, each, trigger, by=by) for each in wanted}
 
     return AgentDeps(
         trail=trail,
-        flow=world.flow,
-        clock=world.clock,
+        flow=deps.flow,
+        clock=deps.clock,
         by=by,
         specs=specs,
         hooks=chain,
-        budget_of=world.accounts.of_agent,
-        runs=world.runs,
+        budget_of=deps.accounts.of_agent,
+        runs=deps.runs,
         gather=gathered,
     )
 
 
-def _tool_deps(world: World, judge: Judge, chain: HookChain, cancelling: RunCancellation, guard: Guard) -> ToolDeps:
-    trail, flow, clock, by = world.trail, world.flow, world.clock, world.by
+def _tool_deps(
+    deps: RuntimeDeps, decider: PermissionDecider, chain: HookChain, cancelling: RunCancellation, guard: Guard
+) -> ToolDeps:
+    trail, flow, clock, by = deps.trail, deps.flow, deps.clock, deps.by
     return ToolDeps(
         trail=trail,
         flow=flow,
         clock=clock,
         by=by,
-        toolbox=world.toolbox,
+        toolbox=deps.toolbox,
         models=ModelCalls(
             trail=trail,
             flow=flow,
             clock=clock,
-            models=world.models,
-            budgets=world.budgets,
-            runs=world.runs,
+            models=deps.models,
+            budgets=deps.budgets,
+            runs=deps.runs,
             by=by,
         ),
         hooks=chain,
         cancelling=cancelling,
         guard=guard,
-        find_agent=world.registry.find_agent,
-        budget_of=world.accounts.of_agent,
-        policy_of=judge.policy_of,
-        desk=RepairPolicy(trail, flow, world.reliability.repairs, by=by),
+        find_agent=deps.registry.find_agent,
+        budget_of=deps.accounts.of_agent,
+        policy_of=decider.policy_of,
+        desk=RepairPolicy(trail, flow, deps.reliability.repairs, by=by),
     )
 
 
-def _contexts(world: World, builder: ContextBuilder) -> ContextHandlers:
+def _contexts(deps: RuntimeDeps, builder: ContextBuilder) -> ContextHandlers:
     def contexts(agent: AgentDefinition) -> Sequence[Handler]:
-        handler = context_handler(builder, world.trail, world.flow, agent, by=world.by)
-        return () if handler is None else (replace(handler, function=_where_a_model_is(world.models, agent, handler)),)
+        handler = context_handler(builder, deps.trail, deps.flow, agent, by=deps.by)
+        return () if handler is None else (replace(handler, function=_where_a_model_is(deps.models, agent, handler)),)
 
     return contexts
 
 
-class Accounts:
-    """Which budget a call is taken from: what another agent lent, or the agent's own in this session."""
+class CallBudgets:
+    """Finds the budget that pays for a call: one lent by another agent, or the agent's own budget in this session."""
 
     def __init__(self, budgets: Budgets, registry: AgentRegistry, by: Principal) -> None:
         self._budgets = budgets
@@ -242,16 +246,16 @@ class Accounts:
         return name
 
 
-def _requested_contexts(world: World, builder: ContextBuilder) -> Handler:
+def _requested_contexts(deps: RuntimeDeps, builder: ContextBuilder) -> Handler:
     """The handler of contexts that are asked for, which may begin runs as well."""
-    run_limits = RunLimits(world.trail, world.flow, by=world.by)
-    handler = request_handler(builder, world.trail, world.flow, by=world.by)
-    return bounded(handler, world.flow, run_limits.check_hops, lambda request: str(request.context.get("consumer_id")))
+    run_limits = RunLimits(deps.trail, deps.flow, by=deps.by)
+    handler = request_handler(builder, deps.trail, deps.flow, by=deps.by)
+    return bounded(handler, deps.flow, run_limits.check_hops, lambda request: str(request.context.get("consumer_id")))
 
 
 def _where_a_model_is(models: Models, agent: AgentDefinition, handler: Handler) -> HandlerFunction:
-    """The handler, for an agent that has a model. One that has none is still given what is addressed to it, so that it
-    can say so; whatever else would have started it is passed over."""
+    """The handler for an agent that has a model. An agent without a model still handles messages addressed to it, to
+    say that it has none; it skips other triggers."""
 
     async def handle(event: Event, deps: Any) -> Sequence[Draft] | None:
         if not any(tag.startswith(CONSUMER_TAG) for tag in event.tags):
@@ -264,7 +268,7 @@ def _where_a_model_is(models: Models, agent: AgentDefinition, handler: Handler) 
     return handle
 
 
-def _window(models: Models, registry: AgentRegistry) -> Window:
+def _window(models: Models, registry: AgentRegistry) -> ContextWindow:
     """How many tokens the model of an agent takes."""
 
     async def window(agent: str) -> int:

@@ -9,7 +9,7 @@ import msgspec
 from clew.context.receipts import MAX_DROPPED, DroppedItem, ReceiptItem
 from clew.context.rendering import REPEATED, Rendered
 from clew.context.sections import HISTORY, NUMBER_TOKENS, compose, ordered
-from clew.context.selection import ContextCandidate, ContextFit, Room, fit
+from clew.context.selection import ContextCandidate, ContextFit, TokenLimits, fit
 from clew.llm.tokens import count_tokens
 from clew.trail.model.breadcrumb import Breadcrumb
 
@@ -32,9 +32,9 @@ class ContextPart(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[str, ...] = ()
 
 
-class Assembled(msgspec.Struct, frozen=True, kw_only=True):
-    """A text within its budget, what is in it, and what is not. `tokens` is what a tokenizer counts; `read` are the
-    breadcrumbs that are shown."""
+class AssembledContext(msgspec.Struct, frozen=True, kw_only=True):
+    """A text within its budget, the items in it, and the items left out. `tokens` is counted by the tokenizer; `read`
+    are the breadcrumbs that are shown."""
 
     text: str
     tokens: int
@@ -45,7 +45,7 @@ class Assembled(msgspec.Struct, frozen=True, kw_only=True):
     read: tuple[Breadcrumb, ...]
 
 
-def assemble(parts: Sequence[ContextPart], room: Room) -> Assembled:
+def assemble(parts: Sequence[ContextPart], room: TokenLimits) -> AssembledContext:
     """The best parts that fit. What says the same as a better part, or nothing, is left out."""
     by_id = {part.breadcrumb.id: part for part in parts}
     candidates, dropped = _candidates(parts)
@@ -100,7 +100,7 @@ def _candidate(part: ContextPart) -> ContextCandidate:
 
 
 def _in_sections(parts: Sequence[ContextPart]) -> dict[str, list[ContextPart]]:
-    """The parts by section: a history as it came about, what is always there in its order, the rest best first."""
+    """The parts by section: a history in order of time, fixed items in their order, others best first."""
     shown: dict[str, list[ContextPart]] = {}
     for part in parts:
         shown.setdefault(part.section, []).append(part)
@@ -117,10 +117,10 @@ def _assembled(
     found: ContextFit,
     dropped: dict[str, str],
     by_id: dict[str, ContextPart],
-) -> Assembled:
+) -> AssembledContext:
     listed = [_dropped(by_id[id], why) for id, why in dropped.items()]
     best = sorted(listed, key=lambda each: (-each.score, each.id))
-    return Assembled(
+    return AssembledContext(
         text=text,
         tokens=tokens,
         items=tuple(_item(part) for each in shown.values() for part in each),

@@ -1,7 +1,7 @@
-"""The context builder: seeds, graph walk, score, budget, sections, and a receipt for all of it.
+"""The context builder: seeds, graph walk, score, budget, sections, and a receipt for each item.
 
-It knows no schema and no agent: what to gather is the agent's definition, how to show it is the schema's. Building only
-reads, and the same trail gives the same bytes.
+It knows no schema and no agent: the agent's definition says what to gather, and the schema says how to show it.
+Building only reads, and the same trail gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.clock import Clock
-from clew.context.assembly import Assembled, ContextPart, assemble
+from clew.context.assembly import AssembledContext, ContextPart, assemble
 from clew.context.definition import AgentDefinition, GraphSource
 from clew.context.draft import ContextDraft
 from clew.context.edges import bounded, plumbing
 from clew.context.graph_cache import GraphCache
-from clew.context.graph_paths import is_beside_close, tell_way, without_own
-from clew.context.graph_walk import WIDER, Walked, walk
+from clew.context.graph_paths import describe_path, is_linked_to_close, without_own
+from clew.context.graph_walk import WIDER, ReachedBreadcrumb, walk
 from clew.context.receipts import Receipt
 from clew.context.relevance import question_of
 from clew.context.rendering import Rendered, render
-from clew.context.schemas import SchemaBook, Schemas
+from clew.context.schemas import SchemaCache, Schemas
 from clew.context.scoring import parts_of
 from clew.context.sections import HEADING_TOKENS, NUMBER_TOKENS, section_for
-from clew.context.selection import SHARES, Room
-from clew.context.sources import Missing, Seed, find_seeds
+from clew.context.selection import SHARES, TokenLimits
+from clew.context.sources import MissingSource, Seed, find_seeds
 from clew.errors import ModelError, NotFound
 from clew.knowledge.evidence.trust import quality
 from clew.llm.tokens import count_tokens
 from clew.skills.discovery.skill_records import DOMAIN as SKILLS
-from clew.skills.lru_cache import Recent
+from clew.skills.lru_cache import LruCache
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.flow import Flow
 from clew.trail.store import Trail
@@ -49,7 +49,7 @@ MAX_RENDERED = 64_000_000
 """Letters of rendered breadcrumbs that are remembered."""
 
 
-class Budgeted(Protocol):
+class ModelBudget(Protocol):
     """The model's properties that the builder needs."""
 
     @property
@@ -59,10 +59,10 @@ class Budgeted(Protocol):
     def budget_tokens(self) -> int: ...
 
 
-class ModelBook(Protocol):
+class ModelLookup(Protocol):
     """Says which model an agent has. `clew.llm.model.Models` is one."""
 
-    def for_agent(self, agent_id: str, model: str = "") -> tuple[Any, Budgeted]:
+    def for_agent(self, agent_id: str, model: str = "") -> tuple[Any, ModelBudget]:
         """Raises ModelError where there is none."""
         ...
 
@@ -71,14 +71,14 @@ class ContextBuilder:
     """Builds contexts on one trail. Safe to use from several tasks."""
 
     def __init__(
-        self, trail: Trail, models: ModelBook | None, flow: Flow, clock: Clock, *, cache: GraphCache | None = None
+        self, trail: Trail, models: ModelLookup | None, flow: Flow, clock: Clock, *, cache: GraphCache | None = None
     ) -> None:
         self.cache = cache or GraphCache(clock)
         self._trail = trail
         self._models = models
         self._flow = flow
-        self._book = SchemaBook(trail)
-        self._rendered: Recent[tuple[str, str, int, int, int, bool], Rendered] = Recent(
+        self._book = SchemaCache(trail)
+        self._rendered: LruCache[tuple[str, str, int, int, int, bool], Rendered] = LruCache(
             MAX_RENDERED, lambda each: len(each.text) + 200
         )
 
@@ -90,8 +90,8 @@ class ContextBuilder:
     async def build(
         self, trigger: Breadcrumb, agent: AgentDefinition, *, by: Principal, reply_tags: Sequence[str] = ()
     ) -> ContextDraft:
-        """The context of an agent for a trigger. Nothing is written. Sources that are needed and missing are told in
-        the receipt."""
+        """Return the context of an agent for a trigger. Nothing is written. The receipt lists required sources that are
+        missing."""
         schemas = await self._book.read(by=by)
         hidden = self._hidden(schemas)
         question = question_of(trigger, schemas.view(trigger))
@@ -102,7 +102,7 @@ class ContextBuilder:
         walked = await self._walk(unique, agent.context_sources.graph, trigger, by)
         model, budget = await self._budget(agent, by)
         shares = {**SHARES, **agent.context_sources.shares}
-        room = Room(total=budget, heading=HEADING_TOKENS, shares=shares)
+        room = TokenLimits(total=budget, heading=HEADING_TOKENS, shares=shares)
         parts = [self._part(seed, None, schemas, room, trigger) for seed in unique]
         starts = {seed.breadcrumb.id: seed for seed in unique}
         parts += await self._reached(walked, starts, agent.context_sources.graph, schemas, room, trigger, hidden, by)
@@ -142,7 +142,7 @@ class ContextBuilder:
 
     async def _walk(
         self, seeds: Sequence[Seed], graph: GraphSource, trigger: Breadcrumb, by: Principal
-    ) -> list[Walked]:
+    ) -> list[ReachedBreadcrumb]:
         if not graph.enabled or not graph.hops:
             return []
         starts = {seed.breadcrumb.id: seed.cost for seed in seeds}
@@ -153,11 +153,11 @@ class ContextBuilder:
 
     async def _reached(
         self,
-        walked: Sequence[Walked],
+        walked: Sequence[ReachedBreadcrumb],
         starts: Mapping[str, Seed],
         graph: GraphSource,
         schemas: Schemas,
-        room: Room,
+        room: TokenLimits,
         trigger: Breadcrumb,
         hidden: Sequence[str],
         by: Principal,
@@ -173,15 +173,17 @@ class ContextBuilder:
                 continue
             if _is_skill(found):
                 continue
-            if self._is_elsewhere(found, trigger) and not is_beside_close(each, starts):
+            if self._is_of_other_session(found, trigger) and not is_linked_to_close(each, starts):
                 continue
-            seed = Seed(breadcrumb=found, origin="graph", reason=tell_way(each), cost=each.cost, section=graph.section)
+            seed = Seed(
+                breadcrumb=found, origin="graph", reason=describe_path(each), cost=each.cost, section=graph.section
+            )
             parts.append(self._part(seed, each, schemas, room, trigger))
             tokens += parts[-1].rendered.tokens
         return parts
 
-    def _is_elsewhere(self, found: Breadcrumb, trigger: Breadcrumb) -> bool:
-        """Whether it was said in another session."""
+    def _is_of_other_session(self, found: Breadcrumb, trigger: Breadcrumb) -> bool:
+        """Whether a breadcrumb belongs to another session."""
         is_here = found.session is not None and found.session == trigger.session
         return found.schema_name in (self._flow.message, self._flow.answer) and not is_here
 
@@ -192,7 +194,7 @@ class ContextBuilder:
             return None
 
     def _part(
-        self, seed: Seed, walked: Walked | None, schemas: Schemas, room: Room, trigger: Breadcrumb
+        self, seed: Seed, walked: ReachedBreadcrumb | None, schemas: Schemas, room: TokenLimits, trigger: Breadcrumb
     ) -> ContextPart:
         found = seed.breadcrumb
         is_trigger = seed.origin == "trigger"
@@ -216,7 +218,8 @@ class ContextBuilder:
         )
 
     def _is_spoken(self, found: Breadcrumb, trigger: Breadcrumb) -> bool:
-        """Whether it is a message of who is being answered. One that somebody else wrote into the session is data."""
+        """Whether a breadcrumb is a message of the user who is answered. A message that somebody else wrote into the
+        session is data."""
         is_here = found.session == trigger.session and found.created_by == trigger.created_by
         return found.schema_name == self._flow.message and is_here
 
@@ -232,8 +235,8 @@ class ContextBuilder:
         self,
         trigger: Breadcrumb,
         agent: AgentDefinition,
-        assembled: Assembled,
-        missing: Sequence[Missing],
+        assembled: AssembledContext,
+        missing: Sequence[MissingSource],
         seeds: dict[str, int],
         model: str,
         budget: int,

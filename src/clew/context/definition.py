@@ -1,7 +1,5 @@
-"""An agent as its breadcrumb defines it: instructions, model, what starts it, and where its context comes from.
-
-The record is data: whoever writes one has an agent. A field that is not known is refused, with the nearest name.
-"""
+"""An agent as its breadcrumb defines it: instructions, model, triggers, and the sources of its context. An unknown
+field is refused, with the nearest known name."""
 
 from __future__ import annotations
 
@@ -33,8 +31,8 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Subscription(Selector, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which breadcrumbs an agent, tool or workflow is for: a `trigger` starts it, a `context` is read beside the
-    trigger. `key` is the name under which it is given to the one that runs."""
+    """Breadcrumbs that an agent, tool or workflow reads: a `trigger` starts it, a `context` is read beside the trigger.
+    `key` is the name by which the handler gets it."""
 
     role: Role = "trigger"
     key: str = ""
@@ -42,7 +40,7 @@ class Subscription(Selector, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def selector(self) -> Selector:
-        """Which breadcrumbs are meant, without what is done with them."""
+        """The selector of the breadcrumbs, without their role."""
         return Selector(**{name: getattr(self, name) for name in Selector.__struct_fields__})
 
 
@@ -115,8 +113,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One agent. `id` and `version` are those of its breadcrumb; `budget` and `permissions` are read by those who
-    enforce them; `metadata` is for notes that nobody reads."""
+    """One agent. `id` and `version` are those of its breadcrumb. The budget tree enforces `budget`, the permission
+    check `permissions`. `metadata` holds free notes."""
 
     agent_id: Text
     description: str = ""

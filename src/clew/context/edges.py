@@ -1,9 +1,9 @@
-"""Edges between breadcrumbs that belong together, built behind the write by one handler.
+"""Edges between related breadcrumbs, built after each write by one handler.
 
-Four kinds, each with what it costs to follow: `causal` from what brought a breadcrumb about (the request that it
-answers, the trigger of its run, a breadcrumb whose id it names), `temporal` from the one before it in its session,
-`tag` to others with the same pointer tag, `semantic` to those closest in meaning. The work for one breadcrumb is
-bounded, however many share its tags. An event that comes again changes nothing.
+There are four kinds, each with a cost of following it: `causal` (from the request, the trigger of the run, or a
+breadcrumb named by id), `temporal` (from the previous breadcrumb of the session), `tag` (to others with the same
+pointer tag), `semantic` (to the closest in meaning). The work for one breadcrumb is bounded, however many share its
+tags. Handling an event twice changes nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from clew.access import Principal
-from clew.context.schemas import SchemaBook, Schemas
+from clew.context.schemas import SchemaCache, Schemas
 from clew.context.sources import find_named, until
 from clew.errors import NotFound
 from clew.trail.model.breadcrumb import Breadcrumb
@@ -67,7 +67,7 @@ class EdgeBuilder:
         self._trail = trail
         self._flow = flow
         self._by = by
-        self._book = SchemaBook(trail)
+        self._book = SchemaCache(trail)
 
     async def __call__(self, event: Event, deps: object = None) -> None:
         if event.breadcrumb is not None:
@@ -95,7 +95,7 @@ class EdgeBuilder:
             return []
 
     async def _causal(self, breadcrumb: Breadcrumb) -> list[Edge]:
-        """From what brought it about, to what it brought about."""
+        """Edges from the causes of a breadcrumb to the breadcrumb."""
         causes = [found for _, found in await find_named(self._trail, breadcrumb, by=self._by)]
         run = find_run(breadcrumb)
         sources = {each.id for each in causes if each.schema_name not in plumbing(self._flow)}
@@ -200,13 +200,13 @@ def _edge(source: str, target: str, kind: str) -> Edge:
 
 
 def _between(one: str, other: str, kind: str, apart: float = 0.0) -> Edge:
-    """An edge without a direction: the same whichever of the two is looked at."""
+    """An undirected edge: the same from both ends."""
     source, target = min(one, other), max(one, other)
     return Edge(source=source, target=target, type=kind, weight=round(COSTS[kind] + max(0.0, apart), 4))
 
 
 def edge_handler(trail: Trail, flow: Flow, *, by: Principal) -> Handler:
-    """The handler that links what is written. Order does not matter to it, nor how often the process died over it."""
+    """The handler that links new breadcrumbs. It does not depend on the order of events, and may repeat them."""
     selector = Selector(except_schemas=plumbing(flow))
     link = EdgeBuilder(trail, flow, by=by)
     return Handler(name=HANDLER, selector=selector, function=link, ordered=False, retry=RetryPolicy(attempts=10))

@@ -1,8 +1,7 @@
-"""The graphs of recent sessions in memory, so that the next message of a session reads only what is new.
+"""A cache of the graphs of recent sessions, so that the next message of a session reads only new edges.
 
-What is kept of a breadcrumb is where its edges lead. When it is needed again, edges that were written since are read
-and added, whoever wrote them; a breadcrumb that is gone is noticed when it is to be shown. An edge that somebody took
-away is followed for at most MAX_AGE more.
+The cache holds the edges of each breadcrumb. A lookup reads and adds the edges that were written since, by any process.
+A deleted breadcrumb is noticed when it is to be shown. A deleted edge is followed for at most MAX_AGE longer.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from datetime import datetime, timedelta
 from clew.access import Principal
 from clew.clock import Clock
 from clew.context.graph_walk import Expand, GraphHop, Links
-from clew.skills.lru_cache import Recent
+from clew.skills.lru_cache import LruCache
 from clew.trail.model.edge import Link
 from clew.trail.store import Trail
 
@@ -67,7 +66,7 @@ class GraphCache:
         self.loaded = 0
         self.reused = 0
         self._clock = clock
-        self._graphs: Recent[Key, SessionGraph] = Recent(limit, lambda graph: graph.size)
+        self._graphs: LruCache[Key, SessionGraph] = LruCache(limit, lambda graph: graph.size)
 
     @property
     def size(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from clew.context.edges import FOUND_ANEW, SEMANTIC
-from clew.context.graph_walk import Expand, Links, Walked
+from clew.context.graph_walk import Expand, Links, ReachedBreadcrumb
 from clew.context.relevance import LEAST_SAID
 from clew.context.sources import Seed
 
@@ -22,13 +22,13 @@ def without_own(id: str, expand: Expand) -> Expand:
     return without
 
 
-def is_beside_close(walked: Walked, starts: Mapping[str, Seed]) -> bool:
-    """Whether it belongs to something that is really close: its answer, or what came before. What is only like it is no
-    reason, or one chat leads to all others."""
+def is_linked_to_close(walked: ReachedBreadcrumb, starts: Mapping[str, Seed]) -> bool:
+    """Whether one edge connects it to a close hit. A semantic edge does not count, or one chat would lead to all
+    others."""
     near = starts[walked.path[0]].similarity
     return walked.hops == 1 and SEMANTIC not in walked.kinds and near is not None and near >= LEAST_SAID
 
 
-def tell_way(walked: Walked) -> str:
-    """In one line how something was reached."""
+def describe_path(walked: ReachedBreadcrumb) -> str:
+    """Describe in one line how a breadcrumb was reached."""
     return f"{walked.hops} {'hop' if walked.hops == 1 else 'hops'} from a seed by {', '.join(walked.kinds)}"

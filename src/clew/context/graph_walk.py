@@ -33,7 +33,7 @@ Expand = Callable[[Sequence[str]], Awaitable[Links]]
 """Loads the edges at a batch of breadcrumbs."""
 
 
-class Walked(NamedTuple):
+class ReachedBreadcrumb(NamedTuple):
     """A breadcrumb that was reached: at which cost, by which ids from the seed to it, and along which kinds of edges.
     In this order, which is also that of nearness, such are compared."""
 
@@ -46,15 +46,15 @@ class Walked(NamedTuple):
 
 async def walk(
     starts: Mapping[str, float], expand: Expand, *, hops: int, limit: int, costs: Mapping[str, float] | None = None
-) -> list[Walked]:
-    """The breadcrumbs within so many hops of the starts, nearest first, without the starts; at most `limit`.
+) -> list[ReachedBreadcrumb]:
+    """Return the breadcrumbs within `hops` of the starts, nearest first, without the starts; at most `limit`.
 
-    Each level is one call of `expand`, for the starts and then for the nearest that were found: the work is bounded
+    Each level calls `expand` once, for the starts and then for the nearest breadcrumbs found, so the work is bounded
     however dense the graph is.
     """
     links: dict[str, Sequence[GraphHop]] = {}
     nearest = dict(sorted(starts.items(), key=lambda each: (each[1], each[0]))[:STARTS])
-    reached = [Walked(cost, 0, id, (id,), ()) for id, cost in nearest.items()]
+    reached = [ReachedBreadcrumb(cost, 0, id, (id,), ()) for id, cost in nearest.items()]
     for level in range(hops):
         near = [each.id for each in reached if each.id not in nearest][:EXPANDED] if level else list(nearest)
         wanted = [id for id in near if id not in links]
@@ -72,14 +72,16 @@ def _weighted(hops: Sequence[GraphHop], costs: Mapping[str, float]) -> Sequence[
     return factored if len(factored) <= FANOUT else heapq.nsmallest(FANOUT, factored)
 
 
-def spread(starts: Mapping[str, float], links: Links, *, hops: int, limit: int | None = None) -> list[Walked]:
-    """Dijkstra from many starts, each with a cost of its own, over at most so many hops: every breadcrumb once, by its
-    cheapest way, nearest first, up to `limit`. The starts come as well. The order of the links does not matter."""
-    queue = [Walked(cost, 0, id, (id,), ()) for id, cost in starts.items()]
+def spread(
+    starts: Mapping[str, float], links: Links, *, hops: int, limit: int | None = None
+) -> list[ReachedBreadcrumb]:
+    """Dijkstra's algorithm from several starts with their costs, over at most `hops`. Returns every breadcrumb once, by
+    its cheapest path, nearest first, up to `limit`, with the starts. The order of the links does not matter."""
+    queue = [ReachedBreadcrumb(cost, 0, id, (id,), ()) for id, cost in starts.items()]
     heapq.heapify(queue)
     fewest: dict[str, int] = {}
     cheapest: dict[tuple[str, int], float] = {}
-    settled: list[Walked] = []
+    settled: list[ReachedBreadcrumb] = []
     while queue and (limit is None or len(settled) < limit):
         at = heapq.heappop(queue)
         if at.hops >= fewest.get(at.id, hops + 1):
@@ -94,5 +96,5 @@ def spread(starts: Mapping[str, float], links: Links, *, hops: int, limit: int |
             total = at.cost + cost
             if farther < fewest.get(to, hops + 1) and total <= cheapest.get((to, farther), total):
                 cheapest[to, farther] = total
-                heapq.heappush(queue, Walked(total, farther, to, (*at.path, to), (*at.kinds, kind)))
+                heapq.heappush(queue, ReachedBreadcrumb(total, farther, to, (*at.path, to), (*at.kinds, kind)))
     return settled

@@ -1,5 +1,5 @@
-"""The context builder at work: for each agent a handler of what it is triggered by, and one for contexts that are asked
-for. Each handles one event, writes one context and ends."""
+"""The handlers of the context builder: one for the triggers of each agent, and one for requested contexts. Each handles
+one event, writes one context and ends."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def context_handler(
     by: Principal,
     after: int | None = None,
 ) -> Handler | None:
-    """The handler of what an agent is triggered by, one message of a session after the other; None for an agent that
-    wants no context. A message that is addressed to others is passed over."""
+    """The handler of an agent's triggers, in order within a session; None for an agent without a context trigger. It
+    skips messages that are addressed to other agents."""
     if agent.context_trigger is None:
         return None
     mine = CONSUMER_TAG + agent.agent_id
@@ -74,12 +74,13 @@ def request_handler(builder: ContextBuilder, trail: Trail, flow: Flow, *, by: Pr
 
 
 def within(by: Principal, trigger: Breadcrumb) -> Principal:
-    """The builder with the scopes of the trigger alone: who may read the trigger may read all of the context."""
+    """The builder limited to the scopes of the trigger, so that everybody who may read the trigger may read the
+    context."""
     return msgspec.structs.replace(by, scopes=by.scopes & set(trigger.scopes))
 
 
 async def _written(trail: Trail, draft: ContextDraft, by: Principal) -> Sequence[Draft]:
-    """The breadcrumb to write. Where the TTL of what is shown counts reads, this is one."""
+    """The breadcrumb to write. It counts as one read of each shown breadcrumb whose TTL counts reads."""
     for each in draft.read:
         if each.ttl.max_reads is not None and each.id != draft.trigger.id:
             await trail.records.read(each.id, by=by)

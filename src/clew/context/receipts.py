@@ -1,5 +1,5 @@
-"""Receipts: what went into a context and why, what did not and why, and what was missing. A context carries its own, so
-that any prompt of the past explains itself."""
+"""Receipts: the items of a context and those left out, each with the reason, and the missing sources. Each context
+carries its receipt, so a past prompt can be explained."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from clew.context.sources import Missing
+from clew.context.sources import MissingSource
 from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import Breadcrumb
@@ -18,8 +18,8 @@ MAX_DROPPED = 200
 
 
 class ReceiptItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A breadcrumb that the model sees: which version, which source brought it and why, what it scored and took, where
-    it stands, and by which way from a seed it was reached."""
+    """A breadcrumb that the model sees: its version, the source and the reason, its score and tokens, its position, and
+    the path from a seed to it."""
 
     id: str
     version: int
@@ -46,15 +46,15 @@ class DroppedItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """The items of one context and their reasons. Items stand in the order of their numbers in the text; `more_dropped`
-    counts those that are not listed."""
+    """The items of one context with their reasons, in the order of their numbers in the text. `more_dropped` counts
+    dropped items that are not listed."""
 
     items: tuple[ReceiptItem, ...]
     dropped: tuple[DroppedItem, ...] = ()
     more_dropped: int = 0
     seeds: dict[str, int] = {}
     sections: dict[str, int] = {}
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingSource, ...] = ()
     builder: int = BUILDER
 
 

@@ -38,8 +38,8 @@ class ContextQuestion(msgspec.Struct, frozen=True):
 
 
 def question_of(trigger: Breadcrumb, view: Mapping[str, Any] | None = None) -> ContextQuestion:
-    """The words of the trigger as a model sees it, then its pointer tags. The title of a record says what it is called,
-    and counts only where it says nothing else."""
+    """The text of the trigger as a model sees it, then its pointer tags. The title counts only if there is no other
+    text."""
     shown = readable(trigger.title, trigger.context if view is None else view)
     lines = dict.fromkeys(filter(None, (*shown.description.split("\n"), *shown.content.split("\n"))))
     words = (" ".join(lines) or trigger.title)[:MAX_QUESTION]
@@ -56,7 +56,7 @@ def _means_something(word: str) -> bool:
 async def find_closest(
     trail: Trail, selector: Selector, question: ContextQuestion, limit: int, *, without: str, by: Principal
 ) -> tuple[Hit, ...]:
-    """The best hits for a question, without the one who asks."""
+    """The best hits for a question, without the trigger itself."""
     if not question.text:
         return ()
     request = SearchRequest(text=question.text, selector=selector, limit=limit, exclude=(without,))

@@ -1,8 +1,8 @@
-"""A breadcrumb as text for a model: one line that says what it is, then its content behind a fence.
+"""A breadcrumb as text for a model: a heading line, then its content in a fence.
 
-Whatever a breadcrumb holds stays data: it can neither end its fence nor begin a section. Only what the one who is
-answered says to an agent in the same session is shown as spoken, without a fence, because it is meant to be followed;
-it cannot begin a section either.
+The content stays data: it can neither end its fence nor begin a section. Only a message of the user who is answered, to
+an agent in the same session, is shown without a fence, because the agent should follow it; it cannot begin a section
+either.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def fold(text: str) -> str:
 
 
 def body_of(view: Mapping[str, Any], room: int) -> str:
-    """The content of a view in plain words: a lone text as it is, else a line for each field; at most `room` letters.
-    A text that stands under two names is shown once, and a description not at all where another text holds it."""
+    """The content of a view as text: a single text as it is, else one line for each field; at most `room` characters. A
+    text under two names is shown once; a description that another text contains is not shown."""
     fields = dict(_without_repeats(view))
     if len(fields) == 1 and isinstance(alone := next(iter(fields.values())), str):
         return alone[:room]
@@ -129,7 +129,7 @@ def _without_repeats(view: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_held(name: str, texts: Mapping[str, str]) -> bool:
-    """Whether a text that tells of the others stands in one of them."""
+    """Whether another text contains a description."""
     text = texts[name].rstrip(".… ")
     if name not in _SUMMARIES and len(text) < REPEATED:
         return False

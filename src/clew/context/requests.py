@@ -1,5 +1,4 @@
-"""Contexts that somebody asks for with a breadcrumb, rather than by being an agent: for whom, from where, and with
-which tags to come back."""
+"""Contexts on request: a breadcrumb names the consumer, the sources, and the tags of the reply."""
 
 from __future__ import annotations
 
@@ -38,9 +37,9 @@ class RequestedSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request for a context: for whom, and from which sources. It is about the breadcrumb `trigger_event_id`, or else
-    about the request, whose `query` then says what to look for. Beyond the sources that are named, only what they lead
-    to is gathered."""
+    """A request for a context: the consumer and the sources. It is about the breadcrumb `trigger_event_id`, else about
+    the request itself, whose `query` is searched for. Only the named sources, and breadcrumbs linked to them, are
+    gathered."""
 
     consumer_id: Text
     reply_tags: tuple[str, ...] = ()

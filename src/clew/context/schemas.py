@@ -21,7 +21,7 @@ MAX_OWNERS = 100
 _DEFINITIONS = Selector(schema_name=SCHEMA)
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class SchemaView(msgspec.Struct, frozen=True, kw_only=True):
     """How the breadcrumbs of one schema are shown."""
 
     hints: dict[str, Any] | None = None
@@ -29,17 +29,17 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     is_found: bool = True
 
 
-_PLAIN = Shown()
+_PLAIN = SchemaView()
 
 
 class Schemas(msgspec.Struct, frozen=True):
     """The definitions of one owner as of the event `seq`. `changed` is the newest event that changed one."""
 
-    shown: Mapping[str, Shown]
+    shown: Mapping[str, SchemaView]
     seq: int
     changed: int
 
-    def of(self, schema_name: str | None) -> Shown:
+    def of(self, schema_name: str | None) -> SchemaView:
         return self.shown.get(schema_name or "", _PLAIN)
 
     def view(self, breadcrumb: Breadcrumb) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Schemas(msgspec.Struct, frozen=True):
         return tuple(sorted(name for name, shown in self.shown.items() if not shown.is_found))
 
 
-class SchemaBook:
+class SchemaCache:
     """The definitions of each owner, kept until an event changes one."""
 
     def __init__(self, trail: Trail) -> None:
@@ -88,9 +88,9 @@ class SchemaBook:
         return Schemas(shown, seq, seq)
 
 
-def _shown_by(context: Mapping[str, Any]) -> tuple[str, Shown]:
+def _shown_by(context: Mapping[str, Any]) -> tuple[str, SchemaView]:
     section = context.get("section")
-    return str(context.get("schema_name")), Shown(
+    return str(context.get("schema_name")), SchemaView(
         hints=context.get("llm_hints"),
         section=section if isinstance(section, str) else "",
         is_found=context.get("embed", "auto") == "auto",

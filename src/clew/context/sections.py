@@ -1,7 +1,6 @@
-"""The sections of a context. Where a breadcrumb is shown is data: the source that brought it may name a section, else
-the definition of its schema does (`section` beside its hints); what neither places is history when it is of the
-session, and knowledge otherwise. What the context is for stands last, under `message`.
-"""
+"""The sections of a context. The source of a breadcrumb may name its section, else the definition of its schema does
+(`section` beside its hints). Other breadcrumbs are history if they belong to the session, and knowledge otherwise. The
+trigger comes last, under `message`."""
 
 from __future__ import annotations
 

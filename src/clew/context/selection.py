@@ -21,7 +21,7 @@ Dropped = Mapping[str, str]
 
 
 class ContextCandidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An item that wants to be in. A pinned one is taken before all others."""
+    """An item to choose from. Pinned items are taken before all others."""
 
     key: str
     section: str
@@ -30,7 +30,7 @@ class ContextCandidate(msgspec.Struct, frozen=True, kw_only=True):
     is_pinned: bool = False
 
 
-class Room(msgspec.Struct, frozen=True, kw_only=True):
+class TokenLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The token limits of a context. `heading` is what the title of a section takes."""
 
     total: int
@@ -47,7 +47,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextFit(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of what is in, best first; what is not, with the reason; and the tokens of each section."""
+    """The keys of the chosen items, best first; the dropped ones with the reason; and the tokens of each section."""
 
     chosen: tuple[str, ...]
     dropped: Dropped
@@ -58,9 +58,9 @@ class ContextFit(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.sections.values())
 
 
-def fit(candidates: Sequence[ContextCandidate], room: Room) -> ContextFit:
-    """Greedy by score; equal scores keep their order. No bound is ever passed: not that of the whole, nor of a section,
-    nor of an item. Each key is taken once."""
+def fit(candidates: Sequence[ContextCandidate], room: TokenLimits) -> ContextFit:
+    """Choose greedily by score; equal scores keep their order. The limits of the whole, of each section and of each
+    item are never exceeded. Each key is taken once."""
     order = sorted(candidates, key=lambda each: (not each.is_pinned, -each.score))
     chosen: dict[str, None] = {}
     dropped: dict[str, str] = {}
@@ -82,7 +82,7 @@ def fit(candidates: Sequence[ContextCandidate], room: Room) -> ContextFit:
     return ContextFit(chosen=tuple(chosen), dropped=dropped, sections=sections)
 
 
-def _why_not(each: ContextCandidate, room: Room, total: int, section: int) -> str:
+def _why_not(each: ContextCandidate, room: TokenLimits, total: int, section: int) -> str:
     """Why an item cannot be in, empty where it can."""
     if each.tokens > room.item(each.section, is_pinned=each.is_pinned):
         return f"its {each.tokens:,} tokens are more than one item may take"

@@ -48,7 +48,7 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INSTANT = timedelta(microseconds=1)
 
 
-class Fetched(Protocol):
+class SourceQuery(Protocol):
     """A source to read: which breadcrumbs, and how. A Subscription is one."""
 
     @property
@@ -59,8 +59,8 @@ class Fetched(Protocol):
 
 
 class Seed(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb that a source brought. `similarity` is from 0 to 1, None where nobody measured it; `cost` is what it
-    takes to begin a walk there; `repeats` is the id of one that says the same, empty where none is known."""
+    """A breadcrumb that a source found. `similarity` is from 0 to 1, None if it was not measured; `cost` is the cost of
+    starting a walk there; `repeats` is the id of a breadcrumb with the same text, or empty."""
 
     breadcrumb: Breadcrumb
     origin: str
@@ -71,7 +71,7 @@ class Seed(msgspec.Struct, frozen=True, kw_only=True):
     repeats: str = ""
 
 
-class Missing(msgspec.Struct, frozen=True, kw_only=True):
+class MissingSource(msgspec.Struct, frozen=True, kw_only=True):
     """A source that had to bring something, and had nothing."""
 
     source: str
@@ -83,7 +83,7 @@ class _SourceRead(msgspec.Struct, frozen=True):
     fetch: Fetch
 
 
-async def fetch(trail: Trail, wanted: Fetched, trigger: Breadcrumb, *, by: Principal) -> list[Breadcrumb]:
+async def fetch(trail: Trail, wanted: SourceQuery, trigger: Breadcrumb, *, by: Principal) -> list[Breadcrumb]:
     """The breadcrumbs of a subscription. `event_data` is the trigger itself; `latest` the newest one; `recent` the
     newest few, oldest first; `all` the oldest few in order; `vector` the closest to the trigger, closest first and
     without it."""
@@ -91,7 +91,7 @@ async def fetch(trail: Trail, wanted: Fetched, trigger: Breadcrumb, *, by: Princ
 
 
 async def _fetch(
-    trail: Trail, wanted: Fetched, trigger: Breadcrumb, by: Principal
+    trail: Trail, wanted: SourceQuery, trigger: Breadcrumb, by: Principal
 ) -> list[tuple[Breadcrumb, float | None]]:
     method, limit = wanted.fetch.method, wanted.fetch.limit or LIMITS[wanted.fetch.method]
     if method == "event_data":
@@ -107,17 +107,17 @@ async def _fetch(
 
 async def find_always(
     trail: Trail, sources: Sequence[AlwaysSource], trigger: Breadcrumb, *, by: Principal
-) -> tuple[list[Seed], list[Missing]]:
+) -> tuple[list[Seed], list[MissingSource]]:
     """The records of the sources, in their order, and the required sources that found nothing."""
     seeds: list[Seed] = []
-    missing: list[Missing] = []
+    missing: list[MissingSource] = []
     for source in sources:
         name = source.schema_name if source.type == "schema" else source.tag
         wanted = _selector_of(source, trigger)
         fetched = _SourceRead(wanted, Fetch(method=source.method, limit=source.limit)) if wanted is not None else None
         found = await _fetch(trail, fetched, trigger, by) if fetched is not None else []
         if not found and not source.optional:
-            missing.append(Missing(source=name, reason=f"nothing of {source.type} {name} is on the trail"))
+            missing.append(MissingSource(source=name, reason=f"nothing of {source.type} {name} is on the trail"))
         reason = f"{source.method} of {source.type} {name}, which the agent always wants"
         seeds += [
             Seed(
@@ -157,8 +157,8 @@ async def find_similar(
     flow: Flow,
     by: Principal,
 ) -> list[Seed]:
-    """Hybrid hits for the trigger's own words, closest first; after them what was said elsewhere, where the trigger is
-    a message and the source does not look there anyway. A question without a word that means something has none."""
+    """Hybrid hits for the words of the trigger, closest first. For a message, hits of other sessions follow, unless the
+    source searches them anyway. A question without a content word has no hits."""
     if not source.enabled or not question.words:
         return []
     said = (flow.message, flow.answer)
@@ -192,7 +192,7 @@ def _similar(hit: Hit, source: SemanticSource, trigger: Breadcrumb, *, is_messag
 
 
 async def find_pointed(trail: Trail, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal) -> list[Seed]:
-    """The breadcrumbs whose ids stand in the trigger, and the newest ones that share its pointer tags."""
+    """The breadcrumbs whose ids the trigger contains, and the newest ones that share its pointer tags."""
     found = [
         Seed(breadcrumb=each, origin="pointer", reason=f"the trigger names it as {field}", similarity=1.0)
         for field, each in await find_named(trail, trigger, by=by)
@@ -212,7 +212,7 @@ def _tagged(breadcrumb: Breadcrumb, tags: Sequence[str]) -> Seed:
 
 
 async def find_named(trail: Trail, breadcrumb: Breadcrumb, *, by: Principal) -> list[tuple[str, Breadcrumb]]:
-    """The breadcrumbs whose ids stand in another's context, each with the field that names it; at most MAX_POINTERS."""
+    """The breadcrumbs whose ids a context contains, each with the field that names it; at most MAX_POINTERS."""
     found: dict[str, tuple[str, Breadcrumb]] = {}
     for field, id in _ids_in(breadcrumb.context):
         if id == breadcrumb.id or id in found:
@@ -242,8 +242,8 @@ def _ids_in(context: dict[str, Any]) -> Iterator[tuple[str, str]]:
 async def find_session(
     trail: Trail, source: SessionSource, trigger: Breadcrumb, machinery: Sequence[str], flow: Flow, *, by: Principal
 ) -> list[Seed]:
-    """The newest of the trigger's session up to the trigger, oldest first and without it: what was said, and what tools
-    gave. What models answered on the way is not among it: in the end it was said."""
+    """The newest messages and tool results of the trigger's session before the trigger, oldest first. Intermediate
+    answers of models are left out, because the final answer has their content."""
     if not source.enabled or trigger.session is None:
         return []
     selector = Selector(
@@ -268,7 +268,7 @@ async def find_session(
 
 
 def until(moment: datetime) -> datetime:
-    """The first moment after this one: what comes then was not there yet."""
+    """The first moment after this one, as an exclusive upper bound."""
     return moment + _INSTANT
 
 
@@ -281,9 +281,9 @@ async def find_seeds(
     question: ContextQuestion,
     flow: Flow,
     by: Principal,
-) -> tuple[list[Seed], list[Missing]]:
-    """All entry points in the order in which one that is found twice is kept: the trigger, what is always wanted, what
-    is pointed at, the session, what is similar."""
+) -> tuple[list[Seed], list[MissingSource]]:
+    """All entry points: the trigger, fixed sources, pointed-at breadcrumbs, the session, similar breadcrumbs. Of
+    duplicates the first in this order is kept."""
     first = Seed(breadcrumb=trigger, origin="trigger", reason="it is what the context is for", similarity=1.0)
     similar, (always, missing), pointed, said = await asyncio.gather(
         find_similar(trail, sources.semantic, trigger, machinery, question=question, flow=flow, by=by),

@@ -19,8 +19,8 @@ MODEL_LAYER = "model"
 
 
 class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One call, or one that was spared. `baseline_tokens` is what it would have taken the plain way; `cost` is None
-    where no price is known."""
+    """One call, or one that a cache saved. `baseline_tokens` is the estimate without savings; `cost` is None without a
+    known price."""
 
     agent_id: str
     session: str = ""
@@ -36,7 +36,7 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     request_id: str = ""
 
 
-class Sum(msgspec.Struct, kw_only=True):
+class UsageTotals(msgspec.Struct, kw_only=True):
     """Calls added up. `cost` is that of the calls with a price, None where there are none; `unpriced_calls` have
     none. Savings are counted over the calls that have a baseline."""
 
@@ -89,11 +89,11 @@ class Sum(msgspec.Struct, kw_only=True):
 class UsageLedger(msgspec.Struct, kw_only=True):
     """All sums, each by name in order of the first call. `remarks` say what the figures leave out."""
 
-    total: Sum = msgspec.field(default_factory=Sum)
-    agents: dict[str, Sum] = {}
-    sessions: dict[str, Sum] = {}
-    layers: dict[str, Sum] = {}
-    models: dict[str, Sum] = {}
+    total: UsageTotals = msgspec.field(default_factory=UsageTotals)
+    agents: dict[str, UsageTotals] = {}
+    sessions: dict[str, UsageTotals] = {}
+    layers: dict[str, UsageTotals] = {}
+    models: dict[str, UsageTotals] = {}
     unreadable: int = 0
 
     def add(self, context: dict[str, Any]) -> None:
@@ -104,12 +104,12 @@ class UsageLedger(msgspec.Struct, kw_only=True):
             self.unreadable += 1
             return
         self.total.add(record)
-        self.agents.setdefault(record.agent_id, Sum()).add(record)
-        self.layers.setdefault(record.layer, Sum()).add(record)
+        self.agents.setdefault(record.agent_id, UsageTotals()).add(record)
+        self.layers.setdefault(record.layer, UsageTotals()).add(record)
         if record.session:
-            self.sessions.setdefault(record.session, Sum()).add(record)
+            self.sessions.setdefault(record.session, UsageTotals()).add(record)
         if record.model:
-            self.models.setdefault(record.model, Sum()).add(record)
+            self.models.setdefault(record.model, UsageTotals()).add(record)
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -30,8 +30,8 @@ class MessageSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message. Of the role `tool` it is the result of the call `tool_call_id` of the tool `name`. `extra` is what
-    its provider wants back unread, such as signatures of what a model thought."""
+    """One message. A message of the role `tool` is the result of the call `tool_call_id` of the tool `name`. `extra` is
+    returned to the provider unread, such as signatures of a model's reasoning."""
 
     role: Role
     content: str = ""
@@ -61,8 +61,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prompt_digest(messages: Iterable[Message], tools: Iterable[ToolSpec] = ()) -> str:
-    """The digest of a whole prompt: the same for the same messages, as they were sent, and the same tools. Where a
-    text was found does not matter. Raises InvalidInput for what JSON cannot hold."""
+    """The digest of a whole prompt: equal for equal messages and tools, whatever record a text comes from. Raises
+    InvalidInput for values that JSON cannot hold."""
     said = [msgspec.to_builtins(msgspec.structs.replace(each, source=None)) for each in messages]
     prompt = {"messages": said, "tools": [msgspec.to_builtins(each) for each in tools]}
     return hashlib.blake2b(encode_canonical(prompt, "prompt"), digest_size=16).hexdigest()

@@ -99,7 +99,7 @@ class _Model:
         return [encoded.ids for encoded in self._tokenizer.encode_batch_fast(readable)]
 
     def run(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """The unit vectors of texts that have equally many tokens: the mean of what the last layer says."""
+        """The unit vectors of texts with the same number of tokens: the mean of the last layer."""
         hidden: NDArray[np.float32] = self._session.run(None, {"ids": np.array(ids, np.int32)})[0]
         means: NDArray[np.float32] = hidden.sum(axis=1)
         means /= np.linalg.norm(means, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Models by name or role: which one an agent uses is configured, what is known of it is in the catalogue."""
+"""Models by name or role. The configuration chooses the model of an agent; the catalogue has its properties."""
 
 from __future__ import annotations
 

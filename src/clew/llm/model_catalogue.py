@@ -26,8 +26,8 @@ _SAME = re.compile(r"(?:-\d{6,8}|-\d{4}-\d{2}-\d{2}|-latest|[:@].*)?")
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The catalogue entry of a model. `budget_tokens` is what a context for it may take; prices are in US dollars per
-    million tokens, None where unknown; `is_known` is False where careful defaults stand in for facts."""
+    """The catalogue entry of a model. `budget_tokens` is the limit of a context; prices are in US dollars per million
+    tokens, None if unknown; `is_known` is False for cautious defaults."""
 
     name: str
     provider: str
@@ -71,7 +71,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class _CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model. `provider` is who sells it, empty for one that anybody may serve."""
+    """A model. `provider` is empty for a model that any provider may serve."""
 
     name: str
     provider: str
@@ -97,8 +97,8 @@ def shipped() -> _Shipped:
 
 
 class Catalogue:
-    """The shipped models, and on top of them what the user knows better, by the model's name with or without its
-    provider. Raises ConfigError for what cannot be."""
+    """The shipped models, overridden by the user's settings, by the name of the model with or without its provider.
+    Raises ConfigError for invalid settings."""
 
     def __init__(self, known: Mapping[str, KnownModel] | None = None) -> None:
         self._known = dict(known or {})

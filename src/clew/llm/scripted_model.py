@@ -95,8 +95,8 @@ class ScriptedModel:
         )
 
     def _exchange_of(self, messages: Sequence[Message]) -> int:
-        """The exchange whose message is found nearest to the end of what the user said; of several, the first. One that
-        names no message is for all that no other is for."""
+        """The exchange whose message occurs nearest to the end of the user's text; of several, the first. An exchange
+        without a message is the fallback."""
         said = _message(next((each.content for each in reversed(messages) if each.role == "user"), ""))
         begins = [turns[0].user for turns in self._exchanges]
         ends = [(_last_end(user, said) if user else 0, at) for at, user in enumerate(begins)]
@@ -116,7 +116,7 @@ class ScriptedModel:
 
 
 def read_script(text: str) -> tuple[ScriptedTurn, ...]:
-    """The turns of a script in YAML: a list of them. Raises InvalidInput with the place of what is wrong."""
+    """Read the turns of a script in YAML. Raises InvalidInput that names the place of the error."""
     # takes longer to import than the rest of this module
     import yaml
 

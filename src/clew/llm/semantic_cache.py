@@ -1,6 +1,6 @@
-"""Answers kept in memory and found again by what was asked: by the same words, or else by a similar meaning.
+"""A cache of answers in memory, found by the same question or by one of similar meaning.
 
-There is no file. Entries come in as `initial_entries` and go out through `on_persist`.
+It has no file. Entries come in as `initial_entries` and go out through `on_persist`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEFAULT_TTL = timedelta(hours=1)
 
 
 class CacheEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer with the question it was given to. `vector` is what `embedder` made of the question."""
+    """An answer and its question. `vector` is the embedding of the question by `embedder`."""
 
     query: str
     value: Any

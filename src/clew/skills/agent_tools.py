@@ -1,5 +1,5 @@
-"""The tools that an agent of a file has when it runs: those that it names, without those that are denied. What is shown
-before the user agrees and what is given at run time are both read from this."""
+"""The tools of an agent that a file defines: those that it names, without denied ones. Both the consent screen and the
+runtime read them here."""
 
 from __future__ import annotations
 

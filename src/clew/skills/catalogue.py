@@ -1,7 +1,7 @@
-"""The skills that an agent could load, told within a number of tokens however many there are.
+"""The list of loadable skills, within a token budget however many there are.
 
-With room to spare each has its description; with less only the beginning of it, then only names, then the first names
-of each domain. How many were left out is always said: the search sees all of them.
+With room to spare each skill has its description; with less, the beginning of it; then only names; then the first names
+of each domain. The list always says how many were left out, and the search covers all of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def one_line(text: str, limit: int = _LONG) -> str:
 
 
 def head(skill: Skill) -> str:
-    """A skill in one line: its name and what it is for."""
+    """A skill in one line: its name and description."""
     return f"- **{one_line(skill.name, 100)}**: {one_line(skill.description)}"
 
 

@@ -1,7 +1,5 @@
-"""Tools in the shapes that others take: ours, that of OpenAI, of Anthropic, and of the Model Context Protocol.
-
-A name that a shape does not allow is written otherwise, always in the same way, and can be told back.
-"""
+"""Tools in the formats of others: Clew, OpenAI, Anthropic, and the Model Context Protocol. A name that a format does
+not allow is encoded, always in the same way, and can be decoded."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ _DIGEST = 12
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """Tools in one shape, and each name that was written in it with the name that it stands for."""
+    """Tools in one format, and the original name of each encoded name."""
 
     shape: Shape
     tools: list[dict[str, Any]]

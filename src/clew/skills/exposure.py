@@ -1,7 +1,8 @@
-"""Exposure sets: what an agent was shown or has loaded, by what, since when, until when and at what token cost.
+"""Exposure sets: the routes, skills and toolsets that an agent was shown or has loaded, with cause, time and token
+cost.
 
 An item is a route (`domain://tools/x`), `skill:NAME`, `toolset:NAME`, or `agent:NAME`, which marks a session that has
-begun. All else follows from the items (`sessions/session.py`). A change is a pure function from items to items.
+begun. All else is derived from the items (`sessions/session.py`). A change is a pure function from items to items.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Via = Literal["ask", "guidance", "initial", "load", "trigger", "intent", "path"]
 
 
 class Exposed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that was shown. `by` is who or what brought it; one with `until` ends by itself."""
+    """One item that was shown. `by` is the cause; an item with `until` expires."""
 
     item: str
     via: Via
@@ -41,7 +42,7 @@ class Exposed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EndedExposure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that was shown from `since` to `until`, and by whom and why that ended."""
+    """One item that was shown from `since` to `until`, with the cause and the reason of its end."""
 
     item: str
     via: Via
@@ -55,10 +56,8 @@ class EndedExposure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Exposure(msgspec.Struct, frozen=True, kw_only=True):
-    """A set as it was last read; `version` 0 is one that nothing was added to yet, and that has no end.
-
-    `ended` is what it held before, in the order of its ending.
-    """
+    """A set as it was last read. Version 0 is a set without items, which does not expire. `ended` has its former items,
+    in the order in which they ended."""
 
     handle: str
     items: dict[str, Exposed] = {}
@@ -82,33 +81,30 @@ class Exposures(Protocol):
     """
 
     async def open(self, handle: str | None, *, by: Principal) -> Exposure:
-        """The set of a handle; without one that of the caller's session, or a new one.
-
-        Raises HandleRefused for a handle that has ended, was never given, or was given to somebody else.
-        """
+        """Return the set of a handle; without a handle, the set of the caller's session or a new one. Raises
+        HandleRefused for a handle that has expired, does not exist, or belongs to somebody else."""
         ...
 
     async def reload(self, handle: str, *, by: Principal) -> Exposure:
-        """The set as it is kept now. Raises as `open`."""
+        """Return the stored set. Raises as `open`."""
         ...
 
     async def reveal(self, exposure: Exposure, found: Sequence[Exposed], *, by: Principal) -> Exposure:
-        """Add what is not in the set yet. Raises HandleRefused where the set has ended meanwhile."""
+        """Add missing items. Raises HandleRefused if the set has expired."""
         ...
 
     async def change(
         self, exposure: Exposure, edit: Edit, *, by: Principal, ended_by: str = "", reason: str = ""
     ) -> Exposure:
-        """Apply an edit to the set as it is now, all of it or nothing, and note what it ended, by whom and why.
+        """Apply an edit to the stored set atomically, and record the items that it ended with the cause and reason.
 
-        Nothing is written when nothing changes. Raises HandleRefused where the set has ended meanwhile, and whatever
-        the edit raises.
+        An edit without effect writes nothing. Raises HandleRefused if the set has expired, and the errors of the edit.
         """
         ...
 
 
 def adding(found: Iterable[Exposed]) -> Edit:
-    """The edit that adds what is not there yet."""
+    """Return the edit that adds missing items."""
     new = {each.item: each for each in found}
     return lambda items: {**items, **{name: each for name, each in new.items() if name not in items}}
 
@@ -160,10 +156,8 @@ def mint_handle() -> str:
 
 
 def check_handle(handle: str | None, by: Principal) -> str | None:
-    """The handle that a caller means, None for a new one.
-
-    Raises HandleRefused for what is never minted, and for the name of another session than the caller's.
-    """
+    """Return the handle of a caller, None for a new one. Raises HandleRefused for a malformed handle, and for the
+    session of another caller."""
     own = f"session:{by.session}" if by.session is not None else None
     if handle is None:
         return own

@@ -48,8 +48,8 @@ Key = tuple[str, str, str]
 
 
 class TrailExposures:
-    """The exposure sets of a trail. Safe to use from several tasks, which take turns, and from several processes:
-    an edit that met another one is applied again to what came of it. Durable when a call returns."""
+    """The exposure sets of a trail. Safe for several tasks, which take turns, and for several processes: an edit that
+    conflicts is applied again to the newer set. Durable when a call returns."""
 
     def __init__(self, trail: Trail, clock: Clock, *, remembered: int = REMEMBERED) -> None:
         self._trail = trail

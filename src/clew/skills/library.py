@@ -23,7 +23,7 @@ from clew.skills.definitions.manifest_loader import load_manifest
 from clew.skills.exposure import Exposures
 from clew.skills.exposure_store import MemoryExposures
 from clew.skills.formats.collection import collect
-from clew.skills.lru_cache import Recent
+from clew.skills.lru_cache import LruCache
 from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.prompt import (
     DEFAULT,
@@ -35,8 +35,8 @@ from clew.skills.prompt import (
     toolsets_alone,
 )
 from clew.skills.registry import Provider, ToolRegistry, check_tools
-from clew.skills.sessions.agent_session import AgentSession, Changed, get_agent
-from clew.skills.sessions.loads import MAX_SKILLS, Terms, WhenFull, loadable_skills
+from clew.skills.sessions.agent_session import AgentSession, LoadOutcome, get_agent
+from clew.skills.sessions.loads import MAX_SKILLS, LoadTerms, WhenFull, loadable_skills
 from clew.skills.sessions.session import SessionState, Withhold, withhold_nothing
 from clew.skills.sessions.tool_mapping import ExposedTools
 from clew.skills.triggers import Turn
@@ -89,11 +89,11 @@ class Options(TypedDict, total=False):
 
 
 class Skills:
-    """A manifest with the tools that it names, and the sessions of its agents.
+    """A manifest with its tools, and the sessions of its agents.
 
-    Sessions are kept in memory unless `exposures` keeps them on a trail. An agent in a conversation has one session,
-    which begins when it is first used. A skill that is withheld is neither loaded nor told of in a prompt. Raises
-    ValidationError for options that mean nothing.
+    Sessions are in memory unless `exposures` stores them on a trail. An agent in a conversation has one session, which
+    begins with its first use. A withheld skill is neither loaded nor named in a prompt. Raises ValidationError for
+    invalid options.
     """
 
     def __init__(
@@ -132,9 +132,9 @@ class Skills:
         self._when_full = when_full
         self._withhold = withhold
         self._toolset_notes = toolset_notes
-        self._sessions: Recent[tuple[str, str], AgentSession] = Recent(_REMEMBERED)
-        self._prompts: Recent[object, AgentPrompt] = Recent(_PROMPTS)
-        self._texts: Recent[object, str] = Recent(_TEXTS)
+        self._sessions: LruCache[tuple[str, str], AgentSession] = LruCache(_REMEMBERED)
+        self._prompts: LruCache[object, AgentPrompt] = LruCache(_PROMPTS)
+        self._texts: LruCache[object, str] = LruCache(_TEXTS)
 
     @classmethod
     def from_manifest(cls, path: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
@@ -144,9 +144,9 @@ class Skills:
 
     @classmethod
     def from_folder(cls, root: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
-        """Build the manifest of a folder. One with `agents/`, `skills/`, `toolsets/` or `tools/` and without `.clew` is
-        read alone; any other is a project, of which the files of other programs are read as well. Raises the first
-        problem. Nobody is asked for consent: `withhold` is for what may not be loaded."""
+        """Build the manifest of a folder. A folder with `agents/`, `skills/`, `toolsets/` or `tools/` and without
+        `.clew` is read alone; any other is a project, whose files of other programs are read too. Raises the first
+        problem. The user is not asked for consent: use `withhold` for skills that may not be loaded."""
         check_path("root", root)
         tools, place = list(check_tools(tools, "tools").values()), Path(root)
         found = collect(place) if _is_project(place) else None
@@ -177,7 +177,7 @@ class Skills:
         return self._prompts.made
 
     def register_tools(self, toolset: str, tools: Iterable[Tool] | Mapping[str, Tool]) -> None:
-        """Tools of a toolset; once is enough. Raises ValidationError for what is no tool."""
+        """Register the tools of a toolset. Raises ValidationError for an object that is no tool."""
         self.registry.register(toolset, tools)
 
     def register_tool_provider(self, toolset: str, provider: Provider) -> None:
@@ -206,16 +206,16 @@ class Skills:
         """The meta-tools and what the agent's skills bring, with diagnostics. Raises as `AgentSession.get_tools`."""
         return await self.session(agent, conversation).get_tools(tools, auto_load_skills)
 
-    async def load_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> Changed:
+    async def load_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> LoadOutcome:
         """Load a skill; its text is in the prompt from then on. Raises ValidationError for one that the agent may not
         have."""
         return await self.session(agent, conversation).load_skill(skill)
 
-    async def unload_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> Changed:
+    async def unload_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> LoadOutcome:
         """Unload a skill with all that nothing else needs. Raises ValidationError for one that there is not."""
         return await self.session(agent, conversation).unload_skill(skill)
 
-    async def follow(self, agent: str, turn: Turn, *, conversation: str = MAIN) -> Changed:
+    async def follow(self, agent: str, turn: Turn, *, conversation: str = MAIN) -> LoadOutcome:
         """Load what a turn of the conversation triggers, and drop what earlier turns triggered and this does not."""
         return await self.session(agent, conversation).follow(turn)
 
@@ -263,9 +263,9 @@ class Skills:
         return self._prompts.keep((about, self.registry.version), prompt)  # a provider that ran made it another one
 
     async def reinject(self, agent: str, *, conversation: str = MAIN) -> str:
-        """The texts of all skills and toolsets that the agent loaded, for a context from which they were taken when it
-        was compacted. Those that came by themselves, or that the program loaded, are in the prompt anyway. Empty where
-        the agent loaded nothing."""
+        """Return the texts of all skills and toolsets that the agent loaded, for a context that lost them by
+        compaction; empty if it loaded nothing. Skills that loaded automatically, or that the program loaded, are in the
+        prompt anyway."""
         definition = get_agent(self.manifest, agent)
         state, untold = await self.session(agent, conversation).standing()
         here = [self.manifest.skills[name] for name in state.discovered_skills if name not in untold]
@@ -320,7 +320,7 @@ class Skills:
     def _loadable(self, agent: AgentSpec) -> tuple[str, ...]:
         """Return the names of the skills that an agent may load now."""
         withheld = self._withheld()
-        names = loadable_skills(Terms(manifest=self.manifest, agent=agent))
+        names = loadable_skills(LoadTerms(manifest=self.manifest, agent=agent))
         return tuple(name for name in names if name not in withheld)
 
     def _withheld(self) -> frozenset[str]:

@@ -14,9 +14,9 @@ def _one(_: object) -> int:
     return 1
 
 
-class Recent(Generic[K, V]):
-    """Values of together at most `limit`: so many, or so much where `weigh` says what each weighs. A value that alone
-    weighs more is not kept. `made` counts how often one had to be made, `weight` is what all weigh."""
+class LruCache(Generic[K, V]):
+    """LRU cache with a limit: a number of values, or a total weight if `weigh` is given. A value heavier than the limit
+    is not stored. `made` counts the values that had to be built, `weight` is the total."""
 
     def __init__(self, limit: int, weigh: Callable[[V], int] = _one) -> None:
         self.made = 0
@@ -33,7 +33,7 @@ class Recent(Generic[K, V]):
         return self._kept[key][0]
 
     def keep(self, key: K, value: V) -> V:
-        """Keep a value in the place of what the key had. Gives it back."""
+        """Store a value under a key, and return it."""
         self.made += 1
         self.drop(key)
         weight = self._weigh(value)

@@ -51,7 +51,7 @@ class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SkillLink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A link from a skill or a rule to another markdown file. The text that is shown is what it is found by."""
+    """A link from a skill or a rule to another markdown file, found by its text."""
 
     text: str
     path: str
@@ -59,10 +59,10 @@ class SkillLink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A capability that can be loaded: what it is for, how it is done, and which toolsets it brings.
+    """A capability that can be loaded: its description, its instructions, and the toolsets that it brings.
 
     `skills` are loaded along with it. `path` is its file relative to the root, `folder` the place of its references,
-    `scripts` and `assets`; `digest` is the hash of all that it holds. `origin` is the format that it was read from.
+    `scripts` and `assets`; `digest` is the hash of all its files. `origin` is the format that it was read from.
     """
 
     name: str

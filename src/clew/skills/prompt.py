@@ -1,7 +1,5 @@
-"""The system prompt of an agent: sections in a fixed order, each of which can be left out, with variables put in last.
-
-Names of loaded skills and tools stand at the beginning of a line, so that what a prompt holds can be read back from it.
-"""
+"""The system prompt of an agent: optional sections in a fixed order. Variables are inserted last. Each skill and tool
+is named at the beginning of a line."""
 
 from __future__ import annotations
 
@@ -147,7 +145,7 @@ def loaded_section(
 
 
 def tools_section(state: SessionState, tools: Mapping[str, str]) -> str:
-    """The exposed tools that can be run and say what they do; empty without any."""
+    """The exposed tools that can run and have a description; empty without any."""
     told = [(name, one_line(tools[name])) for name in state.exposed_domain_tools if name in tools]
     return _below(TOOLS, "\n".join(f"- **{name}**: {about}" for name, about in told if about))
 

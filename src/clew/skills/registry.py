@@ -37,14 +37,12 @@ class ToolRegistry:
     """Tools by toolset. Nothing is copied or run when tools are asked for: the same registry serves every call."""
 
     def __init__(self) -> None:
-        self._shelves: dict[str, _Shelf] = {}
+        self._shelves: dict[str, _RegisteredToolset] = {}
         self._known = _KnownTools()
 
     def register(self, toolset: str, tools: Given) -> None:
-        """Add tools to a toolset; of two with one name the last wins. All of them are added, or none.
-
-        A mapping names its tools anew. Raises ValidationError for what is no tool, and for a name of our own.
-        """
+        """Add tools to a toolset, all or none; of two with one name the last wins. The keys of a mapping are the names.
+        Raises ValidationError for an object that is no tool, and for a reserved name."""
         checked = _checked(toolset, tools)
         self._shelf(toolset).add(checked)
 
@@ -56,10 +54,8 @@ class ToolRegistry:
         self._shelf(toolset).wait_for(provider)
 
     def get_tools(self, toolset: str) -> Mapping[str, Tool] | None:
-        """The tools of a toolset, read-only; None for one that was never registered.
-
-        Raises BuildError where its provider fails, ValidationError where that gives what is no tool.
-        """
+        """Return the tools of a toolset, read-only; None if it was never registered. Raises BuildError if its provider
+        fails, ValidationError if the provider returns an object that is no tool."""
         shelf = self._shelves.get(toolset)
         return None if shelf is None else MappingProxyType(shelf.resolve())
 
@@ -103,10 +99,10 @@ class ToolRegistry:
         known = self._known.owners.items()
         return tuple(Clash(tool=tool, toolsets=tuple(owners)) for tool, owners in known if len(owners) > 1)
 
-    def _shelf(self, toolset: str) -> _Shelf:
+    def _shelf(self, toolset: str) -> _RegisteredToolset:
         if not isinstance(toolset, str) or not toolset.strip():
             raise ValidationError(f"a toolset needs a name, not {toolset!r}")
-        return self._shelves.setdefault(toolset, _Shelf(toolset, self._known))
+        return self._shelves.setdefault(toolset, _RegisteredToolset(toolset, self._known))
 
     def _find_qualified(self, name: str) -> Tool | None:
         for at, letter in enumerate(name):
@@ -129,8 +125,8 @@ class _KnownTools:
         self.version = 0
 
 
-class _Shelf:
-    """One toolset: its tools, and the providers and later tools that wait for it to be exposed."""
+class _RegisteredToolset:
+    """One toolset: its tools, and the providers and later tools that are added when it is first used."""
 
     def __init__(self, name: str, known: _KnownTools) -> None:
         self.tools: dict[str, Tool] = {}
@@ -178,7 +174,8 @@ class _Shelf:
 
 
 def check_tools(given: Any, place: str) -> dict[str, Tool]:
-    """Tools by name. A mapping names them anew. Raises ValidationError naming `place` and what is wrong there."""
+    """Return tools by name; the keys of a mapping are the names. Raises ValidationError that names `place` and the
+    problem."""
     if isinstance(given, Mapping):
         pairs = list(given.items())
     elif isinstance(given, Iterable) and not isinstance(given, str):

@@ -34,7 +34,7 @@ _WORD = re.compile(r"[^\W_]{2,}")
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """Code with its SHA-256, and how long it is good for. `about` says what it does, for who looks for it."""
+    """Code with its SHA-256 and expiry. `about` is its description."""
 
     name: str
     language: str
@@ -49,7 +49,7 @@ Edit = Callable[[Mapping[str, Script]], Mapping[str, Script]]
 
 
 class Store(Protocol):
-    """Where scripts are kept."""
+    """Stores scripts."""
 
     def read(self) -> Mapping[str, Script]:
         """Return all stored scripts, expired ones included. Raises ConfigError when they cannot be read."""
@@ -61,8 +61,8 @@ class Store(Protocol):
 
 
 class FileStore:
-    """One JSON file. It is replaced whole or not at all, and several processes may write it. What it holds is taken as
-    it is: nobody is asked for consent."""
+    """One JSON file, replaced atomically; several processes may write it. Its content is trusted: the user is not asked
+    for consent."""
 
     def __init__(self, path: Path = FILE) -> None:
         self.path = Path(path)
@@ -109,7 +109,7 @@ class CallbackStore:
 
 
 class Scripts:
-    """The promoted scripts of a store, as of the clock's time: what has expired is not there."""
+    """The promoted scripts of a store, without expired ones."""
 
     def __init__(self, store: Store, clock: Clock, *, life: timedelta = LIFE) -> None:
         self._store = store
@@ -117,8 +117,8 @@ class Scripts:
         self._life = life
 
     def promote(self, name: str, language: str, code: str, *, about: str = "") -> Script:
-        """Keep code that has proven itself, in the place of what had that name. Raises InvalidInput, TooLarge, and as
-        the store."""
+        """Store proven code under a name, in place of an earlier version. Raises InvalidInput, TooLarge, and the errors
+        of the store."""
         _check(name, language, code, about)
         now = self._clock.now()
         script = Script(
@@ -187,7 +187,7 @@ def _alive(kept: Mapping[str, Script], now: datetime) -> dict[str, Script]:
 
 
 def _newest(kept: Mapping[str, Script], *, without: str) -> dict[str, Script]:
-    """As many of the others as may be kept beside one."""
+    """The newest other scripts, as many as the limit allows."""
     others = sorted((each for name, each in kept.items() if name != without), key=lambda each: each.promoted_at)
     return {each.name: each for each in others[-(MAX_SCRIPTS - 1) :]}
 

@@ -32,26 +32,27 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
 
 
-class Matched(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that a turn triggers, and by what."""
+class TriggeredSkill(msgspec.Struct, frozen=True, kw_only=True):
+    """A skill that a turn triggers, and the cause."""
 
     skill: str
     via: Via
     why: str
 
 
-def match(skills: Iterable[Skill], turn: Turn) -> list[Matched]:
+def match(skills: Iterable[Skill], turn: Turn) -> list[TriggeredSkill]:
     """The skills of tier 2 that a turn triggers: those of high priority first, equal ones by name."""
     said = " ".join(_words(turn.text))
     found = [(skill, why) for skill in skills if skill.tier == 2 and (why := _reason(skill, turn, said))]
     found.sort(key=lambda each: (-each[0].priority, each[0].name))
     return [
-        Matched(skill=skill.name, via="path" if why.startswith("path") else "trigger", why=why) for skill, why in found
+        TriggeredSkill(skill=skill.name, via="path" if why.startswith("path") else "trigger", why=why)
+        for skill, why in found
     ]
 
 
 def expand(pattern: str) -> tuple[str, ...]:
-    """The phrases that a pattern stands for, in lower case. Raises ValidationError for what is no alternation."""
+    """The phrases of a pattern, in lower case. Raises ValidationError for a pattern that is no alternation."""
     if len(pattern) > MAX_PATTERN:
         raise ValidationError(f"the trigger is over {MAX_PATTERN} characters", trigger=pattern[:50])
     phrases: dict[str, None] = {}

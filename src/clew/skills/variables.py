@@ -87,7 +87,7 @@ def find_names(text: str) -> list[str]:
 
 
 def _placeholders(text: str) -> Iterator[tuple[int, int]]:
-    """Where braces open and close, the outermost pairs in order. What stands between them may be no name."""
+    """The outermost pairs of braces in order. The text between them may be no name."""
     pairs: list[tuple[int, int]] = []
     opened: list[int] = []
     for run in sorted((*_OPENING.finditer(text), *_CLOSING.finditer(text)), key=re.Match.start):

@@ -1,1 +1,1 @@
-"""The team: the Guide, which decides who takes a message. Importing this package loads nothing."""
+"""The team: the Guide, which chooses the agent that takes a message. Importing this package loads nothing."""

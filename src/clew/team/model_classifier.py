@@ -145,7 +145,7 @@ class ModelClassifier:
             self._finish(batch, verdicts)
 
     def _finish(self, batch: list[_Key], verdicts: list[ModelVerdict]) -> None:
-        """Hand the verdicts to all who wait, and cache them."""
+        """Give the verdicts to all waiting callers, and cache them."""
         self._cache.update(zip(batch, verdicts, strict=False))
         for at, key in enumerate(batch):
             self._waiting.pop(key).set_result(verdicts[at] if verdicts else None)

@@ -76,7 +76,7 @@ DecidedBy = Literal["command", "classifier", "model", "follow-up", "default"]
 
 
 class RouteCandidate(msgspec.Struct, frozen=True, kw_only=True):
-    """One class that the classifier considered, with its probability; `followup` is the agent who is talking."""
+    """One class that the classifier considered, with its probability; `followup` is the current agent."""
 
     target: str
     probability: float

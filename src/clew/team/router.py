@@ -1,6 +1,6 @@
-"""The router of the Guide: who takes a message of the user.
+"""The router of the Guide: chooses the agent that takes a message of the user.
 
-The order: slash commands; what the classifier is certain of; a model, if there is one; the agent who is talking; the
+The order: slash commands; a certain result of the classifier; a model, if there is one; the current agent; the
 Architect, with a question back to the user.
 """
 
@@ -43,8 +43,8 @@ class Router:
         self._clock = clock or SystemClock()
 
     async def route(self, message: str, *, talking_to: str = "", owner: str = "") -> MessageRoute:
-        """Choose the target of a message. A model that fails is passed over. Raises InvalidInput for an empty or huge
-        message, and for an agent that does not exist."""
+        """Choose the target of a message. A failing model is skipped. Raises InvalidInput for an empty or huge message,
+        and for an agent that does not exist."""
         _check(message)
         message = mask_keys(message)
         talker = _read_agent(talking_to)
@@ -93,7 +93,7 @@ class Router:
         return msgspec.structs.replace(route, cached=cached is not None) if route else None
 
     def _fall_back(self, message: str, found: Classification, talker: RouteTarget | None) -> MessageRoute:
-        """The agent who is talking, else the Architect with a question."""
+        """The current agent, else the Architect with a question."""
         if talker is not None:
             sure = found.probability(FOLLOW_UP) + found.probability(talker.value)
             return self._stay(message, found, talker, min(GUESS, sure))
@@ -139,7 +139,7 @@ def _check(message: str) -> None:
 
 
 def _read_agent(name: str) -> RouteTarget | None:
-    """The agent who is talking; None where nobody is. Raises InvalidInput."""
+    """The current agent, or None. Raises InvalidInput."""
     if not name:
         return None
     found = next((each for each in AGENTS if each.value == name.lower()), None)
@@ -174,7 +174,7 @@ def _with_metadata(route: MessageRoute, metadata: Metadata | None) -> MessageRou
 
 
 def _question(found: Classification) -> str:
-    """The question back to the user: the likely targets by what they are for; none where the Architect is likeliest."""
+    """The question back to the user, which describes the likely targets; empty if the Architect is the likeliest."""
     if found.best == RouteTarget.ARCHITECT and found.ranked[0][1] >= EVEN:
         return ""
     likely = [RouteTarget(name) for name, share in found.ranked if share >= LIKELY and name != FOLLOW_UP]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew.agents.conversations.steps import Said, Step, without_old_pieces
+from clew.agents.conversations.steps import AnswerChunk, Step, without_old_pieces
 from clew.app import App
 from clew.trail.model.selector import Selector
 from tests.cli.chat.conftest import Say, session_of
@@ -146,15 +146,15 @@ def test_a_run_that_was_left_is_finished_by_whoever_takes_the_session_up(script:
 
 
 async def test_pieces_of_an_attempt_that_never_ended_are_not_shown_again() -> None:
-    def said(seq: int, index: int, text: str, request: str = "r") -> Said:
-        return Said(seq=seq, session="s", run="r", id=str(seq), request_id=request, index=index, text=text)
+    def said(seq: int, index: int, text: str, request: str = "r") -> AnswerChunk:
+        return AnswerChunk(seq=seq, session="s", run="r", id=str(seq), request_id=request, index=index, text=text)
 
-    async def shown(*steps: Said) -> list[str]:
+    async def shown(*steps: AnswerChunk) -> list[str]:
         async def given() -> AsyncIterator[Step]:
             for step in steps:
                 yield step
 
-        return [step.text async for step in without_old_pieces(given(), 10) if isinstance(step, Said)]
+        return [step.text async for step in without_old_pieces(given(), 10) if isinstance(step, AnswerChunk)]
 
     assert await shown(said(1, 0, "old"), said(2, 1, "piece"), said(11, 0, "new")) == ["new"]
     assert await shown(said(1, 0, "goes"), said(11, 1, "on")) == ["goes", "on"]

@@ -14,7 +14,7 @@ from clew.errors import BuildError, ClewError, ConfigError, ParseError, Validati
 from clew.skills.definitions.manifest_builder import build, build_or_raise
 from clew.skills.definitions.manifest_loader import read_manifest
 from clew.skills.definitions.own_format import BuildMemory
-from clew.skills.definitions.references import find_circles
+from clew.skills.definitions.references import find_cycles
 from clew.skills.formats.collection import Collected, collect
 from clew.skills.manifest import Skill
 from tests.skills.writing import markdown, only_problem, researcher, write
@@ -153,7 +153,7 @@ def test_five_levels_are_allowed(tmp_path: Path) -> None:
 def test_a_chain_of_ten_thousand_skills_is_checked(tmp_path: Path) -> None:
     skills = {f"s{n}": Skill(name=f"s{n}", description="", skills=(f"s{n + 1}",)) for n in range(10_000)}
     skills["s9999"] = Skill(name="s9999", description="", skills=("s0",))
-    assert any("cycle" in each.message for each in find_circles(skills))
+    assert any("cycle" in each.message for each in find_cycles(skills))
 
 
 @pytest.mark.req("CAR-31")

@@ -18,7 +18,7 @@ import pytest
 
 from clew.skills.formats import definition_reader, digests, unique_names
 from clew.skills.formats.collection import Alias, Collected, collect, wishes
-from clew.skills.formats.definition_reader import Memory
+from clew.skills.formats.definition_reader import ParseCache
 from clew.skills.manifest import Skill
 from clew.trust import Trust
 from tests.conftest import DATA
@@ -327,7 +327,7 @@ def test_a_skill_with_more_than_can_be_vouched_for_is_listed_without_a_digest(
 def test_what_did_not_change_is_not_read_again_and_what_did_is(tmp_path: Path) -> None:
     files = {f"skills/s{number}/SKILL.md": skill_text(f"s{number}") for number in range(3)}
     root = plant(tmp_path, {**files, ".claude/commands/brew.md": "Brew."})
-    memory = Memory()
+    memory = ParseCache()
     first = collect(root, memory=memory)
     while memory.reused < 4:  # files that changed a moment ago may change again within it: they are read again
         memory.reused = 0

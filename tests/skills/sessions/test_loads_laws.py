@@ -10,7 +10,7 @@ from clew.errors import ManifestError
 from clew.skills.exposure import Items
 from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.sessions.loads import (
-    Terms,
+    LoadTerms,
     begin,
     load_skills,
     load_toolset,
@@ -51,7 +51,7 @@ OPERATIONS = st.lists(
 )
 
 
-def operate(items: Items, operation: tuple[str, str, str], given: Terms) -> Items:
+def operate(items: Items, operation: tuple[str, str, str], given: LoadTerms) -> Items:
     """One operation; one that is refused leaves everything as it was."""
     kind, skill, toolset = operation
     begun = begin(items, given, NOW) if kind != "reset" else {}

@@ -9,7 +9,7 @@ import pytest
 from clew.errors import ValidationError
 from clew.skills.manifest import Toolset
 from clew.skills.registry import ToolRegistry
-from clew.skills.sessions.diagnosis import Diagnostics, Filtered
+from clew.skills.sessions.diagnosis import Diagnostics, FilteredTool
 from clew.skills.sessions.session import SessionState
 from clew.skills.sessions.tool_mapping import ExposedTools, merge_tool_sets
 from clew.tools.tool import Tool
@@ -180,10 +180,10 @@ def test_the_diagnostics_say_what_became_of_every_tool() -> None:
         exposed=("googleSearch", "bingSearch", "readTable", "plot"),
         included=("googleSearch", "readTable"),
         filtered=(
-            Filtered(name="formatData", reason="toolset not loaded", toolsets=("analysis",)),
-            Filtered(name="ops.deploy", reason="toolset not loaded", toolsets=("ops",)),
-            Filtered(name="oddOne", reason="no toolset lists it"),
-            Filtered(name="analyzeData", reason="toolset not loaded", toolsets=("analysis",)),
+            FilteredTool(name="formatData", reason="toolset not loaded", toolsets=("analysis",)),
+            FilteredTool(name="ops.deploy", reason="toolset not loaded", toolsets=("ops",)),
+            FilteredTool(name="oddOne", reason="no toolset lists it"),
+            FilteredTool(name="analyzeData", reason="toolset not loaded", toolsets=("analysis",)),
         ),
         missing=("bingSearch", "plot"),
         unexpected=("oddOne",),

@@ -52,7 +52,7 @@ class BudgetLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def read_limits(value: dict[str, Any] | None) -> BudgetLimits:
-    """The limits that a definition gives. Raises InvalidInput for a kind that there is not, or what is no number."""
+    """Read the limits of a definition. Raises InvalidInput for an unknown kind and for a value that is no number."""
     try:
         return msgspec.convert(value or {}, BudgetLimits)
     except msgspec.ValidationError as error:
@@ -137,12 +137,12 @@ def without_child(budget: AgentBudget, child: str) -> AgentBudget:
 
 
 def _as_amount(limits: BudgetLimits) -> Amount:
-    """The amount that lending takes away. What is without limit takes nothing away."""
+    """The amount that a loan takes from the parent. A kind without a limit takes nothing."""
     return Amount(**{kind: getattr(limits, kind) or 0 for kind in KINDS})
 
 
 def exceeded(budget: AgentBudget, kind: str, now: datetime) -> BudgetExceeded:
-    """Says how much of what is used, and how to go on."""
+    """The error that names the used amount, the limit, and the way to go on."""
     limit = getattr(budget.limits, kind)
     used = (now - budget.started_at).total_seconds() if kind == "seconds" else getattr(budget.used, kind)
     told = (

@@ -1,8 +1,8 @@
-"""Budgets as a tree on the trail: what may be spent is reserved before it is, and settled after.
+"""Budgets as a tree on the trail. A call reserves an amount before it runs and settles it after.
 
-A parent lends to its children: what is lent is set aside, and what a child did not use comes back when it is closed. So
-whatever a tree does side by side, all of it together stays within the limits of its root. Keys make a repeat after a
-crash harmless: the same key gets the reservation that it has, and is settled once.
+A parent lends to its children: it sets the amount aside, and gets the unused rest back when the child closes. So all
+parallel work of a tree stays within the limits of its root. Keys make a repeat after a crash harmless: a repeated key
+returns the reservation that exists, and each reservation is settled once.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Budgets:
     async def open(
         self, name: str, limits: BudgetLimits, *, by: Principal, parent: str | None = None, session: str | None = None
     ) -> AgentBudget:
-        """The budget of that name, which is made where there is none: a root, or with a parent one that it lends to. A
-        root that is there gets these limits; what was spent of it stays spent.
+        """Return the budget of that name, created if it is missing: a root, or a child that its parent lends to.
 
-        Raises BudgetExceeded where the parent has less left than `limits`, NotFound where there is no such parent.
+        An existing root gets these limits; its spent amounts stay. Raises BudgetExceeded if the parent has less left
+        than `limits`, NotFound if the parent does not exist.
         """
         if parent is not None:
             return await self.lend(parent, name, limits, by=by, session=session)
@@ -82,16 +82,14 @@ class Budgets:
     async def reserve(
         self, name: str, key: str, amount: Amount, *, by: Principal, least: Amount | None = None
     ) -> Reservation:
-        """Set aside what a call may take at most, before it is made. With `least`, what is left will do if it is no
-        less than that: see the amount of the reservation. A key that has a reservation gets that one.
-
-        Raises BudgetExceeded, having set nothing aside.
-        """
+        """Reserve the most that a call may take. With `least`, a smaller rest is reserved instead if it is at least
+        that much; the reservation says how much. A key with a reservation returns that one. Raises BudgetExceeded and
+        reserves nothing."""
         changed = await self._change(name, lambda budget: self._with_reservation(budget, key, amount, least), by)
         return Reservation(budget=name, key=key, amount=changed.reserved[key])
 
     async def settle(self, reservation: Reservation, actual: Amount, *, by: Principal) -> AgentBudget:
-        """Put what a call took in place of what was set aside for it. Once more changes nothing."""
+        """Replace a reservation by the amount that the call took. Calling it again changes nothing."""
         key = reservation.key
 
         def settled(budget: AgentBudget) -> AgentBudget:
@@ -103,8 +101,8 @@ class Budgets:
         return await self._change(reservation.budget, settled, by)
 
     async def close(self, name: str, *, by: Principal) -> AgentBudget:
-        """End a budget and those it lent to. What they did not spend goes back to the parent; a call that was never
-        settled counts as having taken all that it had reserved. Once more changes nothing. Raises NotFound."""
+        """Close a budget and its children. The unspent rest goes back to the parent; an unsettled reservation counts as
+        fully spent. Calling it again changes nothing. Raises NotFound."""
         for _ in range(_RETRIES):
             record, budget = await self._find(name, by)
             if budget.is_closed:

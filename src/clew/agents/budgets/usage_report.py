@@ -8,15 +8,15 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.llm.ledger import Sum, UsageLedger, read_ledger
+from clew.llm.ledger import UsageLedger, UsageTotals, read_ledger
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import read_flow, shipped_flow
 from clew.trail.store import Trail
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls added up, with what follows from the sums: the share that needed no model, and the share of tokens that was
-    saved; None where there is nothing to compare. `cost` is in US dollars, None where no price is known."""
+class UsageSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """Totals of calls, with the share of calls that needed no model and the share of tokens that the cache saved; None
+    without data. `cost` is in US dollars, None without a known price."""
 
     calls: int
     hits: int
@@ -34,11 +34,11 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     """Usage in total and by group. `remarks` say what the figures leave out."""
 
-    total: Spent
-    agents: dict[str, Spent]
-    sessions: dict[str, Spent]
-    layers: dict[str, Spent]
-    models: dict[str, Spent]
+    total: UsageSummary
+    agents: dict[str, UsageSummary]
+    sessions: dict[str, UsageSummary]
+    layers: dict[str, UsageSummary]
+    models: dict[str, UsageSummary]
     remarks: tuple[str, ...]
 
 
@@ -66,5 +66,5 @@ def report_of(ledger: UsageLedger) -> UsageReport:
     return UsageReport(total=_spent(ledger.total), **sums, remarks=ledger.remarks)
 
 
-def _spent(each: Sum) -> Spent:
-    return Spent(**{name: getattr(each, name) for name in Spent.__struct_fields__})
+def _spent(each: UsageTotals) -> UsageSummary:
+    return UsageSummary(**{name: getattr(each, name) for name in UsageSummary.__struct_fields__})

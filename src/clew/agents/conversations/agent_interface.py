@@ -11,8 +11,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations
-from clew.agents.conversations.sessions import Sent, SessionInfo, SessionTurn
-from clew.agents.conversations.steps import Begun, Choice, Step
+from clew.agents.conversations.sessions import SentMessage, SessionInfo, SessionTurn
+from clew.agents.conversations.steps import Choice, RunStarted, Step
 from clew.catalog.registry import DomainRegistry
 
 Running = Callable[[], AbstractAsyncContextManager[object]]
@@ -52,19 +52,19 @@ class Agent(Protocol):
         ...
 
     def process(self, input: AgentInput) -> AsyncGenerator[Step, None]:
-        """Send a message and yield its steps: first `Begun`, last `Answered` or `GaveUp`. The run goes on when the
+        """Send a message and yield its steps: first `RunStarted`, last `Answered` or `GaveUp`. The run goes on when the
         reader leaves. Raises InvalidInput, NotFound, AccessDenied."""
         ...
 
-    async def send(self, input: AgentInput) -> Sent:
+    async def send(self, input: AgentInput) -> SentMessage:
         """Write a message and return at once. Raises as `process`."""
         ...
 
-    def follow(self, sent: Sent) -> AsyncGenerator[Step, None]:
+    def follow(self, sent: SentMessage) -> AsyncGenerator[Step, None]:
         """Yield the steps of a message that was sent, up to the end of its run. Raises AccessDenied."""
         ...
 
-    def resume(self, sent: Sent) -> AsyncGenerator[Step, None]:
+    def resume(self, sent: SentMessage) -> AsyncGenerator[Step, None]:
         """As `follow`, for a run that was left: without pieces of an answer that was never finished."""
         ...
 
@@ -85,7 +85,7 @@ class Agent(Protocol):
         """The last messages and answers of a session, oldest first. Raises NotFound."""
         ...
 
-    async def open_runs(self, session: str) -> Sequence[Sent]:
+    async def open_runs(self, session: str) -> Sequence[SentMessage]:
         """The messages of a session that have no answer yet. Raises NotFound."""
         ...
 
@@ -128,21 +128,21 @@ class AgentCore:
 
     async def process(self, input: AgentInput) -> AsyncGenerator[Step, None]:
         sent = await self.send(input)
-        yield Begun(seq=sent.after, session=sent.session, run=sent.run, id=sent.id, agent=sent.agent)
+        yield RunStarted(seq=sent.after, session=sent.session, run=sent.run, id=sent.id, agent=sent.agent)
         async for step in self.follow(sent):
             yield step
 
-    async def send(self, input: AgentInput) -> Sent:
+    async def send(self, input: AgentInput) -> SentMessage:
         return await self._conversations.send(
             input.text, by=self._by, session=input.session, agent=self.name, source=self._source, key=input.key
         )
 
-    async def follow(self, sent: Sent) -> AsyncGenerator[Step, None]:
+    async def follow(self, sent: SentMessage) -> AsyncGenerator[Step, None]:
         async with aclosing(self._conversations.follow(sent, by=self._by)) as steps:
             async for step in steps:
                 yield step
 
-    async def resume(self, sent: Sent) -> AsyncGenerator[Step, None]:
+    async def resume(self, sent: SentMessage) -> AsyncGenerator[Step, None]:
         async with aclosing(self._conversations.resume(sent, by=self._by)) as steps:
             async for step in steps:
                 yield step
@@ -159,7 +159,7 @@ class AgentCore:
     async def turns(self, session: str, *, limit: int) -> Sequence[SessionTurn]:
         return await self._conversations.sessions.turns(session, by=self._by, limit=limit)
 
-    async def open_runs(self, session: str) -> Sequence[Sent]:
+    async def open_runs(self, session: str) -> Sequence[SentMessage]:
         return await self._conversations.sessions.open_runs(session, by=self._by)
 
     async def capabilities(self) -> AgentCapabilities:

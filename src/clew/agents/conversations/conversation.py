@@ -13,13 +13,13 @@ from contextlib import aclosing
 import msgspec
 
 from clew.access import ROLES, Principal
-from clew.agents.conversations.sessions import SESSION_TAG, Sent, Sessions, message_draft, sent_of
+from clew.agents.conversations.sessions import SESSION_TAG, SentMessage, Sessions, message_draft, sent_message
 from clew.agents.conversations.steps import (
     ENDS,
     Answered,
     Choice,
-    GaveUp,
     PermissionAsked,
+    RunAbandoned,
     Step,
     read_step,
     shown_schemas,
@@ -68,7 +68,7 @@ class Conversations:
         agent: str = DEFAULT_AGENT,
         source: str = "chat",
         key: str | None = None,
-    ) -> Sent:
+    ) -> SentMessage:
         """Write a message for an agent, in a new session unless one is named. The same `key` for the same agent of an
         owner writes it once.
 
@@ -91,7 +91,7 @@ class Conversations:
         is_same = written.context.get("message") == text and session in (None, written.session)
         if written.schema_name != self.flow.message or not is_same:
             raise AlreadyExists("idempotency key", repr(key))
-        return sent_of(written, after if written.id == id else 0)
+        return sent_message(written, after if written.id == id else 0)
 
     async def find_agent(self, name: str, *, by: Principal) -> AgentDefinition:
         """The newest definition of that name. Raises NotFound, InvalidInput for an invalid one."""
@@ -102,7 +102,7 @@ class Conversations:
             raise NotFound("agent", name[:_NAME])
         return read_agent(page.items[0])
 
-    async def follow(self, sent: Sent, *, by: Principal) -> AsyncGenerator[Step, None]:
+    async def follow(self, sent: SentMessage, *, by: Principal) -> AsyncGenerator[Step, None]:
         """The steps of a run as they happen, up to its end. The run goes on when the reader leaves. Raises
         AccessDenied."""
         by.require("subscribe")
@@ -124,7 +124,7 @@ class Conversations:
         """A step for a person: a question for permission with its whole input, unmasked."""
         return await show_whole(self._trail, step, by=_inside(by)) if isinstance(step, PermissionAsked) else step
 
-    async def resume(self, sent: Sent, *, by: Principal) -> AsyncGenerator[Step, None]:
+    async def resume(self, sent: SentMessage, *, by: Principal) -> AsyncGenerator[Step, None]:
         """As `follow`, for a run that was left: without pieces of an answer that was never finished."""
         head = await self._trail.log.head()
         async with aclosing(self.follow(sent, by=by)) as steps:
@@ -198,12 +198,12 @@ class Conversations:
         if given.schema_name != self.flow.permission_answer or given.context.get("answer") != answer:
             raise AlreadyExists("an answer to permission", request_id[:_NAME])
 
-    async def find_failure(self, sent: Sent, after: int, *, by: Principal) -> GaveUp | None:
+    async def find_failure(self, sent: SentMessage, after: int, *, by: Principal) -> RunAbandoned | None:
         """The end of a run that nobody works on any more, with the reason; None while somebody may."""
         for letter in await self._trail.dead_letters.list(by=_inside(by), limit=MAX_LETTERS):
             if _is_needed(letter.consumer, sent.agent) and run_tag(sent.run) in letter.event.tags:
                 reason = f"{letter.consumer} gave up after {_attempts(letter.attempts)}: {letter.reason}"
-                return GaveUp(seq=after, session=sent.session, run=sent.run, id=sent.id, reason=reason)
+                return RunAbandoned(seq=after, session=sent.session, run=sent.run, id=sent.id, reason=reason)
         return None
 
 
@@ -231,7 +231,7 @@ def run_selector(session: str, run: str, schemas: Iterable[str] = ()) -> Selecto
     return Selector(schema_names=tuple(schemas), session=session, all_tags=(run_tag(run),))
 
 
-def is_end(step: Step, sent: Sent) -> bool:
+def is_end(step: Step, sent: SentMessage) -> bool:
     """Whether a step ends a run. What an agent that was called on the way answers does not."""
     return isinstance(step, ENDS) and not (isinstance(step, Answered) and step.agent not in ("", sent.agent))
 
@@ -253,12 +253,12 @@ def _is_needed(consumer: str, agent: str) -> bool:
 
 
 def _require_say(first: Breadcrumb, by: Principal) -> None:
-    """Raise AccessDenied for one who neither is a curator nor wrote the message that began the session."""
+    """Raise AccessDenied unless the caller is a curator or wrote the first message of the session."""
     by.require("create")
     if not by.may("administer") and (not by.agent_id or first.created_by != by.agent_id):
         raise AccessDenied("steer a session that another began", ["curator"])
 
 
 def _inside(by: Principal) -> Principal:
-    """The caller as one who may read and write what the rules of a conversation need."""
+    """The caller with the roles that the rules of a conversation need."""
     return msgspec.structs.replace(by, roles=ROLES)

@@ -25,7 +25,7 @@ _PAGE = 200
 _TITLE, _NAME = 80, 200
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
+class SentMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message on the trail, and the run that it starts. `after` is where to follow it from."""
 
     id: str
@@ -46,7 +46,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was said. `status` is that of an answer."""
+    """One message or answer of a session. `status` is that of an answer."""
 
     id: str
     run: str
@@ -64,8 +64,7 @@ class Sessions:
         self._flow = flow
 
     async def recent(self, *, by: Principal, limit: int = 20) -> list[SessionInfo]:
-        """Those in which something was said last, newest first; found among the newest messages. Raises
-        InvalidInput, AccessDenied."""
+        """Return the sessions with the newest messages, newest first. Raises InvalidInput, AccessDenied."""
         if not 1 <= limit <= MAX_SESSIONS:
             raise InvalidInput("limit", f"must be between 1 and {MAX_SESSIONS}")
         latest: dict[str, Breadcrumb] = {}
@@ -96,11 +95,11 @@ class Sessions:
             raise NotFound("session", session[:_NAME])
         return page.items[0]
 
-    async def open_runs(self, session: str, *, by: Principal) -> list[Sent]:
+    async def open_runs(self, session: str, *, by: Principal) -> list[SentMessage]:
         """The runs of the newest messages that have no answer yet, oldest first."""
         said = await self._said(session, _PAGE, by)
         answered = {(find_run(each), find_author(each)) for each in said if each.schema_name == self._flow.answer}
-        asked = [sent_of(each) for each in said if each.schema_name == self._flow.message]
+        asked = [sent_message(each) for each in said if each.schema_name == self._flow.message]
         return [each for each in reversed(asked) if not answered & {(each.run, each.agent), (each.run, "")}]
 
     async def _said(self, session: str, limit: int, by: Principal) -> tuple[Breadcrumb, ...]:
@@ -120,11 +119,11 @@ class Sessions:
         )
 
 
-def sent_of(message: Breadcrumb, after: int = 0) -> Sent:
-    """A message as what was sent with it."""
+def sent_message(message: Breadcrumb, after: int = 0) -> SentMessage:
+    """Return the `SentMessage` of a message that is on the trail."""
     agent = next((tag.removeprefix(CONSUMER_TAG) for tag in message.tags if tag.startswith(CONSUMER_TAG)), "")
     run = find_run(message) or message.id
-    return Sent(id=message.id, session=message.session or "", run=run, agent=agent, after=after)
+    return SentMessage(id=message.id, session=message.session or "", run=run, agent=agent, after=after)
 
 
 def message_draft(flow: Flow, text: str, *, id: str, session: str, agent: str, source: str) -> Draft:
@@ -145,7 +144,7 @@ def title_of(text: str) -> str:
 
 
 def _info(first: Breadcrumb, last: Breadcrumb) -> SessionInfo:
-    began = sent_of(first)
+    began = sent_message(first)
     return SessionInfo(
         id=began.session,
         title=title_of(_text_of(first) or first.title),

@@ -1,7 +1,5 @@
-"""The steps of a run that a door shows: the breadcrumbs of a conversation as typed records.
-
-Anybody who may write can write such a breadcrumb, so fields that are missing or of another kind are read as empty.
-"""
+"""The steps of a run that a door shows: the breadcrumbs of a conversation as typed records. Anybody with write access
+can write such a breadcrumb, so a missing field or one of a wrong type is read as empty."""
 
 from __future__ import annotations
 
@@ -29,21 +27,21 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     id: str
 
 
-class Begun(Step, frozen=True, kw_only=True, tag="message"):
+class RunStarted(Step, frozen=True, kw_only=True, tag="message"):
     """The message is on the trail, and the run begins."""
 
     agent: str
 
 
 class ContextBuilt(Step, frozen=True, kw_only=True, tag="context"):
-    """The context was put together; `clew why context ID` explains it."""
+    """The context builder has written the context; `clew why context ID` explains it."""
 
     agent: str
     items: int
     tokens: int
 
 
-class Said(Step, frozen=True, kw_only=True, tag="text"):
+class AnswerChunk(Step, frozen=True, kw_only=True, tag="text"):
     """A piece of an answer. The piece of index 0 begins, and begins again where the model is asked once more."""
 
     request_id: str
@@ -51,7 +49,7 @@ class Said(Step, frozen=True, kw_only=True, tag="text"):
     text: str
 
 
-class Modelled(Step, frozen=True, kw_only=True, tag="model"):
+class ModelAnswered(Step, frozen=True, kw_only=True, tag="model"):
     """A model has answered, or has not."""
 
     request_id: str
@@ -78,8 +76,8 @@ class ToolAnswered(Step, frozen=True, kw_only=True, tag="tool_result"):
 
 
 class PermissionAsked(Step, frozen=True, kw_only=True, tag="permission"):
-    """A tool waits for a person. `input` is what it would be given, whole where a conversation gives it, and an
-    overview where it is read off the question; `pattern` is what an answer beyond this once would be remembered for."""
+    """A tool waits for the user's permission. `input` has the arguments, shortened in the question and whole where a
+    conversation returns it. `pattern` is what a lasting permission would cover."""
 
     request_id: str
     tool: str
@@ -94,7 +92,7 @@ class PermissionAnswered(Step, frozen=True, kw_only=True, tag="permission_answer
     answer: str
 
 
-class Cancelling(Step, frozen=True, kw_only=True, tag="cancel"):
+class CancelRequested(Step, frozen=True, kw_only=True, tag="cancel"):
     reason: str
 
 
@@ -115,13 +113,13 @@ class Answered(Step, frozen=True, kw_only=True, tag="answer"):
     agent: str
 
 
-class GaveUp(Step, frozen=True, kw_only=True, tag="failed"):
+class RunAbandoned(Step, frozen=True, kw_only=True, tag="failed"):
     """The end of a run that nobody works on any more: one of its events is a dead letter."""
 
     reason: str
 
 
-ENDS = (Answered, GaveUp)
+ENDS = (Answered, RunAbandoned)
 """After one of these nothing of the run is to come."""
 
 
@@ -176,11 +174,11 @@ def _gathered(found: _Found) -> Step:
 
 def _said(found: _Found) -> Step:
     index = int(found.number("index"))
-    return Said(**found.head, request_id=found.request_id, index=index, text=found.text("text"))
+    return AnswerChunk(**found.head, request_id=found.request_id, index=index, text=found.text("text"))
 
 
 def _called(found: _Found) -> Step | None:
-    """A call of a model is told by what it brings."""
+    """The step of a request to a tool. A request to a model is no step: its answer is."""
     if found.of_model:
         return None
     tool, input = found.text("tool"), found.context.get("input")
@@ -206,7 +204,7 @@ def _modelled(found: _Found) -> Step:
     answer = output if isinstance(output, dict) else {}
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    return Modelled(
+    return ModelAnswered(
         **found.head,
         request_id=found.request_id,
         status=found.text("status"),
@@ -236,7 +234,7 @@ def _allowed(found: _Found) -> Step:
 
 
 def _cancelling(found: _Found) -> Step:
-    return Cancelling(**found.head, reason=found.text("reason"))
+    return CancelRequested(**found.head, reason=found.text("reason"))
 
 
 def _stopped(found: _Found) -> Step:
@@ -288,14 +286,14 @@ def _error(value: Any) -> str:
 async def without_old_pieces(steps: AsyncIterator[Step], head: int) -> AsyncIterator[Step]:
     """The steps of a run without the pieces, up to the event `head`, of an answer that was never finished. Where an
     answer goes on from there, they come with its next piece."""
-    kept: list[Said] = []
+    kept: list[AnswerChunk] = []
     async for step in steps:
-        if isinstance(step, Said) and step.seq <= head:
+        if isinstance(step, AnswerChunk) and step.seq <= head:
             is_next = bool(kept) and step.index > 0 and step.request_id == kept[-1].request_id
             kept = [*kept, step] if is_next else [step]
             continue
-        if kept and isinstance(step, Said | Modelled) and step.request_id == kept[-1].request_id:
-            for each in kept if isinstance(step, Modelled) or step.index > 0 else ():
+        if kept and isinstance(step, AnswerChunk | ModelAnswered) and step.request_id == kept[-1].request_id:
+            for each in kept if isinstance(step, ModelAnswered) or step.index > 0 else ():
                 yield each
             kept = []
         yield step

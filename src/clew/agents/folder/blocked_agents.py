@@ -15,7 +15,7 @@ FOLDER = "agents"
 
 
 class BlockedAgent(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent that does not run, why, and what to do."""
+    """An agent that does not run, with the reason and a hint."""
 
     name: str
     reason: str
@@ -26,7 +26,7 @@ def find_blocked_agents(definitions: FolderDefinitions | None, trust: Trust | No
     """All of them by name, as of the last look at the files."""
     if definitions is None:
         return []
-    agreed = {each.name for each in (trust or Trust.open()).grants(definitions.definers.root) if each.kind == AGENT}
+    agreed = {each.name for each in (trust or Trust.open()).grants(definitions.source.root) if each.kind == AGENT}
     found = {each.name: each for each in _broken(definitions)}
     for name in definitions.manifest.agents:
         if definitions.is_waiting(name):

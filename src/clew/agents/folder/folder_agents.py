@@ -43,7 +43,7 @@ def _drafts(flow: Flow, definitions: FolderDefinitions, by: Principal) -> Iterat
         if definitions.is_waiting(name):
             continue
         yield Draft(
-            id=str(uuid5(_NAMESPACE, f"{by.owner_id}\n{definitions.definers.root}\n{name}")),
+            id=str(uuid5(_NAMESPACE, f"{by.owner_id}\n{definitions.source.root}\n{name}")),
             title=f"Agent {name}"[:200],
             schema_name=flow.agent,
             tags=("agent:def", "workspace:agents", f"agent:{name}", FROM_FOLDER),

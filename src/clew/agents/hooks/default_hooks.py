@@ -1,7 +1,7 @@
-"""The chain that every agent has: thirteen hooks around prompts and tools.
+"""The default chain of every agent: thirteen hooks around prompts and tools.
 
-Those that add come first and those that guard come late, so that a guard sees what is really sent or run. A hook of the
-user's own that changes arguments has a priority below LATE; what it changes is checked.
+Hooks that add content run early and guards run late, so a guard checks what is really sent or run. A user's hook that
+changes arguments needs a priority below LATE, so that the guards check its changes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from clew.access import Principal
 from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.hooks.hook_points import Point, agent_hooks
 from clew.agents.hooks.prompt_hooks import (
+    ContextWindow,
     PromptSkills,
-    Window,
     history_injection,
     pattern_extraction,
     response_logging,
@@ -50,7 +50,7 @@ class HookDeps:
     budgets: Budgets | None = None
     skills: PromptSkills | None = None
     judges: HookChain = field(default_factory=agent_hooks)
-    window: Window | None = None
+    window: ContextWindow | None = None
 
 
 def default_hooks(deps: HookDeps) -> HookChain:

@@ -22,10 +22,10 @@ POINTS: tuple[Point, ...] = ("pre_prompt", "post_prompt", "pre_tool", "post_tool
 
 
 class PromptData(HookData, frozen=True, kw_only=True):
-    """A prompt on its way to a model, and what came back.
+    """A prompt on its way to a model, and the response.
 
-    Before: `system`, `tools` and the messages that are new at this `turn`, counted from 0. After: the `response`, and
-    the `text` of the answer. `budget` names what the call is taken from. `trace` are the hooks that have run, in order.
+    Before the call it has `system`, `tools` and the new messages of this `turn`, counted from 0; after it, the
+    `response` and the `text` of the answer. `budget` is the name of the budget that pays.
     """
 
     agent_id: str
@@ -53,11 +53,11 @@ class PromptData(HookData, frozen=True, kw_only=True):
 
 
 class ToolData(HookData, frozen=True, kw_only=True):
-    """A call on its way to a tool, and what came back.
+    """A call on its way to a tool, and its result.
 
-    `record` is what the tool was made of, as it will be run, where it does not come with the program. `permitted` is
-    what the user answered where they were asked. A call that `is_waiting` is not made now: its user has
-    to answer first. After: the `result`, and `tags` that the response gets.
+    `record` is the breadcrumb that the tool was built from, None for a tool of the program. `permitted` is the user's
+    answer if the user was asked. A call that `is_waiting` is not made now, because the user has to answer first. After
+    the call it has the `result`, and `tags` for the response.
     """
 
     tool: Tool
@@ -80,8 +80,8 @@ class ToolData(HookData, frozen=True, kw_only=True):
 
 
 class SkillData(HookData, frozen=True, kw_only=True):
-    """A skill that is about to be put before the model of an agent: its name, what brought it, and its text. A hook
-    that raises `Abort` refuses it; the run goes on without it."""
+    """A skill before the model of an agent sees it: its name, the reason for it, and its text. A hook that raises
+    `Abort` refuses it; the run goes on without it."""
 
     agent_id: str
     session: str

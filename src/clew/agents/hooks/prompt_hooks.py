@@ -1,4 +1,5 @@
-"""The hooks around every prompt: what a session, its skills and its history add, and what is kept of an answer."""
+"""The hooks around every prompt. They add changes of the session, skills and history, check the budget, and store
+patterns of answers."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ _PATTERN = re.compile(
 _log = logging.getLogger(__name__)
 
 
-class Called(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that a run needs, by what it came, and its text."""
+class NeededSkill(msgspec.Struct, frozen=True, kw_only=True):
+    """A skill that a run needs, the reason, and its text."""
 
     skill: str
     why: str
@@ -49,7 +50,7 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
 class PromptSkills(Protocol):
     """Finds the skills that a run needs."""
 
-    async def called(self, message: str, *, agent: str, session: str) -> Sequence[Called]:
+    async def called(self, message: str, *, agent: str, session: str) -> Sequence[NeededSkill]:
         """The skills that a message calls for and those that the session has loaded, whose texts no message of the run
         has yet; the most important first."""
         ...
@@ -63,14 +64,14 @@ class PromptSkills(Protocol):
         ...
 
 
-class Window(Protocol):
+class ContextWindow(Protocol):
     """Finds the context window of an agent's model."""
 
     async def __call__(self, agent: str) -> int: ...
 
 
 def session_context(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
-    """Tells an agent at the start of a run what was changed in its session before, the newest first."""
+    """Adds the earlier changes of the session to the first prompt of a run, newest first."""
 
     async def add(data: PromptData) -> PromptData:
         if not data.is_first or not data.session:
@@ -110,7 +111,7 @@ def skill_loading(trail: Trail, by: Principal, skills: PromptSkills | None, judg
     return load
 
 
-async def _judge(judges: HookChain, called: Called, data: PromptData) -> str | None:
+async def _judge(judges: HookChain, called: NeededSkill, data: PromptData) -> str | None:
     """The text of a skill after all hooks had it; None where one refused it."""
     offered = SkillData(
         agent_id=data.agent_id,
@@ -151,7 +152,7 @@ def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
     return inject
 
 
-def token_budget_check(by: Principal, budgets: Budgets | None, window: Window | None) -> HookFunction:
+def token_budget_check(by: Principal, budgets: Budgets | None, window: ContextWindow | None) -> HookFunction:
     """Ends a prompt that its model cannot take, and one that nothing is left to pay for."""
 
     async def check(data: PromptData) -> PromptData:
@@ -168,7 +169,7 @@ def token_budget_check(by: Principal, budgets: Budgets | None, window: Window | 
 
 
 def response_logging() -> HookFunction:
-    """Logs that a model answered: who asked, what it took, not what was said."""
+    """Logs that a model answered: the agent, the time and the tokens, but not the text."""
 
     async def log(data: PromptData) -> PromptData:
         output, usage = _output(data), _usage(data)
@@ -199,7 +200,9 @@ def pattern_extraction(schema: str) -> HookFunction:
     return extract
 
 
-def token_accounting(trail: Trail, flow: Flow, by: Principal, table: Table, window: Window | None) -> HookFunction:
+def token_accounting(
+    trail: Trail, flow: Flow, by: Principal, table: Table, window: ContextWindow | None
+) -> HookFunction:
     """Says when the context of an agent has passed one of its thresholds, each once."""
 
     async def account(data: PromptData) -> PromptData:

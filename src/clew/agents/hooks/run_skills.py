@@ -1,5 +1,5 @@
-"""The skills of a folder for agents that run: those of the first tier, those that a message calls for, and those that a
-session has loaded, are put before the model in each run, and nothing else counts as loaded."""
+"""Skills of a folder for agents that run. Each run gets the texts of the skills of the first tier, of those that its
+message triggers, and of those that its session has loaded; only these count as loaded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from clew.access import Principal
 from clew.agents.folder.folder_agents import in_prompt
-from clew.agents.hooks.prompt_hooks import Called
+from clew.agents.hooks.prompt_hooks import NeededSkill
 from clew.catalog.operations.text import inline
 from clew.catalog.skills.loaded_skills import first_skills
 from clew.catalog.skills.routes import FIND
@@ -32,7 +32,7 @@ class RunSkills:
         self._open = open_workspace
         self._by = by
 
-    async def called(self, message: str, *, agent: str, session: str) -> Sequence[Called]:
+    async def called(self, message: str, *, agent: str, session: str) -> Sequence[NeededSkill]:
         workspace = await self._open()
         found = self._session(workspace, agent, session)
         if found is None:
@@ -94,7 +94,7 @@ class RunSkills:
         skill = found.terms.manifest.skills.get(name)
         return skill is not None and not found.terms.withhold(skill)
 
-    def _called(self, workspace: Workspace, found: AgentSession, name: str, why: str, agent: str) -> Called:
+    def _called(self, workspace: Workspace, found: AgentSession, name: str, why: str, agent: str) -> NeededSkill:
         manifest = found.terms.manifest
         skills = [manifest.skills[each] for each in brought_by(manifest, name, found.terms.withhold)]
         toolsets = dict.fromkeys(each for skill in skills for each in skill.toolsets if each in manifest.toolsets)
@@ -102,7 +102,7 @@ class RunSkills:
         parts = [f"The skill {name}, for this work:", found.skill_content(name)]
         parts += filter(None, map(show_files, skills))
         parts += show_tools(tools, workspace.catalog.registry, self._by)
-        return Called(skill=name, why=why, text="\n\n".join(parts))
+        return NeededSkill(skill=name, why=why, text="\n\n".join(parts))
 
 
 def _in_prompt(found: AgentSession) -> list[str]:

@@ -1,7 +1,7 @@
 """Thresholds of the context of an agent: checkpoints, compaction and hand-off, each once.
 
-Which thresholds an agent has is data, by its kind. Each that is crossed becomes a breadcrumb, written together with
-what the agent did; so what was fired is known after a restart, and fires no second time.
+The thresholds are data, by the kind of agent. Each crossed threshold becomes a breadcrumb that is written together with
+the agent's step, so it does not fire again after a restart.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ContextUsage(msgspec.Struct, frozen=True, kw_only=True):
         return 100 * self.used / self.limit
 
 
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
+class HighestFill(msgspec.Struct, frozen=True, kw_only=True):
     """The highest fill in percent since the last compaction; `generation` counts compactions."""
 
     generation: int = 0
@@ -68,7 +68,7 @@ def thresholds_of(table: Table, kind: str) -> tuple[Threshold, ...]:
     return _sorted(table.get(kind.casefold(), table.get(OTHER, ())))
 
 
-def crossed(before: float, after: float, thresholds: Sequence[Threshold]) -> tuple[Threshold, ...]:
+def find_crossed(before: float, after: float, thresholds: Sequence[Threshold]) -> tuple[Threshold, ...]:
     """The thresholds above `before` and up to `after`, in percent: the lowest first, a checkpoint before a compaction
     at the same point. Empty if the context did not grow."""
     return tuple(each for each in _sorted(thresholds) if before < each.at <= after)
@@ -79,17 +79,17 @@ async def observe(
 ) -> tuple[tuple[Threshold, ...], tuple[Draft, ...]]:
     """The thresholds that fire now, and their records. Writing these records twice has no effect."""
     mark = await read_mark(trail, flow, usage.agent, usage.session, by=by)
-    fired = crossed(mark.percent, usage.percent, thresholds_of(table, usage.kind))
+    fired = find_crossed(mark.percent, usage.percent, thresholds_of(table, usage.kind))
     return fired, tuple(_draft(flow, usage, mark.generation, each) for each in fired)
 
 
-async def read_mark(trail: Trail, flow: Flow, agent: str, session: str, *, by: Principal) -> Mark:
+async def read_mark(trail: Trail, flow: Flow, agent: str, session: str, *, by: Principal) -> HighestFill:
     """The highest threshold that fired since the last compaction, as read from the trail."""
     selector = Selector(schema_name=flow.checkpoint, all_tags=(f"agent:{agent}", f"session:{session}"))
     found = [each.context for each in (await trail.records.list(selector, by=by, limit=_LOOK_BACK)).items]
     generation = max((each["generation"] + (each["do"] == "compacted") for each in found), default=0)
     reached = [each["at"] for each in found if each["generation"] + (each["do"] == "compacted") == generation]
-    return Mark(generation=generation, percent=max(reached, default=0.0))
+    return HighestFill(generation=generation, percent=max(reached, default=0.0))
 
 
 def _draft(flow: Flow, usage: ContextUsage, generation: int, fired: Threshold) -> Draft:

@@ -24,7 +24,7 @@ RESOURCES = "://resources/"
 GET = "get"
 
 
-class Judge:
+class PermissionDecider:
     """Decides for the agents of one owner. `is_isolated` says whether the sandbox confines every language; otherwise
     only JavaScript, whose runtime confines it, runs without permission."""
 

@@ -32,7 +32,7 @@ MAX_SHOWN = 20_000
 CHANGED = "the request was changed or deleted after the question"
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class AskedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of a question, as it was when the question was asked."""
 
     id: str
@@ -40,10 +40,10 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-def subject_of(request: Breadcrumb) -> Subject:
+def subject_of(request: Breadcrumb) -> AskedRequest:
     """The version and digest that bind a question to a request."""
     digest = hashlib.sha256(encode_canonical(request.context, "context")).hexdigest()
-    return Subject(id=request.id, version=request.version, digest=digest)
+    return AskedRequest(id=request.id, version=request.version, digest=digest)
 
 
 def question_draft(flow: Flow, request: Breadcrumb, tool: str, reason: str, pattern: str) -> Draft:
@@ -77,7 +77,8 @@ class AnsweredQuestions(msgspec.Struct, frozen=True, kw_only=True):
 async def read_answered_questions(
     trail: Trail, flow: Flow, request_ids: Iterable[str], *, by: Principal
 ) -> AnsweredQuestions:
-    """How the questions about these requests stand. An answer that was there before its question counts for none."""
+    """Read the questions about these requests, their answers and responses. An answer older than its question does not
+    count."""
     questions: dict[str, Breadcrumb] = {}
     answers: dict[str, Breadcrumb] = {}
     responded: set[str] = set()
@@ -122,7 +123,7 @@ async def _about(trail: Trail, flow: Flow, request_ids: Sequence[str], by: Princ
 async def find_subject(trail: Trail, question: Breadcrumb, *, by: Principal) -> Breadcrumb | None:
     """The request of a question, unless it was changed or deleted."""
     try:
-        subject = msgspec.convert(question.context.get("request"), Subject)
+        subject = msgspec.convert(question.context.get("request"), AskedRequest)
         request = await trail.records.get(subject.id, by=by)
     except (msgspec.ValidationError, ClewError):
         return None

@@ -1,4 +1,5 @@
-"""Circuit breakers: a name that failed too often is refused for a while, then one probe is let through."""
+"""Circuit breakers: after too many failures, calls of a name are refused for a while, then one probe call is
+allowed."""
 
 from __future__ import annotations
 

@@ -115,11 +115,8 @@ def is_retryable(error: BaseException) -> bool:
 def error_drafts(
     flow: Flow, request: Breadcrumb, failure: CallFailure, tool: FailedTool, *, tags: tuple[str, ...] = ()
 ) -> tuple[Draft, Draft]:
-    """The response that says so to whoever asked, and the record of the error, with `tags` on the latter.
-
-    Nothing that looks secret is in either; stack and input are cut to a bound. Raises InvalidInput where `request` is
-    no request.
-    """
+    """Return the error response for the requester, and the record of the error, which gets `tags`. Secrets are masked
+    in both; stack and input are cut. Raises InvalidInput if `request` is no request."""
     asked = read_request(request)
     message = _message(failure.error)
     kind = classify(failure.error)

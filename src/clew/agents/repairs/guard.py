@@ -64,5 +64,5 @@ class Guard:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether an error says that what was called is not well, rather than that it was asked for the wrong thing."""
+    """Whether an error means that the called tool or model is broken, and not that the call was wrong."""
     return not isinstance(error, BudgetExceeded) and classify(error) not in ("validation", "permission")

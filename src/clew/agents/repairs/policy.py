@@ -1,8 +1,7 @@
-"""Whether a failing tool is to be repaired. What was tried is read from the trail, so the bound holds over restarts.
+"""Decides whether a failing tool is repaired. The attempts are read from the trail, so the limit holds over restarts.
 
-A chain is what repairs have made of one version of a tool that its owner wrote. So many runs of the debugger as the
-settings allow are started for one chain; then the owner's version is put back, and nobody tries again until the owner
-edits the tool.
+A chain is the sequence of repairs of one version that the owner wrote. The settings limit the runs of the debugger in
+one chain. At the limit the owner's version is restored, and no repair starts until the owner edits the tool.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _REPAIRS_TAG = "repairs:"
 _LOOK_BACK = 100
 
 
-class Chain(msgspec.Struct, frozen=True, kw_only=True):
+class RepairChain(msgspec.Struct, frozen=True, kw_only=True):
     """The repairs of a tool since its owner last wrote it, as version `start`."""
 
     start: int
@@ -63,9 +62,9 @@ class RepairPolicy:
     async def drafts(
         self, request: Breadcrumb, failure: CallFailure, tool: FailedTool, record: Breadcrumb | None
     ) -> tuple[Draft, ...]:
-        """The two records of a failed call; `record` is the tool's own where it has one. Where the error is to be
-        repaired its record says so. At the limit the owner's version of the tool is put back, and a third record says
-        that nobody tries any more."""
+        """Return the records of a failed call: the response and the error; `record` is the tool's breadcrumb if it has
+        one. An error that starts a repair is tagged so. At the limit the owner's version is restored, and a third
+        record says that repairs have ended."""
         verdict = await self.judge(record, failure.error)
         tags = (WANTED,) if verdict.wanted else ()
         drafts = error_drafts(self._flow, request, failure, tool, tags=tags)
@@ -94,7 +93,7 @@ class RepairPolicy:
             return RepairVerdict(wanted=False, attempt=len(errors), reason="it is being repaired")
         return RepairVerdict(wanted=True, attempt=len(errors) + 1)
 
-    async def _chain(self, tool: Breadcrumb) -> Chain:
+    async def _chain(self, tool: Breadcrumb) -> RepairChain:
         """Back from the present version, as far as repairs made it."""
         selector = Selector(schema_name=self._repairs.fix, all_tags=(repair_tag(tool.id),))
         fixes = (await self._trail.records.list(selector, by=self._by, limit=_LOOK_BACK)).items
@@ -104,9 +103,9 @@ class RepairPolicy:
                 continue
             is_given_up = is_given_up or fix.context.get("status") == GAVE_UP
             version = int(fix.context["from_version"])
-        return Chain(start=version, is_given_up=is_given_up)
+        return RepairChain(start=version, is_given_up=is_given_up)
 
-    async def _wanted(self, tool: Breadcrumb, chain: Chain) -> Sequence[Breadcrumb]:
+    async def _wanted(self, tool: Breadcrumb, chain: RepairChain) -> Sequence[Breadcrumb]:
         """The errors of a chain that the debugger was called for."""
         matches = (
             ContextMatch(path="tool_breadcrumb_id", value=tool.id),
@@ -125,7 +124,7 @@ class RepairPolicy:
         return False
 
     async def _give_up(self, tool: Breadcrumb) -> None:
-        """Say so first: what is said is then done, also after a crash in between."""
+        """Write the record before the change, so that a crash in between loses neither."""
         start = (await self._chain(tool)).start
         restores = start != tool.version
         await self._trail.records.create(self._gave_up(tool, start, restores), by=self._by)
@@ -165,5 +164,5 @@ def is_of_code(error: BaseException) -> bool:
 
 
 def with_code(tool: Breadcrumb, code: str) -> dict[str, Any]:
-    """The tool with other code; what it may do and take stays as its owner wrote it."""
+    """The tool with other code, and with the permissions and limits of its owner."""
     return {**tool.context, "code": code}

@@ -1,4 +1,4 @@
-"""The names and numbers by which runs are kept well: thresholds, repairs, notes. They are data on the trail."""
+"""The settings of thresholds, repairs and notes. They are data on the trail."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Repairs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reliability(msgspec.Struct, frozen=True, kw_only=True):
-    """`pattern` is the schema of what an agent says it has learnt; `thresholds` are by kind of agent."""
+    """`pattern` is the schema of lessons that an agent states; `thresholds` are by kind of agent."""
 
     pattern: str
     repairs: Repairs

@@ -1,7 +1,7 @@
-"""Whether a run still gets anywhere: turns that repeat, one by one or in a cycle, are a loop.
+"""Detects loops: turns of a run that repeat, one by one or in a cycle.
 
-A turn is known by its fingerprint: what was called with which arguments, and what came of it. Asking again and getting
-another answer is progress; asking again and getting the same is not.
+The fingerprint of a turn covers its calls, their arguments and their results. The same call with another result is
+progress; the same call with the same result is not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOK_BACK = REPEATS * MAX_PERIOD
 
 
 class CompletedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a turn, and what came of it."""
+    """One call of a turn, and its result."""
 
     name: str
     arguments: Mapping[str, Any] = {}
@@ -43,8 +43,8 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fingerprint(calls: Sequence[CompletedCall], text: str = "") -> str:
-    """The digest of a turn. The order of calls that were made side by side does not matter, nor that of the keys of
-    their arguments, nor how the text is spaced. Raises InvalidInput for what JSON cannot hold."""
+    """Return the digest of a turn. The order of parallel calls, the order of keys and the spacing of text do not
+    matter. Raises InvalidInput for values that JSON cannot hold."""
     made = sorted(encode_canonical([each.name, each.arguments, each.result], "turn") for each in calls)
     said = " ".join(text.split()).encode(errors="replace")
     return hashlib.blake2b(b"\x00".join((said, *made)), digest_size=16).hexdigest()

@@ -1,6 +1,6 @@
-"""The records of runs, read incrementally: a worker reads each record of a run once, and then only what is new.
+"""The records of runs, read incrementally: a worker reads each record of a run once, and then only new ones.
 
-The trail alone holds the state of a run. What is kept here is a copy that any worker rebuilds when it has none.
+The trail alone holds the state of a run. This is a cache that any worker can rebuild.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.skills.lru_cache import Recent
+from clew.skills.lru_cache import LruCache
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
@@ -53,7 +53,7 @@ class RunRecords:
         self._flow = flow
         self._clock = clock
         self._by = by
-        self._copies: Recent[str, _Copy] = Recent(limit, lambda copy: copy.size)
+        self._copies: LruCache[str, _Copy] = LruCache(limit, lambda copy: copy.size)
 
     async def read(self, run: str) -> Records:
         """All records of a run in the order in which they were written. The caller must not change the mapping."""

@@ -1,6 +1,5 @@
-"""The workflow runner: steps that are written down instead of thought out. Steps of a group run side by side, the next
-group waits for them; `depends_on` says it more exactly. What has been done is read from the trail at every step.
-"""
+"""The workflow runner: runs written steps. Steps of a group run in parallel and the next group waits for them;
+`depends_on` orders single steps. The state is read from the trail at every step."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def read_workflow(breadcrumb: Breadcrumb) -> Workflow:
-    """Raises InvalidInput that names the field, also for steps that cannot be put in order."""
+    """Raises InvalidInput that names the field, also for circular dependencies."""
     try:
         found = msgspec.convert(breadcrumb.context, Workflow)
     except msgspec.ValidationError as error:
@@ -198,7 +197,8 @@ def find_requester_of(response: Breadcrumb) -> str | None:
 
 
 def fill(value: Any, known: Mapping[str, Any]) -> Any:
-    """A value in which references are replaced by what they stand for. Raises InvalidInput where one leads nowhere."""
+    """Return a value with its references replaced by their values. Raises InvalidInput for a reference that leads
+    nowhere."""
     if isinstance(value, dict):
         if set(value) == {REFERENCE}:
             return _look_up(str(value[REFERENCE]), known)

@@ -1,4 +1,4 @@
-"""`ask` and `get` as tools of agents: what was shown in a session stays shown in it."""
+"""`ask` and `get` as tools of agents. Routes that a session was shown stay available in it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The four tools of the note processor: tags, summary, insights and explanation of a note. Each result is one
-breadcrumb of its note, replaced when the note is looked at again."""
+breadcrumb of its note, replaced when the note is processed again."""
 
 from __future__ import annotations
 

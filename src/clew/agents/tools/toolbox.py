@@ -77,7 +77,7 @@ class Toolbox:
         return True if await self.find_record(name, by=by) is not None else None
 
     async def names(self, *, by: Principal) -> list[str]:
-        """All names, for whoever asked for one that there is not."""
+        """All names, for the error about an unknown tool."""
         records = await self._records(by)
         return sorted({*self._built_in, *(str(each.context.get("name")) for each in records)})
 

@@ -18,7 +18,7 @@ from clew.catalog.consent.module_files import is_inside, locate
 from clew.catalog.servers.config import McpServerConfig, read_servers, written
 from clew.catalog.servers.secret_references import is_secret, mask_address, mask_arguments
 from clew.catalog.servers.value_references import FromEnv, FromSecret, Value
-from clew.catalog.skills.wishes import definers_of, definition_wishes
+from clew.catalog.skills.wishes import definition_wishes, find_definition_root
 from clew.catalog.sources.reach import place_of, reach_of
 from clew.catalog.workspace.domain_loader import offered_domains, target_of
 from clew.config import Config, SourceConfig
@@ -96,9 +96,9 @@ def project_of(config: Config) -> Path:
 def read_wishes(config: Config) -> list[Wish]:
     """Everything that the folder wants to have run, loaded or reached: servers that are on, domains, sources, providers
     of models, then agents, skills and rules. Raises ConfigError for settings that cannot be used."""
-    definers = definers_of(config)
-    rules = RuleFiles(str(definers.root)).wishes() if definers.is_repository else []
-    return [*_settings_wishes(config), *definition_wishes(definers.read().manifest, definers.root), *rules]
+    source = find_definition_root(config)
+    rules = RuleFiles(str(source.root)).wishes() if source.is_repository else []
+    return [*_settings_wishes(config), *definition_wishes(source.read().manifest, source.root), *rules]
 
 
 def _settings_wishes(config: Config) -> list[Wish]:
@@ -130,14 +130,14 @@ def trust_skills(config: Config, digests: Mapping[Path, str], trust: Trust | Non
     """Agree to skills that the user has just chosen: to the files that have these digests, whatever else has their
     names. What uses toolsets of the folder is left to `clew trust`. What was agreed to. Raises ConfigError, ReadOnly.
     """
-    definers = definers_of(config)
-    manifest = definers.read().manifest
+    source = find_definition_root(config)
+    manifest = source.read().manifest
     wanted = {os.path.realpath(file): digest for file, digest in digests.items()}
     chosen = [
         each
-        for each in definition_wishes(manifest, definers.root)
+        for each in definition_wishes(manifest, source.root)
         if each.kind == "skill"
-        and wanted.get(os.path.realpath(definers.root / manifest.skills[each.name].path)) == each.digest
+        and wanted.get(os.path.realpath(source.root / manifest.skills[each.name].path)) == each.digest
     ]
     (trust or Trust.open()).grant(chosen)
     return chosen

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 from clew.catalog.consent.consent import NOT_TRUSTED, FolderConsent
-from clew.catalog.skills.wishes import AGENT, SKILL, Definers, definition_wishes
+from clew.catalog.skills.wishes import AGENT, SKILL, DefinitionRoot, definition_wishes
 from clew.skills.checks.problems import Problem
-from clew.skills.definitions.manifest_builder import Built
+from clew.skills.definitions.manifest_builder import BuildResult
 from clew.skills.definitions.own_format import BuildMemory
 from clew.skills.files.file_watch import FileWatch, homes_of
 from clew.skills.files.tree_walk import SKILL_FILES
-from clew.skills.formats.definition_reader import Memory
+from clew.skills.formats.definition_reader import ParseCache
 from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.skills.rules.files import RuleFiles
 from clew.trust import Wish
@@ -32,8 +32,8 @@ class FolderDefinitions:
     """The definitions of one folder. `manifest` has all of them; `usable` has no toolset that only untrusted skills
     bring."""
 
-    def __init__(self, definers: Definers, consent: FolderConsent) -> None:
-        self.definers = definers
+    def __init__(self, source: DefinitionRoot, consent: FolderConsent) -> None:
+        self.source = source
         self.manifest = self.usable = Manifest()
         self.problems: tuple[Problem, ...] = ()
         self.withheld: dict[str, str] = {}
@@ -43,13 +43,13 @@ class FolderDefinitions:
         self._waiting: frozenset[str] = frozenset()
         self._rules: list[Wish] = []
         self._state: tuple[int, ...] = ()
-        self._memory, self._built = Memory(), BuildMemory()
+        self._memory, self._built = ParseCache(), BuildMemory()
         self._looking = asyncio.Lock()
 
     async def refresh(self) -> None:
         """Look at the files again, which costs little where nothing changed."""
         async with self._looking:
-            built = await asyncio.to_thread(self.definers.read, self._memory, self._built)
+            built = await asyncio.to_thread(self.source.read, self._memory, self._built)
             self._take(built)
 
     def notice_consent(self) -> bool:
@@ -96,14 +96,14 @@ class FolderDefinitions:
         return [f"{told}: {self._consent.problem or NOT_TRUSTED}"] if told else []
 
     async def look_at_rules(self) -> None:
-        """See which rule files there are, so that it can be told which wait."""
-        if self.definers.is_repository:
-            self._rules = await asyncio.to_thread(RuleFiles(str(self.definers.root)).wishes)
+        """Read the rule files again, so that `told` can list those that wait for consent."""
+        if self.source.is_repository:
+            self._rules = await asyncio.to_thread(RuleFiles(str(self.source.root)).wishes)
 
     def watch(self, changed: Callable[[], Awaitable[Any]]) -> FileWatch:
         """A context manager that calls `changed` after each change of a skill, an agent or a rule file. To be opened
         and closed."""
-        return FileWatch(self.definers.root, changed, self._homes, self._rule_homes)
+        return FileWatch(self.source.root, changed, self._homes, self._rule_homes)
 
     def _homes(self) -> set[str]:
         return homes_of((*self.manifest.skills.values(), *self.manifest.agents.values()))
@@ -111,19 +111,19 @@ class FolderDefinitions:
     def _rule_homes(self) -> set[str]:
         return {posixpath.dirname(each.name) for each in self._rules}
 
-    def _take(self, built: Built) -> None:
+    def _take(self, built: BuildResult) -> None:
         is_same = built.manifest == self.manifest
         self.manifest, self.problems = built.manifest, built.problems
         if not is_same or self._consent.state() != self._state:
             self._decide()
 
     def _decide(self) -> None:
-        wishes = definition_wishes(self.manifest, self.definers.root)
+        wishes = definition_wishes(self.manifest, self.source.root)
         known = {each.name for each in wishes if each.kind == SKILL}
         held = {(each.kind, each.name) for each in wishes if self._consent.allows(each)}
         self._state = self._consent.state()
         self._agents = frozenset(name for kind, name in held if kind == AGENT)
-        once = self._consent.granted(AGENT, self.definers.root)
+        once = self._consent.granted(AGENT, self.source.root)
         self._waiting = (once | self.manifest.agents.keys()) - self._agents
         self.withheld = {
             name: NOT_AGREED if name in known else NOT_WHOLE

@@ -1,7 +1,5 @@
-"""The files of skills as they are served to a client that reads them itself: addresses, digests, and bytes.
-
-Only what the user agreed to is served, and only while the files are what was agreed to.
-"""
+"""Files of skills for clients that read them: addresses, digests and bytes. Only trusted skills are served, and only
+while their files are as the user agreed to them."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from clew.catalog.skills.definitions import FolderDefinitions
 from clew.errors import FormatError, NotFound
 from clew.skills.files.document import MAX_BYTES, read_document
 from clew.skills.files.tree_walk import is_plain, walk
-from clew.skills.formats.digests import Bundle, Hashed, bundle_of, digest_hashed, hash_files
+from clew.skills.formats.digests import Bundle, HashedFile, bundle_of, digest_hashed, hash_files
 from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Skill
 
@@ -96,7 +94,7 @@ class SkillFiles:
         return [each for each in skills if not self._definitions.withhold(each)]
 
     def _root(self) -> Root:
-        return Root(os.fspath(self._definitions.definers.root))
+        return Root(os.fspath(self._definitions.source.root))
 
     def _served(self, skill: Skill) -> ServedSkill | None:
         known = self._known.get(skill.name)
@@ -109,7 +107,7 @@ class SkillFiles:
 
 
 def _serve(root: Root, skill: Skill) -> ServedSkill | None:
-    """None where it breaks a rule of the extension, or is no longer what was agreed to."""
+    """Return the served skill, or None if it breaks a rule of the extension or changed since the user agreed to it."""
     try:
         real = root.resolve(skill.path)
         raw = root.read(real, MAX_BYTES)
@@ -131,9 +129,9 @@ def _bundle(root: Root, skill: Skill, real: str) -> Bundle:
     return bundle_of(walk(root, (skill.folder,), is_kept=True), skill.folder)
 
 
-def _described(skill: Skill, meta: dict[str, Any], hashed: Sequence[Hashed], real: str) -> ServedSkill | None:
-    """The description of a served file. The last part of the way to SKILL.md is the name that the file gives; the first
-    tells skills of one name apart."""
+def _described(skill: Skill, meta: dict[str, Any], hashed: Sequence[HashedFile], real: str) -> ServedSkill | None:
+    """The description of a served file. The last part of the path to SKILL.md is the name in the file; the first part
+    distinguishes skills of the same name."""
     own = quote(skill.name, safe="")
     base = f"{SCHEME}{own}" if skill.name == meta["name"] else f"{SCHEME}{own}/{meta['name']}"
     files = []

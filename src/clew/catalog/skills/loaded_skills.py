@@ -19,7 +19,7 @@ from clew.skills.manifest import is_route
 from clew.skills.registry import ToolRegistry
 from clew.skills.sessions.agent_session import UNLOADED, AgentSession
 from clew.skills.sessions.explanations import explain
-from clew.skills.sessions.loads import Terms, check_chain, check_skill, check_withheld, starting_skills
+from clew.skills.sessions.loads import LoadTerms, check_chain, check_skill, check_withheld, starting_skills
 from clew.skills.sessions.session import SKILL, TOOLSET, SessionState, cost_of, derive, is_skill
 from clew.skills.variables import Variables, inject
 
@@ -39,8 +39,8 @@ class LoadedSkills:
         self._registry = ToolRegistry()
 
     def session(self, by: Principal, handle: str) -> AgentSession:
-        """The session of a caller. The handle is one that the catalog has accepted for it, or has just minted. Only
-        what a caller is given counts as loaded, so nothing is in it from the start."""
+        """Return the session of a caller. The catalog has accepted the handle, or has just created it. A new session is
+        empty: a skill counts as loaded once the caller has its text."""
         terms = self.terms(by)
         return AgentSession(
             terms.manifest,
@@ -56,7 +56,7 @@ class LoadedSkills:
             brings=False,
         )
 
-    def terms(self, by: Principal) -> Terms:
+    def terms(self, by: Principal) -> LoadTerms:
         """The terms under which a caller may load skills. One that no definition names, as a plain MCP client, may load
         any skill; one whose definition waits for the user's consent, none."""
         agent = self.definitions.agent(by.agent_id or SOMEBODY)
@@ -64,8 +64,8 @@ class LoadedSkills:
         manifest = msgspec.structs.replace(manifest, agents={**manifest.agents, agent.name: agent})
         if self.definitions.is_waiting(agent.name):
             manifest = msgspec.structs.replace(manifest, toolsets={})
-            return Terms(manifest=manifest, agent=agent, withhold=lambda _: AGENT_NOT_AGREED)
-        return Terms(manifest=manifest, agent=agent, withhold=self.definitions.withhold)
+            return LoadTerms(manifest=manifest, agent=agent, withhold=lambda _: AGENT_NOT_AGREED)
+        return LoadTerms(manifest=manifest, agent=agent, withhold=self.definitions.withhold)
 
     def state(self, exposure: Exposure) -> SessionState:
         """Return the state of a set under the present definitions and consent."""
@@ -129,14 +129,14 @@ class LoadedSkills:
         )
 
 
-def first_skills(terms: Terms, exposure: Exposure) -> list[str]:
+def first_skills(terms: LoadTerms, exposure: Exposure) -> list[str]:
     """The skills that a caller starts with, may load, does not have, and has not unloaded by name."""
     let_go = {each.item for each in exposure.ended if each.reason == UNLOADED}
     wanted = [name for name in starting_skills(terms) if f"{SKILL}{name}" not in {*exposure.items, *let_go}]
     return [name for name in wanted if _may_load(terms, name)]
 
 
-def _may_load(terms: Terms, name: str) -> bool:
+def _may_load(terms: LoadTerms, name: str) -> bool:
     try:
         check_skill(terms, name)
         check_chain(terms, name)

@@ -10,7 +10,7 @@ import msgspec
 
 from clew.catalog.consent.consent_changes import FileChange, compare
 from clew.catalog.consent.consent_snapshots import AgreedTexts, Files
-from clew.catalog.skills.texts import WishedTexts
+from clew.catalog.skills.texts import ConsentTexts
 from clew.config import Config
 from clew.trust import Trust, Wish
 
@@ -26,7 +26,7 @@ class Review:
 
     @cached_property
     def _texts(self) -> dict[tuple[str, str], Files]:
-        wished = WishedTexts(self._config)
+        wished = ConsentTexts(self._config)
         found = ((each, wished.of(each)) for each in self._wishes)
         return {(each.kind, each.name): files for each, files in found if files is not None}
 

@@ -13,7 +13,7 @@ from clew.catalog.route import parse_route
 from clew.errors import InvalidInput
 from clew.skills.catalogue import build_catalogue
 from clew.skills.manifest import ONLY_BY_NAME, Skill
-from clew.skills.sessions.agent_session import Changed
+from clew.skills.sessions.agent_session import LoadOutcome
 from clew.skills.sessions.session import Withhold
 
 MAX_STEPS = 20
@@ -30,8 +30,8 @@ def describe(skill: Skill, *, is_loaded: bool, withheld: str) -> str:
 
 
 def show_list(skills: Sequence[Skill], here: Sequence[str], withhold: Withhold) -> str:
-    """All skills: those that are loaded, those that can be, within a number of tokens, those that are only for who
-    names them, and those that cannot be loaded."""
+    """List all skills within a number of tokens: loaded ones, loadable ones, those that load by name only, and withheld
+    ones."""
     loaded = [each for each in skills if each.name in here]
     withheld = {each.name: reason for each in skills if (reason := withhold(each))}
     free = [each for each in skills if each.name not in withheld and each not in loaded]
@@ -48,7 +48,7 @@ def show_list(skills: Sequence[Skill], here: Sequence[str], withhold: Withhold) 
     return "\n\n".join(parts) or "There are no skills for you here."
 
 
-def show_change(what: str, done: Changed, outcome: str) -> str:
+def show_change(what: str, done: LoadOutcome, outcome: str) -> str:
     """Describe a load or unload with its token count."""
     text = f"The {what} {outcome}. All that is loaded takes about {done.tokens_after:,} tokens"
     text += f", before it was {done.tokens_before:,}." if done.tokens_before != done.tokens_after else "."

@@ -31,12 +31,12 @@ from clew.tools import Guidance, GuidedContent, guide
 NOTHING = "No skill here is close to that. Say it in other words, or look at all of them."
 
 
-class Desk:
-    """Answers callers."""
+class SkillTools:
+    """The functions behind the tools of the domain."""
 
     def __init__(self, loaded: LoadedSkills, registry: DomainRegistry, search: SkillSearch) -> None:
         self.loaded = loaded
-        self._references = OwnReferences(loaded.definitions.definers.root)
+        self._references = OwnReferences(loaded.definitions.source.root)
         self._registry = registry
         self._search = search
 
@@ -110,7 +110,7 @@ class Desk:
         return GuidedContent(content=content, guidance=(guide(FIND, "a skill for the next need"),))
 
     async def unload_all(self, by: Principal, handle: str) -> GuidedContent:
-        """Begin anew: what was loaded leaves, and the skills that an agent starts with come with the next load."""
+        """Unload everything. The skills that an agent starts with come back with the next load."""
         tokens = await self.loaded.reset(by, handle)
         content = f"All skills are unloaded, which took about {tokens:,} tokens."
         return GuidedContent(content=content, guidance=(guide(FIND, "a skill for the next need"),))

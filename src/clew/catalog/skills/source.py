@@ -1,7 +1,5 @@
-"""Skills and their references as resources, so that `ask` finds them: `skills://resources/NAME`.
-
-Of what is not trusted only the name is there: nothing that it says gets onto the trail.
-"""
+"""Skills and their references as resources, so that `ask` finds them: `skills://resources/NAME`. Only the name of an
+untrusted skill is stored."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class SkillSource:
 
     def __init__(self, definitions: FolderDefinitions) -> None:
         self._definitions = definitions
-        self._references = OwnReferences(definitions.definers.root)
+        self._references = OwnReferences(definitions.source.root)
         self.id = SOURCE
 
     async def list_documents(self) -> DocumentListing:

@@ -1,4 +1,4 @@
-"""The files behind the wishes of a folder's skills, agents and rules, as they are now: what a person agrees to."""
+"""The present files of a folder's skills, agents and rules that need consent, so that a person can read them first."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterable
 
 from clew.catalog.consent.consent_snapshots import MAX_KEPT, MAX_TEXT, Files, Seen, see
-from clew.catalog.skills.wishes import SKILL, definers_of, definition_wishes
+from clew.catalog.skills.wishes import SKILL, definition_wishes, find_definition_root
 from clew.config import Config
 from clew.errors import FormatError
 from clew.skills.files.tree_walk import show, walk
-from clew.skills.formats.digests import Bundle, Hashed, bundle_of, digest_hashed
+from clew.skills.formats.digests import Bundle, HashedFile, bundle_of, digest_hashed
 from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Skill, Toolset
 from clew.skills.rules.documents import digest_text, read_text
@@ -19,19 +19,19 @@ from clew.skills.rules.files import CONSENT, AgentRule, RuleFiles
 from clew.trust import MAX_BYTES, Wish, printable
 
 
-class WishedTexts:
-    """The definitions of one folder as of one look. What is no longer as a wish says has no texts."""
+class ConsentTexts:
+    """The texts of one folder's definitions at one time. A definition that changed since its wish was read has none."""
 
     def __init__(self, config: Config) -> None:
-        definers = definers_of(config)
-        self._manifest = definers.read().manifest
-        self._root = Root(os.fspath(definers.root))
-        self._known = {(each.kind, each.name): each for each in definition_wishes(self._manifest, definers.root)}
-        rules = RuleFiles(self._root.path).everywhere().rules if definers.is_repository else ()
+        source = find_definition_root(config)
+        self._manifest = source.read().manifest
+        self._root = Root(os.fspath(source.root))
+        self._known = {(each.kind, each.name): each for each in definition_wishes(self._manifest, source.root)}
+        rules = RuleFiles(self._root.path).everywhere().rules if source.is_repository else ()
         self._rules = {printable(each.real): each for each in rules}
 
     def of(self, wish: Wish) -> Files | None:
-        """The files behind a wish; None for what is no text for agents, or cannot be read as it was wished for."""
+        """Return the files of a wish; None if it is of another kind, changed, or cannot be read."""
         try:
             if wish.kind == CONSENT:
                 return self._rule(wish, self._rules[wish.name])
@@ -59,15 +59,15 @@ class WishedTexts:
         brought = {f"toolset {each.name}": see(_as_text(each).encode("utf-8", "replace")) for each in toolsets}
         return files | brought if digest == skill.digest else None
 
-    def _read(self, named: Iterable[tuple[str, str]], folder: str) -> tuple[dict[str, Seen], list[Hashed]]:
-        files, hashed, room = dict[str, Seen](), list[Hashed](), MAX_KEPT
+    def _read(self, named: Iterable[tuple[str, str]], folder: str) -> tuple[dict[str, Seen], list[HashedFile]]:
+        files, hashed, room = dict[str, Seen](), list[HashedFile](), MAX_KEPT
         for name, real in named:
             raw = self._root.read(real, MAX_BYTES)
             is_program = bool(folder) and self._root.is_program(real)
             seen = see(raw, min(room, MAX_TEXT), is_program=is_program)
             room -= len(raw) if seen.lines is not None else 0
             files[show(f"{folder}/{name}" if folder else name)] = seen
-            hashed.append(Hashed(name, real, hashlib.sha256(raw).digest(), len(raw), is_program))
+            hashed.append(HashedFile(name, real, hashlib.sha256(raw).digest(), len(raw), is_program))
         return files, hashed
 
     def _rule(self, wish: Wish, rule: AgentRule) -> Files | None:

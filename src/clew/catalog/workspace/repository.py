@@ -17,7 +17,7 @@ from clew.catalog.operations.text import fence, inline
 from clew.catalog.resource import Pipeline
 from clew.catalog.sources.local import LocalSource
 from clew.config import FOLDER, Config
-from clew.skills.formats.instruction_files import Telling
+from clew.skills.formats.instruction_files import InstructionFiles
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, ToolLimits, guide, tool
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
@@ -63,8 +63,8 @@ def _named(root: Path) -> str:
 
 def _is_definition(root: str, path: str, is_folder: bool) -> bool:
     """Whether a path is the folder of a skill, or a file that agents take for a definition, as it is now."""
-    telling = Telling(root)
-    return telling.is_skill(path) if is_folder else telling.is_file(path)
+    instructions = InstructionFiles(root)
+    return instructions.is_skill(path) if is_folder else instructions.is_file(path)
 
 
 def _search_tool(trail: Trail, owner_id: str) -> Tool:

@@ -29,7 +29,7 @@ from clew.catalog.skills.definitions import FolderDefinitions
 from clew.catalog.skills.domain import build_skills
 from clew.catalog.skills.loaded_skills import LoadedSkills
 from clew.catalog.skills.source import SOURCE as SKILL_SOURCE
-from clew.catalog.skills.wishes import Definers, definers_of
+from clew.catalog.skills.wishes import DefinitionRoot, find_definition_root
 from clew.catalog.sources.source_tables import SourceTables
 from clew.catalog.workspace.repository import NAME as REPOSITORY
 from clew.catalog.workspace.repository import build_repository, has_repository
@@ -100,7 +100,7 @@ class Workspace:
                 pending_domains=lambda: {*self.waiting.servers, *self.waiting.spared},
                 skills=lambda: self.loaded_skills,
                 tell_broken=definitions.tell_broken,
-                rules=Rules(definitions.definers.root, trail, by=owner) if definitions.definers.is_repository else None,
+                rules=Rules(definitions.source.root, trail, by=owner) if definitions.source.is_repository else None,
             ),
         )
 
@@ -298,7 +298,7 @@ async def open_workspace(
     servers = await open_registry(
         trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server, model_for=model_for
     )
-    definitions = FolderDefinitions(definers_of(config), waiting.consent)
+    definitions = FolderDefinitions(find_definition_root(config), waiting.consent)
     tables = SourceTables(trail, project, owner)
     workspace = Workspace(
         trail,
@@ -336,7 +336,7 @@ def empty_workspace(trail: Trail, clock: Clock, owner: Principal) -> Workspace:
         owner,
         servers=ServerRegistry(trail, by=owner, clock=clock),
         waiting=waiting,
-        definitions=FolderDefinitions(Definers(root=Path(os.devnull), is_repository=False), waiting.consent),
+        definitions=FolderDefinitions(DefinitionRoot(root=Path(os.devnull), is_repository=False), waiting.consent),
         tables=SourceTables(trail, Path.cwd(), owner),
     )
 

@@ -13,9 +13,9 @@ from clew.config import FOLDER, Config
 from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from clew.catalog.skills.wishes import Definers
+    from clew.catalog.skills.wishes import DefinitionRoot
     from clew.skills.checks.problems import Problem
-    from clew.skills.definitions.manifest_builder import Built
+    from clew.skills.definitions.manifest_builder import BuildResult
 
 _TEAM = ("agents", "skills", "toolsets", "tools")
 
@@ -23,19 +23,19 @@ _TEAM = ("agents", "skills", "toolsets", "tools")
 class DefinitionPart(msgspec.Struct, frozen=True, kw_only=True):
     """The root that is read, and the part of it that is meant, as a path below the root; empty for all."""
 
-    definers: Definers
+    source: DefinitionRoot
     below: str = ""
 
-    def read(self) -> Built:
+    def read(self) -> BuildResult:
         """The whole manifest, and the problems of the part: a file has the same ones however it is named."""
-        built = self.definers.read()
+        built = self.source.read()
         return msgspec.structs.replace(built, problems=self.narrow(built.problems))
 
     def narrow(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
         """Those of the part."""
         return tuple(each for each in problems if self._has(each.path))
 
-    def has_definitions(self, built: Built) -> bool:
+    def has_definitions(self, built: BuildResult) -> bool:
         """Whether the part defines anything, were it wrong."""
         manifest = built.manifest
         records = (manifest.agents, manifest.skills, manifest.toolsets, manifest.tools)
@@ -49,22 +49,20 @@ class DefinitionPart(msgspec.Struct, frozen=True, kw_only=True):
 def find_parts(place: Path, config: Config) -> list[DefinitionPart]:
     """How a path can be read, the first that has definitions counts: as a part of the project or team that it is in,
     then by itself. Raises InvalidInput where there is nothing at the path."""
-    from clew.catalog.skills.wishes import definers_at, definers_of  # the catalog takes long to load
+    from clew.catalog.skills.wishes import definers_at, find_definition_root  # the catalog takes long to load
 
     if not os.path.lexists(place):
         raise InvalidInput("PLACE", f"there is no folder {str(place)[:200]}")
     path = Path(os.path.abspath(place))
-    own = definers_of(config)
+    own = find_definition_root(config)
     parts = [
-        DefinitionPart(definers=definers_at(each), below=_below(path, each))
-        for each in _homes(path)
-        if each != own.root
+        DefinitionPart(source=definers_at(each), below=_below(path, each)) for each in _homes(path) if each != own.root
     ]
     if path.is_relative_to(own.root) and (own.is_repository or path.is_relative_to(own.root / FOLDER)):
-        mine = DefinitionPart(definers=own, below=_below(path, own.root))
+        mine = DefinitionPart(source=own, below=_below(path, own.root))
         parts = [mine, *parts] if not parts or mine.below.startswith(FOLDER) else [*parts, mine]
     folder = path if path.is_dir() else path.parent
-    return [*parts, DefinitionPart(definers=definers_at(folder), below=_below(path, folder))]
+    return [*parts, DefinitionPart(source=definers_at(folder), below=_below(path, folder))]
 
 
 def _homes(path: Path) -> Iterable[Path]:

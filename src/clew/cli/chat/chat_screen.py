@@ -13,14 +13,14 @@ import msgspec
 
 from clew.agents.conversations.sessions import SessionTurn
 from clew.agents.conversations.steps import (
+    AnswerChunk,
     Answered,
-    Begun,
-    Cancelling,
+    CancelRequested,
     ContextBuilt,
-    GaveUp,
-    Modelled,
+    ModelAnswered,
     PermissionAnswered,
-    Said,
+    RunAbandoned,
+    RunStarted,
     Step,
     ToolAnswered,
     ToolCalled,
@@ -32,7 +32,7 @@ from clew.fences import clean
 SHOWN, ERROR = 100, 500
 """Characters of what a tool is given or gives back, and of what went wrong."""
 
-FOLLOWED = (Begun, ContextBuilt, ToolCalled, ToolAnswered, PermissionAnswered)
+FOLLOWED = (RunStarted, ContextBuilt, ToolCalled, ToolAnswered, PermissionAnswered)
 """After one of these something is waited for."""
 
 
@@ -78,18 +78,18 @@ class Screen:
 
     def _show(self, step: Step) -> None:
         match step:
-            case Said():
+            case AnswerChunk():
                 self._add(step)
-            case Modelled():
+            case ModelAnswered():
                 self._tokens[0] += step.input_tokens
                 self._tokens[1] += step.output_tokens
-            case Answered() | GaveUp():
+            case Answered() | RunAbandoned():
                 self._end(step)
             case _:
                 if line := describe(step):
                     self._aside(line)
 
-    def _add(self, step: Said) -> None:
+    def _add(self, step: AnswerChunk) -> None:
         """Show the next piece. A piece that was seen before is not shown again; a request that begins anew is."""
         if not self._streams:
             return
@@ -104,13 +104,13 @@ class Screen:
         self._index = step.index
         self._write(clean(step.text))
 
-    def _end(self, step: Answered | GaveUp) -> None:
+    def _end(self, step: Answered | RunAbandoned) -> None:
         text = clean(step.text) if isinstance(step, Answered) else ""
         if text.strip() != self._written.strip():
             self._finish_line()
             self._write(text)
         self._finish_line()
-        if isinstance(step, GaveUp):
+        if isinstance(step, RunAbandoned):
             self._aside(paint(f"No answer: {one_line(step.reason)}", RED, sys.stderr))
         elif step.status == "cancelled":
             self._aside(paint("Cancelled.", YELLOW, sys.stderr))
@@ -151,7 +151,7 @@ def describe(step: Step) -> str:
             return f"{mark} {one_line(step.tool)} {paint(f'{step.milliseconds:,.0f} ms', DIM, sys.stderr)} {what}"
         case PermissionAnswered():
             return paint(f"Permission: {one_line(step.answer)}", DIM, sys.stderr)
-        case Cancelling():
+        case CancelRequested():
             return paint("Cancelling ...", YELLOW, sys.stderr)
         case _:
             return ""

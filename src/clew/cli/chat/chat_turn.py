@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from clew.agents.conversations.agent_interface import Agent, AgentInput
-from clew.agents.conversations.sessions import Sent
-from clew.agents.conversations.steps import Begun, Choice, PermissionAsked, Step
+from clew.agents.conversations.sessions import SentMessage
+from clew.agents.conversations.steps import Choice, PermissionAsked, RunStarted, Step
 from clew.cli.chat.chat_input import Lines
 from clew.cli.chat.chat_screen import Display
 from clew.cli.chat.permission_prompt import describe_question
@@ -105,7 +105,7 @@ class Chat:
         with self._caught.instead(ended.set):
             return await self._caught.unless_left(self._turn(text, ended))
 
-    async def wait_for(self, sent: Sent) -> Step | None:
+    async def wait_for(self, sent: SentMessage) -> Step | None:
         """Show what comes of a message that was sent before; the last step. Raises Left."""
         ended = asyncio.Event()
         with self._caught.instead(ended.set):
@@ -114,14 +114,14 @@ class Chat:
     async def _turn(self, text: str, ended: asyncio.Event) -> Step | None:
         steps = self._agent.process(AgentInput(text=text, session=self.session))
         first = await anext(steps, None)
-        if not isinstance(first, Begun):
+        if not isinstance(first, RunStarted):
             return first
         self._display.show(first)
         self.session = first.session
         async with self._cancelling(first.run, ended):
             return await self._show_all(steps, ended)
 
-    async def _go_on(self, sent: Sent, ended: asyncio.Event) -> Step | None:
+    async def _go_on(self, sent: SentMessage, ended: asyncio.Event) -> Step | None:
         async with self._cancelling(sent.run, ended):
             return await self._show_all(self._agent.resume(sent), ended)
 

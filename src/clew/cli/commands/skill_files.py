@@ -22,7 +22,7 @@ from clew.files import replace_file
 
 if TYPE_CHECKING:
     from clew.skills.checks.problems import Problem
-    from clew.skills.definitions.manifest_builder import Built
+    from clew.skills.definitions.manifest_builder import BuildResult
     from clew.skills.definitions.skill_import import SkillImport
 
 Place = Annotated[
@@ -52,7 +52,7 @@ async def build(
     if json:
         print_json({"manifest": manifest, "problems": built.problems})
     else:
-        _tell(built.problems, part.definers.root, is_seen=sys.stderr.isatty())
+        _tell(built.problems, part.source.root, is_seen=sys.stderr.isatty())
     if not part.has_definitions(built):
         return _tell_nothing(place, part)
     if errors:
@@ -101,7 +101,7 @@ async def lint(
         return 1 if errors else 0
     for each in mended:
         say(f"fixed {each.path}:{each.line}: {each.fix.says if each.fix is not None else each.message}", GREEN)
-    _show(problems, part.definers.root)
+    _show(problems, part.source.root)
     number = len(problems) - errors
     note(f"{count(errors, 'error')}, {count(number, 'warning')}.{_fixable(problems)}")
     return 1 if errors else 0
@@ -154,7 +154,7 @@ def import_(
     """
     from clew.catalog.consent.consent import trust_skills
     from clew.catalog.skills.review import Review
-    from clew.catalog.skills.wishes import definers_of
+    from clew.catalog.skills.wishes import find_definition_root
     from clew.skills.definitions.skill_import import find_imports, write_imports
     from clew.trust import Trust
 
@@ -163,8 +163,8 @@ def import_(
     config = here.config()
     target = config.folder / "skills"
     with progress("Reading the skills"):
-        definers = definers_of(config)
-        known = {name: definers.root / each.path for name, each in definers.read().manifest.skills.items()}
+        source = find_definition_root(config)
+        known = {name: source.root / each.path for name, each in source.read().manifest.skills.items()}
         found = find_imports(paths, target, force=force, taken=known)
     taken = [each for each in found if not each.problem]
     if taken and not dry_run:
@@ -197,7 +197,7 @@ def _tell_import(found: Sequence[SkillImport], target: Path) -> None:
         note("No skills were found there: a skill is a folder with SKILL.md.")
 
 
-async def _read(place: Path | None, here: Here) -> tuple[DefinitionPart, Built]:
+async def _read(place: Path | None, here: Here) -> tuple[DefinitionPart, BuildResult]:
     """The part that a path means, and its definitions. Raises InvalidInput where there is nothing, or a file defines
     nothing."""
     parts = find_parts(place, here.config()) if place is not None else [_whole(here)]
@@ -212,7 +212,7 @@ async def _read(place: Path | None, here: Here) -> tuple[DefinitionPart, Built]:
     return part, built
 
 
-async def _read_whole(place: Path | None, here: Here) -> tuple[DefinitionPart, Built]:
+async def _read_whole(place: Path | None, here: Here) -> tuple[DefinitionPart, BuildResult]:
     """All that a folder defines. Raises InvalidInput for what is no folder."""
     if place is None:
         part = _whole(here)
@@ -222,33 +222,33 @@ async def _read_whole(place: Path | None, here: Here) -> tuple[DefinitionPart, B
         if not place.is_dir():
             reason = "is not a folder" if place.exists() else "is not there"
             raise InvalidInput("PLACE", f"{str(place)[:200]} {reason}", hint="Name a folder with definitions")
-        part = DefinitionPart(definers=definers_at(place))
+        part = DefinitionPart(source=definers_at(place))
     with progress("Reading the definitions"):
         return part, await asyncio.to_thread(part.read)
 
 
 def _whole(here: Here) -> DefinitionPart:
-    from clew.catalog.skills.wishes import definers_of  # as above
+    from clew.catalog.skills.wishes import find_definition_root  # as above
 
-    return DefinitionPart(definers=definers_of(here.config()))
+    return DefinitionPart(source=find_definition_root(here.config()))
 
 
-async def _with_names(part: DefinitionPart, built: Built, here: Here) -> Sequence[Problem]:
+async def _with_names(part: DefinitionPart, built: BuildResult, here: Here) -> Sequence[Problem]:
     """The problems, with those of routes that lead nowhere, and of tools and models of agents that there are not."""
     from clew.skills.checks.problems import in_order
 
-    routes = await check_routes(built.manifest, part.definers.root, here)
-    names = await check_agent_names(built.manifest, part.definers.root, here)
+    routes = await check_routes(built.manifest, part.source.root, here)
+    names = await check_agent_names(built.manifest, part.source.root, here)
     return in_order([*built.problems, *part.narrow([*routes, *names])]) if routes or names else built.problems
 
 
-def _mend(part: DefinitionPart, built: Built) -> list[Problem]:
+def _mend(part: DefinitionPart, built: BuildResult) -> list[Problem]:
     """Mend what can be, again and again: one mend may bring up the next."""
     from clew.skills.checks.fixes import MAX_ROUNDS, apply_fixes  # who only looks does without
 
     mended: list[Problem] = []
     for _ in range(MAX_ROUNDS):
-        further = apply_fixes(part.definers.root, built.problems)
+        further = apply_fixes(part.source.root, built.problems)
         if not further:
             break
         mended += further
@@ -257,7 +257,7 @@ def _mend(part: DefinitionPart, built: Built) -> list[Problem]:
 
 
 def _tell_nothing(place: Path | None, part: DefinitionPart) -> int:
-    where = str(place) if place is not None else str(part.definers.root)
+    where = str(place) if place is not None else str(part.source.root)
     note(f"{where} has no definitions of agents, skills, toolsets or tools. Begin with `clew skills new NAME`.")
     return 1
 

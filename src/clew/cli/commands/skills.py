@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clew.catalog.skills.loaded_skills import LoadedSkills
     from clew.catalog.workspace.workspace import Workspace
     from clew.skills.manifest import Skill
-    from clew.skills.sessions.agent_session import AgentSession, Changed
+    from clew.skills.sessions.agent_session import AgentSession, LoadOutcome
 
 Name = Annotated[str, Parameter(help="The name of a skill.")]
 Session = Annotated[str | None, Parameter(help="The session of the agent: the id of a conversation.")]
@@ -176,7 +176,7 @@ async def unload(
     _tell(name, done, "unloaded" if done.is_changed else "was not loaded by itself", as_json=json)
 
 
-def _tell(name: str, done: Changed, outcome: str, *, as_json: bool) -> None:
+def _tell(name: str, done: LoadOutcome, outcome: str, *, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
@@ -194,10 +194,10 @@ async def _read(here: Here) -> FolderDefinitions:
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.consent.consent import FolderConsent, project_of
     from clew.catalog.skills.definitions import FolderDefinitions
-    from clew.catalog.skills.wishes import definers_of
+    from clew.catalog.skills.wishes import find_definition_root
 
     config = here.config()
-    definitions = FolderDefinitions(definers_of(config), FolderConsent(project_of(config)))
+    definitions = FolderDefinitions(find_definition_root(config), FolderConsent(project_of(config)))
     with progress("Reading the skills of this folder"):
         await definitions.refresh()
     return definitions

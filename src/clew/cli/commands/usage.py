@@ -11,7 +11,7 @@ from clew.cli.options import HERE, Here, Json, open_here
 from clew.cli.terminal.output import note, print_json, print_rows
 
 if TYPE_CHECKING:
-    from clew.agents.budgets.usage_report import Spent
+    from clew.agents.budgets.usage_report import UsageSummary
 
 By = Literal["agent", "session", "layer", "model"]
 
@@ -53,7 +53,7 @@ async def usage(
         note("No model calls yet.", dim=True)
 
 
-def _row(kind: str, name: str, each: Spent) -> tuple[str, ...]:
+def _row(kind: str, name: str, each: UsageSummary) -> tuple[str, ...]:
     cost = "-" if each.cost is None else f"${each.cost:,.4f}"
     saved = "-" if each.savings is None else f"{each.savings:.0%}"
     numbers = (each.calls, each.hits, each.input_tokens, each.cached_tokens, each.output_tokens)

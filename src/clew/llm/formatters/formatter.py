@@ -21,8 +21,8 @@ class Formatter(Protocol):
     """Turns tools and calls into text for one family of models, and their text back into calls. Stateless."""
 
     def write(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequence[Message]:
-        """The conversation without tools, calls and results: all of them are text now. What stands in messages and
-        results cannot pass for a call or a declaration."""
+        """The conversation with tools, calls and results written as text. Text in messages and results cannot pass for
+        a call or a declaration."""
         ...
 
     def read(self, text: str) -> ParsedAnswer:

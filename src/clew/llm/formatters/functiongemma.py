@@ -169,8 +169,8 @@ def _before(text: str, *tokens: str) -> str:
 
 
 def _calls(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Calls that follow each other; what comes after the last one is made up by the model, and left alone. The first
-    mark has been read."""
+    """Parse consecutive calls. Text after the last one is invented by the model, and ignored. The first mark has been
+    read."""
     at = 0
     while True:
         head = _HEAD.match(text, at)

@@ -10,7 +10,7 @@ from clew.llm.requests import Model, ModelReply, ModelRequest, OnText
 
 
 class FormattedModel:
-    """Tells the model inside of tools by text, and reads its calls from text. What is streamed holds no call."""
+    """Describes tools to the inner model as text, and reads its calls from text. Streamed text contains no call."""
 
     def __init__(self, inner: Model, formatter: Formatter) -> None:
         self.inner = inner
@@ -37,7 +37,7 @@ class FormattedModel:
 
 
 class _Shown:
-    """The part of an answer that was streamed: only what is certainly text."""
+    """The streamed part of an answer: only text that is certainly no call."""
 
     def __init__(self, formatter: Formatter, on_text: OnText) -> None:
         self._formatter = formatter

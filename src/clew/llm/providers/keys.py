@@ -1,4 +1,4 @@
-"""Keys of providers: where they are is configured, what they are is read with the first call and kept nowhere else."""
+"""Keys of providers. The configuration says where a key is; the first call reads it, and only memory keeps it."""
 
 from __future__ import annotations
 

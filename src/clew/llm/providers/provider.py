@@ -21,8 +21,8 @@ WISH = "provider"
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider as it is used. `preset` is the known one that it stands for, empty for none; an empty `key` sends
-    none."""
+    """The settings of a provider. `preset` is the known provider that it is based on, or empty; without a `key` none is
+    sent."""
 
     name: str
     kind: ProviderKind

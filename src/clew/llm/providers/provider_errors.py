@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a provider, as one ModelError: one line, what to do next, and never a key in it."""
+"""Errors of providers as one ModelError: one line with the next step, and never a key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from clew.errors import ModelError, ModelFailure
 from clew.llm.model_catalogue import shipped
 from clew.llm.providers.provider import Provider, is_loopback
-from clew.llm.providers.response_limits import MAX_RETRY_AFTER, TooMuch, found_in
+from clew.llm.providers.response_limits import MAX_RETRY_AFTER, ResponseTooLarge, found_in
 from clew.secrecy import MASK, mask_secrets
 
 MAX_SAID = 200
@@ -19,14 +19,14 @@ _CHECK_NETWORK = "Check your network, and HTTPS_PROXY where a proxy is needed"
 
 
 @contextmanager
-def told_as_model_errors(provider: Provider, model: str, key: str) -> Iterator[None]:
-    """Raises ModelError in place of what the library and the SDKs raise. They stumble over answers of an unexpected
-    shape in ways of their own: only their calls belong in here, and none of ours."""
+def as_model_errors(provider: Provider, model: str, key: str) -> Iterator[None]:
+    """Raises ModelError in place of the errors of the library and the SDKs. Answers of an unexpected shape raise errors
+    of any type, so only library calls belong in this block."""
     from pydantic_ai import exceptions as wire  # imported by the caller already
 
     try:
         yield
-    except TooMuch as error:
+    except ResponseTooLarge as error:
         raise _excessive(provider, error) from None
     except wire.ModelAPIError as error:
         if (excess := found_in(error)) is not None:
@@ -99,7 +99,7 @@ def _malformed(provider: Provider, said: str) -> ModelError:
     return ModelError("malformed", reason, retryable=True, hint="Try again; where it stays so, check base_url")
 
 
-def _excessive(provider: Provider, excess: TooMuch) -> ModelError:
+def _excessive(provider: Provider, excess: ResponseTooLarge) -> ModelError:
     """Not to be tried again: more of the same would come."""
     reason = f"{provider.name} answered more than can be taken: {excess}"
     return ModelError("malformed", reason, hint="Ask for less at once, or check base_url")
@@ -128,7 +128,7 @@ def _key_hint(provider: Provider) -> str:
 
 
 def _retry_after(error: Any) -> float | None:
-    """The seconds that a provider asked to wait, as far as they are taken at their word."""
+    """The seconds that a provider asks to wait, up to a limit."""
     after = error.retry_after
     return None if after is None or not after >= 0 else min(float(after), MAX_RETRY_AFTER)
 

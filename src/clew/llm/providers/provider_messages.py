@@ -65,7 +65,7 @@ def tools_out(tools: Iterable[ToolSpec], names: ToolNames) -> list[ToolDefinitio
 
 
 def messages_out(messages: Iterable[Message], names: ToolNames, provider: str) -> list[wire.ModelMessage]:
-    """A conversation: what stands between two answers becomes one request."""
+    """Convert a conversation: all messages between two answers become one request."""
     from pydantic_ai import messages as wire  # see above
 
     found: list[wire.ModelMessage] = []

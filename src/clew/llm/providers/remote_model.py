@@ -14,7 +14,7 @@ from clew.llm.messages import ToolCall
 from clew.llm.model_catalogue import ModelInfo
 from clew.llm.providers import response_limits
 from clew.llm.providers.provider import Provider
-from clew.llm.providers.provider_errors import told_as_model_errors
+from clew.llm.providers.provider_errors import as_model_errors
 from clew.llm.providers.provider_messages import (
     calls_of,
     extra_of,
@@ -95,7 +95,7 @@ class WireModel:
             "model_settings": self._settings(request),
             "model_request_parameters": _parameters(request, names),
         }
-        told = partial(told_as_model_errors, self.provider, model.model_name, self._key)
+        told = partial(as_model_errors, self.provider, model.model_name, self._key)
         if on_text is None:
             with told():
                 found = await model_request(**asked)
@@ -134,7 +134,7 @@ async def _stream(asked: dict[str, Any], told: Told, on_text: OnText) -> tuple[w
     from pydantic_ai.direct import model_request_stream  # was imported above, in a thread
 
     pieces: list[str] = []
-    measure = response_limits.Measure()
+    measure = response_limits.ResponseSize()
     async with AsyncExitStack() as stack:
         with told():
             stream = await stack.enter_async_context(model_request_stream(**asked))

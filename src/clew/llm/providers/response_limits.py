@@ -29,15 +29,15 @@ _TEXT_KINDS = ("text", "thinking")
 _CALL_KINDS = ("tool-call", "tool_call")
 
 
-class TooMuch(Exception):
+class ResponseTooLarge(Exception):
     """A provider sent more than it may. The text says what of."""
 
 
-def found_in(error: BaseException | None) -> TooMuch | None:
+def found_in(error: BaseException | None) -> ResponseTooLarge | None:
     """The excess that lies behind what a library raised."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
-        if isinstance(error, TooMuch):
+        if isinstance(error, ResponseTooLarge):
             return error
         seen.add(id(error))
         error = error.__cause__ or error.__context__
@@ -45,10 +45,10 @@ def found_in(error: BaseException | None) -> TooMuch | None:
 
 
 async def bound_response(response: Any) -> None:
-    """A hook of the HTTP client: the body of a response ends where it is too long. Raises TooMuch for a packed one."""
+    """A hook of the HTTP client that cuts off a body that is too long. Raises ResponseTooLarge for a compressed one."""
     packing = response.headers.get("content-encoding", "identity").strip().lower()
     if packing not in ("", "identity"):
-        raise TooMuch("it is packed, which was not asked for")
+        raise ResponseTooLarge("it is packed, which was not asked for")
     is_lines = "event-stream" in response.headers.get("content-type", "")
     response.stream = _bounded(response.stream, is_lines)
 
@@ -59,11 +59,11 @@ def _bounded(stream: Any, is_lines: bool) -> Any:
 
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            total, event = 0, EventMeasure()
+            total, event = 0, EventSize()
             async for piece in stream:
                 total += len(piece)
                 if total > MAX_RESPONSE:
-                    raise TooMuch(f"it is over {MAX_RESPONSE // 1_000_000} MB long")
+                    raise ResponseTooLarge(f"it is over {MAX_RESPONSE // 1_000_000} MB long")
                 if is_lines:
                     event.add(piece)
                 yield piece
@@ -74,7 +74,7 @@ def _bounded(stream: Any, is_lines: bool) -> Any:
     return Bounded()
 
 
-class EventMeasure:
+class EventSize:
     """The size of the current event of a stream."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class EventMeasure:
         self._tail = b""
 
     def add(self, piece: bytes) -> None:
-        """Take in what came. Raises TooMuch."""
+        """Count a piece. Raises ResponseTooLarge."""
         joined = (self._tail + piece).replace(b"\r\n", b"\n")
         self._tail = piece[-3:]
         end = joined.rfind(b"\n\n")
@@ -92,12 +92,12 @@ class EventMeasure:
         else:
             self._bytes, self._lines = self._bytes + len(piece), self._lines + piece.count(b"\n")
         if self._bytes > MAX_EVENT:
-            raise TooMuch(f"one event of it is over {MAX_EVENT // 1_000_000} MB long")
+            raise ResponseTooLarge(f"one event of it is over {MAX_EVENT // 1_000_000} MB long")
         if self._lines > MAX_EVENT_LINES:
-            raise TooMuch(f"one event of it has over {MAX_EVENT_LINES:,} lines")
+            raise ResponseTooLarge(f"one event of it has over {MAX_EVENT_LINES:,} lines")
 
 
-class Measure:
+class ResponseSize:
     """Adds up what an answer holds, piece by piece."""
 
     def __init__(self) -> None:
@@ -105,13 +105,13 @@ class Measure:
         self._arguments = 0
 
     def add(self, event: Any) -> None:
-        """Take in an event of a stream. Raises TooMuch."""
+        """Take in an event of a stream. Raises ResponseTooLarge."""
         if event is None or event.event_kind not in ("part_start", "part_delta"):
             return
         self.add_part(event.part if event.event_kind == "part_start" else event.delta)
 
     def add_part(self, part: Any) -> None:
-        """Take in a part, or what is new of one. Raises TooMuch."""
+        """Count a part, or the new piece of a part. Raises ResponseTooLarge."""
         kind = str(getattr(part, "part_kind", "") or getattr(part, "part_delta_kind", ""))
         if kind in _TEXT_KINDS:
             self._text += _length(getattr(part, "content", None) or getattr(part, "content_delta", None))
@@ -121,14 +121,14 @@ class Measure:
 
     def _check(self) -> None:
         if self._text > MAX_TEXT:
-            raise TooMuch(f"its text is over {MAX_TEXT:,} characters long")
+            raise ResponseTooLarge(f"its text is over {MAX_TEXT:,} characters long")
         if self._arguments > MAX_ARGUMENTS:
-            raise TooMuch(f"the arguments of its tools are over {MAX_ARGUMENTS:,} characters long")
+            raise ResponseTooLarge(f"the arguments of its tools are over {MAX_ARGUMENTS:,} characters long")
 
 
 def check_whole(response: Any) -> None:
-    """Raises TooMuch for an answer that came at once and is too long."""
-    measure = Measure()
+    """Raises ResponseTooLarge for an answer that came at once and is too long."""
+    measure = ResponseSize()
     for part in response.parts:
         measure.add_part(part)
 

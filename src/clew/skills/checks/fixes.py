@@ -1,4 +1,4 @@
-"""Mends that are made without asking: lines of definition files replaced, each file whole or not at all."""
+"""Automatic fixes: they replace lines of definition files, each file completely or not at all."""
 
 from __future__ import annotations
 
@@ -37,10 +37,8 @@ class FixReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fix(root: Path, tools: Iterable[Tool] = (), found: Collected | None = None) -> FixReport:
-    """Mend all that can be mended, look again, and so on until nothing is left or nothing changes.
-
-    Problems of `found` keep what they were: who found them looks again. Raises ReadOnly where a file cannot be written.
-    """
+    """Apply fixes and check again, until nothing is left or nothing changes. The problems in `found` are not updated.
+    Raises ReadOnly if a file cannot be written."""
     given = tuple(tools)
     mended: list[Problem] = []
     problems = build(root, given, found).problems
@@ -54,10 +52,10 @@ def fix(root: Path, tools: Iterable[Tool] = (), found: Collected | None = None) 
 
 
 def apply_fixes(root: Path, problems: Iterable[Problem]) -> list[Problem]:
-    """Make the mends of these problems, as far as they do not overlap; gives those that were made.
+    """Apply the fixes of these problems that do not overlap, and return them.
 
-    A file is replaced at once, with its line ends and its permissions. Only regular files below the root are touched,
-    and only while the lines are what they were. Raises ReadOnly where a file cannot be written.
+    A file is replaced atomically, with its line ends and permissions. Only regular files below the root are changed,
+    and only if the lines have not changed since. Raises ReadOnly if a file cannot be written.
     """
     base = Root(os.fspath(root))
     by_path: dict[str, list[tuple[Fix, Problem]]] = {}
@@ -94,7 +92,7 @@ def _split(raw: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _mend_lines(lines: list[tuple[bytes, bytes]], wanted: Fix) -> bool:
-    """Whether the mend was made: its lines are there, and are still what they were."""
+    """Apply a fix to lines. Returns False if the lines have changed since."""
     first, last = wanted.first - 1, wanted.last
     if first < 0 or max(first, last) > len(lines):
         return False
@@ -116,7 +114,7 @@ def _replace_lines(lines: list[tuple[bytes, bytes]], first: int, last: int, text
 
 
 def _write(file: Path, path: str, content: bytes) -> None:
-    """Put a file in the place of another: who reads sees the one or the other."""
+    """Replace a file atomically."""
     fresh = ""
     try:
         mode = stat.S_IMODE(file.stat().st_mode)

@@ -1,4 +1,4 @@
-"""Mends of a front matter: another value, another key, a line less. Each is a Fix that says what it does."""
+"""Fixes of a front matter: another value, another key, or a removed line."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def render_problem(problem: Problem, root: Path | None = None) -> str:
 
 
 def _quoted(problem: Problem, root: Path) -> list[str]:
-    """The line as it is in the file, and marks below what is meant."""
+    """The line as it is in the file, with a marker below the faulty part."""
     try:
         text = Root(os.fspath(root)).load(problem.path, MAX_BYTES).decode("utf-8-sig", "replace")
     except FormatError:

@@ -14,10 +14,10 @@ Severity = Literal["error", "warning"]
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
-    """A mend that can be made without asking: replace lines `first` to `last` (1-based, inclusive) of the file.
+    """An automatic fix: replace lines `first` to `last` (1-based, inclusive) of the file.
 
-    No lines in `text` takes them away; `last` below `first` inserts before `first`. Where `was` is given, the mend is
-    made only while these lines are what they were.
+    An empty `text` deletes them; `last` below `first` inserts before `first`. If `was` is given, the fix applies only
+    while these lines are unchanged.
     """
 
     first: int
@@ -28,10 +28,10 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that is wrong. An error keeps its definition out of the manifest, a warning does not.
+    """One problem of a definition. An error keeps the definition out of the manifest, a warning does not.
 
-    `path` is relative to the root that was read; `line` and `column` are 1-based, 0 where none can be named; `width` is
-    how many characters of the line are meant. `nearest` is what was probably meant; `context` is for programs.
+    `path` is relative to the root; `line` and `column` are 1-based, 0 if unknown; `width` is the number of faulty
+    characters. `nearest` is the closest valid value; `context` is for programs.
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """By place: path, then line and column, then what it says. What is said twice is told once."""
+    """Sort by path, line, column and message, without duplicates."""
     ranked = sorted(problems, key=lambda each: (each.path, each.line, each.column, each.severity, each.message))
     return [each for number, each in enumerate(ranked) if number == 0 or each != ranked[number - 1]]
 

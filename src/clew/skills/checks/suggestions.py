@@ -12,10 +12,8 @@ _BETWEEN = re.compile(r"[\s._-]+")
 
 
 def nearest(given: str, known: Iterable[str]) -> str:
-    """The one of `known` that is spelled most like `given`, the same one each time; empty where none is near.
-
-    Case and what stands between words do not count: `Web_Search` is `webSearch`.
-    """
+    """The name in `known` that is spelled most like `given`, or an empty text; the result is deterministic. Case and
+    separators do not count: `Web_Search` is `webSearch`."""
     names = sorted(set(known))[:MAX_COMPARED]
     bare = _bare(given[:MAX_LENGTH])
     folded = {_bare(name): name for name in reversed(names)}

@@ -20,31 +20,31 @@ _TAKEN = ("name", "description", "tier", "triggers", "parameters", "allowed_tool
 """Fields that other formats have too, if under other keys."""
 
 
-class Conformed(msgspec.Struct, frozen=True, kw_only=True):
-    """A SKILL.md that the own format allows; `notes` tell what was changed. With a `problem` there is none."""
+class ConvertedSkill(msgspec.Struct, frozen=True, kw_only=True):
+    """A SKILL.md in Clew's own format; `notes` list the changes. With a `problem` there is none."""
 
     raw: bytes = b""
     notes: tuple[str, ...] = ()
     problem: str = ""
 
 
-def conform(raw: bytes, folder: str, name: str) -> Conformed:
+def conform(raw: bytes, folder: str, name: str) -> ConvertedSkill:
     """A SKILL.md of the folder `folder` as one that is allowed in a folder `name`: as it is where that is allowed."""
     if not _wrong(raw, name):
-        return Conformed(raw=raw)
+        return ConvertedSkill(raw=raw)
     document = read_document(raw, "SKILL.md")
     text = raw.decode("utf-8-sig", "replace")
     skill = read_skill(DefinitionSource(path="SKILL.md", named=folder, raw=text, document=document), folder, ())
     if skill is None:
-        return Conformed(problem="it says nothing")
+        return ConvertedSkill(problem="it says nothing")
     values, moved = _values(skill, document, name)
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
     written = "\n".join(["---", *lines, "---", document.body]).encode()
     wrong = _wrong(written, name)
     if wrong:
-        return Conformed(problem=f"its SKILL.md is not allowed here: {wrong[0].message}")
+        return ConvertedSkill(problem=f"its SKILL.md is not allowed here: {wrong[0].message}")
     kept = [f"kept below `metadata`, without a meaning here: {', '.join(moved)}"] if moved else []
-    return Conformed(raw=written, notes=("its front matter is written anew", *kept))
+    return ConvertedSkill(raw=written, notes=("its front matter is written anew", *kept))
 
 
 def _wrong(raw: bytes, name: str) -> list[Problem]:
@@ -52,8 +52,8 @@ def _wrong(raw: bytes, name: str) -> list[Problem]:
 
 
 def _values(skill: Skill, document: MarkdownDocument, name: str) -> tuple[dict[str, Any], list[str]]:
-    """The values of the front matter by key, and the keys that went to the metadata. What is allowed as it stands goes
-    before what a format of another program makes of it."""
+    """The values of the front matter by key, and the keys that moved to the metadata. A valid value of the own format
+    takes precedence over a converted one."""
     fields = Fields(document, "skill")
     own = {field: msgspec.to_builtins(value) for field, value in fields.values.items()}
     meant = {field: msgspec.to_builtins(getattr(skill, field)) for field in _TAKEN}

@@ -1,6 +1,6 @@
-"""The fields of the own format: which keys a definition may have, and whether their values are what they must be.
+"""The fields of the own format: the allowed keys of a definition, and the checks of their values.
 
-The records of the manifest say it all: a key is the name of a field, in any of three spellings.
+The records of the manifest define them: a key is the name of a field, in any of three spellings.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FIELDS: dict[Sort, dict[str, Any]] = {sort: _kinds_of(sort) for sort in RECORDS}
 
 
 def spellings(field: str) -> tuple[str, ...]:
-    """`initialSkills`, `initial_skills` and `initial-skills` are one field; the first is what is suggested."""
+    """`initialSkills`, `initial_skills` and `initial-skills` are one field; suggestions use the first."""
     first, *rest = field.split("_")
     return tuple(dict.fromkeys((first + "".join(each.capitalize() for each in rest), field, field.replace("_", "-"))))
 
@@ -71,7 +71,7 @@ _SPELLED: dict[Sort, dict[str, str]] = {
 
 
 class Fields:
-    """The checked values of one document, by field, and what is wrong with the others."""
+    """The checked values of one document by field, and the problems of the others."""
 
     def __init__(self, document: MarkdownDocument, sort: Sort) -> None:
         self.document = document
@@ -221,7 +221,7 @@ def check_text(fields: Fields, *, is_required: bool) -> bool:
 
 
 def check_pattern(fields: Fields) -> None:
-    """Tell of a trigger that is no alternation."""
+    """Report a trigger that is no alternation."""
     triggers = fields.values.get("triggers")
     if triggers is None or not triggers.pattern:
         return
@@ -232,7 +232,7 @@ def check_pattern(fields: Fields) -> None:
 
 
 def check_permissions(fields: Fields) -> None:
-    """Tell of a rule that cannot be read."""
+    """Report a rule that cannot be parsed."""
     rules = fields.values.get("permissions", AgentPermissions())
     for verdict in rules.__struct_fields__:
         for number, text in enumerate(getattr(rules, verdict)):
@@ -244,7 +244,7 @@ def check_permissions(fields: Fields) -> None:
 
 
 def check_schema(fields: Fields) -> None:
-    """Tell of the parameters of a tool that are no JSON Schema, at the place within it."""
+    """Report parameters of a tool that are no JSON Schema, with the place in the schema."""
     schema = fields.values.get("schema")
     if not schema:
         return

@@ -14,7 +14,7 @@ from clew.skills.checks.front_matter_fixes import replace_value, without_item, w
 from clew.skills.checks.problems import Fix, Problem, in_order
 from clew.skills.definitions.fields import Sort, problem_at
 from clew.skills.definitions.own_format import REFERRING, BuildMemory, Definition, read_own
-from clew.skills.definitions.references import DefinedNames, Misfit, find_misfits, find_unknown
+from clew.skills.definitions.references import BadReference, DefinedNames, find_bad_references, find_unknown
 from clew.skills.definitions.tool_entries import join_entry, read_tools
 from clew.skills.files.document import MarkdownDocument
 from clew.skills.files.tree_walk import is_left_out, show
@@ -30,7 +30,7 @@ _REFERRED = {"initial_skills": "skills", "skills": "skills", "toolsets": "toolse
 _R = TypeVar("_R", AgentSpec, Skill, Toolset)
 
 
-class Built(msgspec.Struct, frozen=True, kw_only=True):
+class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
     """The manifest of a tree, and its problems in the order of their places."""
 
     manifest: Manifest
@@ -39,16 +39,18 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 
 def build(
     root: Path, tools: Iterable[Tool] = (), found: Collected | None = None, *, memory: BuildMemory | None = None
-) -> Built:
-    """Put together what `root` defines, the executable `tools`, and what was `found` in other formats.
+) -> BuildResult:
+    """Build the manifest of a folder from its definitions, the executable `tools`, and definitions `found` in other
+    formats.
 
-    Definitions are read from `.clew` below the root; where there is none, and nothing is `found`, from the root itself.
-    What has errors is left out, and what refers to it loses that name. Own definitions go before found ones of the same
-    name. Never raises for what is there; with the `memory` of an earlier call, only what changed since is read again.
+    Definitions are read from `.clew` below the root; without it, and with nothing `found`, from the root itself.
+    Definitions with errors are left out, and so are references to them. Own definitions take precedence over found ones
+    of the same name. Never raises for broken files. With the `memory` of an earlier call, only changed files are read
+    again.
     """
     if not os.path.isdir(root):
         problem = Problem(kind="config", path="", message=f"there is no folder {show(os.fspath(root))}")
-        return Built(manifest=Manifest(), problems=(problem,))
+        return BuildResult(manifest=Manifest(), problems=(problem,))
     return _Build(Root(os.fspath(root)), tools, found, memory or BuildMemory()).run()
 
 
@@ -78,7 +80,7 @@ class _Build:
         """The first definition of each name, whatever its capital letters."""
         self._broken: set[tuple[str, str]] = set()
 
-    def run(self) -> Built:
+    def run(self) -> BuildResult:
         for definition in self._definitions:
             self._declare(definition)
         manifest = Manifest(
@@ -88,10 +90,10 @@ class _Build:
             tools=self._tools(),
         )
         names = self._names(manifest)
-        for misfit in (*find_misfits(manifest, names), *self._misfits_of_broken(names)):
+        for misfit in (*find_bad_references(manifest, names), *self._misfits_of_broken(names)):
             self._tell(misfit)
         self._problems += self._of_found()
-        return Built(manifest=self._whole(manifest), problems=tuple(in_order(self._problems)))
+        return BuildResult(manifest=self._whole(manifest), problems=tuple(in_order(self._problems)))
 
     def _declare(self, definition: Definition) -> None:
         key = (definition.sort, definition.name)
@@ -179,13 +181,13 @@ class _Build:
             tools=own["tool"] | manifest.tools.keys(),
         )
 
-    def _misfits_of_broken(self, names: DefinedNames) -> Iterator[Misfit]:
+    def _misfits_of_broken(self, names: DefinedNames) -> Iterator[BadReference]:
         """Return unknown names in definitions that have other errors: no error hides another."""
         for (sort, name), definition in self._places.items():
             if definition.record is None:
                 yield from find_unknown(sort, name, definition.given, names)
 
-    def _tell(self, misfit: Misfit) -> None:
+    def _tell(self, misfit: BadReference) -> None:
         definition = self._places.get((misfit.sort, misfit.name))
         if misfit.severity == "error":
             self._broken.add((misfit.sort, misfit.name))
@@ -211,7 +213,7 @@ class _Build:
         return (each for each in self._found.problems if each.path not in read)
 
     def _whole(self, manifest: Manifest) -> Manifest:
-        """Without what is broken, and without the names of it."""
+        """Remove broken definitions, and references to them."""
         kept: dict[str, Mapping[str, Any]] = {
             "agents": {n: each for n, each in manifest.agents.items() if ("agent", n) not in self._broken},
             "skills": {n: each for n, each in manifest.skills.items() if ("skill", n) not in self._broken},
@@ -236,7 +238,7 @@ class _Build:
         return msgspec.structs.replace(record, **changed) if changed else record
 
     def _without(self, sort: str, record: Any, field: str, name: str) -> Iterator[Problem]:
-        """Tell that a name was left out, where that is not told already."""
+        """Report a name that was left out, unless that is reported already."""
         what = _REFERRED[field][:-1]
         cause = self._places.get((what, name))
         if cause is None:
@@ -254,7 +256,7 @@ def _item(definition: Definition, field: str, name: str) -> str:
     return f"{key}[{definition.document.meta[key].index(name)}]"
 
 
-def _mend(definition: Definition, item: str, misfit: Misfit) -> Fix | None:
+def _mend(definition: Definition, item: str, misfit: BadReference) -> Fix | None:
     if misfit.nearest:
         return replace_value(definition.document, item, written(misfit.nearest), f"take {misfit.nearest}")
     if isinstance(definition.record, Skill) and misfit.field == "skills" and misfit.target == misfit.name:

@@ -14,7 +14,7 @@ from clew.skills.checks.problems import Problem
 from clew.skills.checks.suggestions import nearest
 from clew.skills.definitions.fields import RECORDS
 from clew.skills.definitions.migrations import migrate
-from clew.skills.definitions.references import DefinedNames, find_misfits
+from clew.skills.definitions.references import DefinedNames, find_bad_references
 from clew.skills.manifest import Manifest
 
 MAX_BYTES = 268_435_456
@@ -22,10 +22,10 @@ _BYTE = re.compile(r" \(byte (\d+)\)")
 
 
 def load_manifest(path: Path | str) -> Manifest:
-    """The manifest of a JSON file that `build` wrote, of any supported version.
+    """Load the manifest of a JSON file that `build` wrote, of any supported version.
 
-    Raises ConfigError where there is no such file or its version is not supported, ParseError with the line for what is
-    no JSON, and ValidationError or BuildError for values and names that are not allowed.
+    Raises ConfigError if the file is missing or its version is not supported, ParseError with the line if it is no
+    JSON, and ValidationError or BuildError for invalid values and names.
     """
     file = Path(path)
     try:
@@ -40,7 +40,7 @@ def load_manifest(path: Path | str) -> Manifest:
 
 
 def read_manifest(raw: bytes, path: str = "") -> Manifest:
-    """As `load_manifest`, from bytes; `path` is only for what errors say."""
+    """As `load_manifest`, from bytes; `path` is only for error messages."""
     data = migrate(_decode(raw, path), path)
     for section, kind in (("agents", "agent"), ("skills", "skill"), ("toolsets", "toolset"), ("tools", "tool")):
         _check_keys(data.get(section, {}), section, RECORDS[kind], path)  # type: ignore[index]  # the four there are
@@ -98,7 +98,7 @@ def _check_names(manifest: Manifest, path: str) -> None:
                 message = f"{section}.{key[:80]}: its name is {each.name[:80]}"
                 raise ValidationError(message, path=path, allowed=(key,), name=each.name, key=key)
     names = DefinedNames(skills=manifest.skills, toolsets=manifest.toolsets, tools=manifest.tools)
-    for misfit in find_misfits(manifest, names):
+    for misfit in find_bad_references(manifest, names):
         if misfit.field == "see_also":  # a hint that leads nowhere breaks nothing
             continue
         place = f"{misfit.sort}s.{misfit.name[:80]}"

@@ -60,7 +60,7 @@ def to_version_3(data: Data) -> Data:
 
 
 def _check_shape(data: Data, path: str) -> None:
-    """Raises ValidationError where a step could not be made: sections hold objects, and names stand in lists."""
+    """Raises ValidationError if a migration cannot run: sections must hold objects, and names must be in lists."""
     for section in _SECTIONS:
         entries = data.get(section, {})
         if not isinstance(entries, dict):

@@ -1,6 +1,7 @@
-"""The own format: `agents/`, `skills/`, `toolsets/` and `tools/` with NAME.md or NAME/SKILL.md, and so on.
+"""Clew's own format: `agents/`, `skills/`, `toolsets/` and `tools/` with NAME.md or NAME/SKILL.md, and so on.
 
-Front matter gives the fields, the body the prompt or content. It is strict: what is not allowed is told with its place.
+Front matter gives the fields, the body the prompt or content. The format is strict: each violation is reported with its
+place.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ _TICK = 50_000_000
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """One file: what it defines, None where it has errors; how it spells its fields; and what is wrong with it.
-    `given` has the names that it gives of others, by field, also where it has errors."""
+    """One file: its definition, None if it has errors; the spelling of its fields; and its problems. `given` has the
+    names that it refers to by field, even if it has errors."""
 
     sort: Sort
     name: str
@@ -96,7 +97,7 @@ class BuildMemory:
     def keep(
         self, file: _DefinitionFile, bundle: Bundle, stamps: tuple[Stamp | None, ...], definition: Definition, now: int
     ) -> None:
-        """Remember it, but for what has changed just now, and for what could not be read."""
+        """Cache a file, unless it changed a moment ago or could not be read."""
         newest = max((stamp[-1] for stamp in stamps if stamp is not None), default=now)
         if newest < now - _TICK and None not in stamps:
             self._kept[file.path, file.real] = (bundle, stamps, definition)
@@ -252,7 +253,7 @@ def _check_template(fields: Fields) -> None:
 
 
 def _check_lists(fields: Fields) -> None:
-    """Names that are given twice are taken once."""
+    """Remove duplicate names."""
     for field, kind in FIELDS[fields.sort].items():
         values = fields.values.get(field, ())
         if kind != tuple[str, ...] or len(set(values)) == len(values):

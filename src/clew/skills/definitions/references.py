@@ -16,7 +16,7 @@ MAX_ALLOWED = 200
 """The most valid names that a problem lists."""
 
 
-class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+class BadReference(msgspec.Struct, frozen=True, kw_only=True):
     """A name that does not fit: item `number` of a field of the definition `name`. `target` is the name that it
     gives."""
 
@@ -41,10 +41,10 @@ class DefinedNames(msgspec.Struct, frozen=True, kw_only=True):
     tools: Collection[str]
 
 
-def find_misfits(manifest: Manifest, names: DefinedNames) -> list[Misfit]:
-    """All of them, in the order of agents, skills, toolsets and tools. Only own definitions must fit: others lose the
-    name, and a related tool that is not there is only told."""
-    found: list[Misfit] = []
+def find_bad_references(manifest: Manifest, names: DefinedNames) -> list[BadReference]:
+    """Return all bad references, in the order of agents, skills, toolsets and tools. Only own definitions must be
+    correct: others lose the name, and a missing related tool is only a warning."""
+    found: list[BadReference] = []
     for agent in manifest.agents.values():
         given = {"initial_skills": agent.initial_skills, "skills": agent.skills}
         found += find_unknown("agent", agent.name, given, names, _severity(agent.origin))
@@ -56,12 +56,12 @@ def find_misfits(manifest: Manifest, names: DefinedNames) -> list[Misfit]:
     for tool in manifest.tools.values():
         if not tool.is_executable:
             found += find_unknown("tool", tool.name, {"see_also": tool.see_also}, names, "warning")
-    return found + find_circles(manifest.skills)
+    return found + find_cycles(manifest.skills)
 
 
 def find_unknown(
     sort: str, name: str, given: Mapping[str, Sequence[str]], names: DefinedNames, severity: Severity = "error"
-) -> Iterator[Misfit]:
+) -> Iterator[BadReference]:
     """The names that a definition gives in its fields and there are not, in their order; a route is none of them."""
     known: dict[str, tuple[str, Collection[str]]] = {
         "initial_skills": ("skill", names.skills),
@@ -90,8 +90,8 @@ def _unknown(
     target: str,
     allowed: tuple[str, ...],
     severity: Severity,
-) -> Misfit:
-    return Misfit(
+) -> BadReference:
+    return BadReference(
         sort=sort,
         name=name,
         field=field,
@@ -105,8 +105,9 @@ def _unknown(
     )
 
 
-def find_circles(skills: Mapping[str, Skill]) -> list[Misfit]:
-    """Skills that bring each other in a circle, and chains of too many levels, each told once where it can be cut."""
+def find_cycles(skills: Mapping[str, Skill]) -> list[BadReference]:
+    """Return circular dependencies of skills and chains of too many levels, each once, at a place where it can be
+    cut."""
     closing = _closing(skills)
     found = [_circle(skills[name], number, path) for name, (number, path) in closing.items()]
     depths: dict[str, int] = {}
@@ -143,7 +144,8 @@ def _closing(skills: Mapping[str, Skill]) -> dict[str, tuple[int, tuple[str, ...
 
 
 def _innermost_first(skills: Mapping[str, Skill], closing: Collection[str]) -> Iterable[str]:
-    """Every skill behind those that it brings; those that close a circle are taken to bring none."""
+    """Order the skills so that each comes after those it brings. A skill that closes a cycle counts as bringing
+    none."""
     order: dict[str, None] = {}
     for start in sorted(skills):
         waiting = [(start, False)]
@@ -158,9 +160,9 @@ def _innermost_first(skills: Mapping[str, Skill], closing: Collection[str]) -> I
     return order
 
 
-def _circle(skill: Skill, number: int, path: tuple[str, ...]) -> Misfit:
+def _circle(skill: Skill, number: int, path: tuple[str, ...]) -> BadReference:
     shown = " → ".join(path if len(path) <= 12 else (*path[:6], "…", *path[-5:]))
-    return Misfit(
+    return BadReference(
         sort="skill",
         name=skill.name,
         field="skills",
@@ -173,10 +175,10 @@ def _circle(skill: Skill, number: int, path: tuple[str, ...]) -> Misfit:
     )
 
 
-def _too_deep(skill: Skill, depths: Mapping[str, int]) -> Misfit:
+def _too_deep(skill: Skill, depths: Mapping[str, int]) -> BadReference:
     deepest = max(range(len(skill.skills)), key=lambda number: depths.get(skill.skills[number], 0))
     levels = depths[skill.name]
-    return Misfit(
+    return BadReference(
         sort="skill",
         name=skill.name,
         field="skills",

@@ -14,7 +14,7 @@ import msgspec
 
 from clew.errors import AlreadyExists, FormatError, InvalidInput, ReadOnly
 from clew.files import create_file, locked
-from clew.skills.definitions.conversion import Conformed, conform
+from clew.skills.definitions.conversion import ConvertedSkill, conform
 from clew.skills.definitions.template import begin_text
 from clew.skills.files.tree_walk import is_plain, walk
 from clew.skills.formats.collection import collect
@@ -40,8 +40,8 @@ class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkillImport(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that can be copied, or why it cannot. `origin` is its folder; `notes` tell what is changed on the way,
-    and `replaces` that it may be put in the place of one of its name."""
+    """A skill that can be copied, or the reason why not. `origin` is its folder, `notes` list the changes, and
+    `replaces` says that it may replace a skill of its name."""
 
     name: str
     origin: str
@@ -75,10 +75,10 @@ def new_skill(folder: Path, name: str, description: str = "") -> Path:
 def find_imports(
     paths: Sequence[Path], folder: Path, *, force: bool = False, taken: Mapping[str, Path] = MappingProxyType({})
 ) -> list[SkillImport]:
-    """The skills in these folders, in the order of paths and names; each says why it cannot be copied to `folder`.
+    """Return the skills in these folders, by path and name, each with the reason if it cannot be copied to `folder`.
 
-    `taken` has the files of skills that there are by their names. Nothing is written. A link within a skill counts as
-    what it leads to; one that leads out of it is not copied, and told.
+    `taken` has the files of existing skills by name. Nothing is written. A link inside a skill is followed; a link out
+    of it is not copied, and reported.
     """
     found: list[SkillImport] = []
     for path in paths:
@@ -98,9 +98,11 @@ def find_imports(
 
 
 def write_imports(imports: Sequence[SkillImport], folder: Path) -> dict[Path, str]:
-    """Copy skills into a folder of skills, each whole or not at all, one process after the other. What a process left
-    that was ended in the middle is put in order first. Gives the digest of what was written by its file.
-    Raises ReadOnly, FormatError, and AlreadyExists where there is one meanwhile that is not to be replaced."""
+    """Copy skills into a folder of skills, each completely or not at all, one process at a time.
+
+    First it cleans up after an interrupted process. Returns the digest of each written skill by file. Raises ReadOnly,
+    FormatError, and AlreadyExists if a skill of the name exists by now and must not be replaced.
+    """
     digests: dict[Path, str] = {}
     with _told(folder), _drafts(folder) as drafts:
         for each in imports:
@@ -137,7 +139,7 @@ def _is_below(file: Path, folder: Path) -> bool:
 
 
 def _files(base: Root, skill: str) -> tuple[tuple[ImportedFile, ...], tuple[str, ...]]:
-    """The files of a skill in order, and what is changed in them. Raises FormatError for what cannot be copied."""
+    """The files of a skill in order, with the changes to them. Raises FormatError for files that cannot be copied."""
     tree = walk(base, is_kept=True)
     bundle = [(folder.at(name), real) for folder in tree.below("") for name, real in folder.files.items()]
     if len(bundle) > MAX_FILES:
@@ -159,7 +161,7 @@ def _files(base: Root, skill: str) -> tuple[tuple[ImportedFile, ...], tuple[str,
     return tuple(files), tuple(notes)
 
 
-def _conformed(base: Root, real: str, skill: str) -> Conformed:
+def _conformed(base: Root, real: str, skill: str) -> ConvertedSkill:
     """The SKILL.md as it is written. Raises FormatError where it cannot be made one that is allowed."""
     found = conform(base.read(real, MAX_TOTAL), os.path.basename(base.path), skill)
     if found.problem:
@@ -172,7 +174,7 @@ def _is_main(name: str) -> bool:
 
 
 def _fill(draft: Path, base: Root, found: SkillImport) -> str:
-    """Copy the files, and give the digest of what was written."""
+    """Copy the files, and return the digest of the copy."""
     written: dict[str, bytes] = {}
     for each in found.files:
         real = base.resolve(each.path)

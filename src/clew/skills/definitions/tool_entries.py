@@ -1,4 +1,4 @@
-"""Tools in the manifest. The executable tool is the one source of what is said of it; a file may only add notes."""
+"""Tools in the manifest. The executable tool defines its name, description and schema; a file may only add notes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Skills and their references on a trail, found by what they are for."""
+"""Search for skills and their references by a need."""

@@ -1,5 +1,5 @@
-"""Tools that a text names: languages, frameworks, services, programs (`known_tools.txt`). A question that names one
-which no skill knows asks for work in another's field."""
+"""Names of tools in a text: languages, frameworks, services, programs (`known_tools.txt`). A question that names a tool
+which no skill mentions is about work that these skills do not cover."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PART = re.compile(r"[^/-]+")
 _ENDS_SENTENCE = frozenset(".!?:\n")
 
 
-class _Listed(msgspec.Struct, frozen=True):
-    """The names by their first word, the longest first, and which of them are common words as well."""
+class _NameTable(msgspec.Struct, frozen=True):
+    """The names by their first word, the longest first, and those that are common words too."""
 
     by_first: Mapping[str, Sequence[Name]]
     common: frozenset[Name]
 
 
 def find_tools(text: str, *, is_lenient: bool = False) -> frozenset[str]:
-    """The tools that a text names, in lower case; of names that overlap, the one that begins first and is longest. A
-    common word is a name only where it is written as one, or anywhere to the lenient."""
+    """Return the tools that a text names, in lower case. Of overlapping names the first and longest counts. A common
+    word counts only if it is written as a name; with `is_lenient` it always counts."""
     listed, text = _read(), text.replace("’", "'")
     found = list(_split(text, listed))
     words, names, at = [word for _, word in found], set(), 0
@@ -40,8 +40,8 @@ def find_tools(text: str, *, is_lenient: bool = False) -> frozenset[str]:
     return frozenset(names)
 
 
-def _split(text: str, listed: _Listed) -> Iterator[tuple[int, str]]:
-    """The words with where they begin; what is joined by hyphens or strokes is divided unless a name is written so."""
+def _split(text: str, listed: _NameTable) -> Iterator[tuple[int, str]]:
+    """The words and their positions. Words joined by hyphens or slashes are split unless a name is written so."""
     for match in _WORD.finditer(text):
         whole = match[0].rstrip(".'/-").lower()
         if whole in listed.by_first:
@@ -55,13 +55,13 @@ def _bare(word: str) -> str:
 
 
 def _is_proper(text: str, start: int) -> bool:
-    """Whether a word is written as a name: with a capital that is not the one of a sentence's start."""
+    """Whether a word is capitalised, and not only because it begins a sentence."""
     before = text[:start].rstrip(" \t\"'(*_`")
     return text[start].isupper() and bool(before) and before[-1] not in _ENDS_SENTENCE
 
 
 @lru_cache(maxsize=1)
-def _read() -> _Listed:
+def _read() -> _NameTable:
     text = files("clew.skills.discovery").joinpath("known_tools.txt").read_text(encoding="utf-8")
     lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     written = [name.split() for name in re.split(r",|\n\n", lines) if name.strip()]
@@ -70,4 +70,4 @@ def _read() -> _Listed:
     for name in sorted(names, key=len, reverse=True):
         by_first.setdefault(name[0], []).append(name)
     common = frozenset(name for name, words in zip(names, written, strict=True) if words[0][0].isupper())
-    return _Listed(by_first, common)
+    return _NameTable(by_first, common)

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 from clew.access import Principal
 from clew.llm.embedders import open_embedder
-from clew.skills.discovery.mirror import mirror, to_kept
+from clew.skills.discovery.mirror import mirror, searchable_text
 from clew.skills.discovery.skill_records import DOMAIN, SCHEMA, record_tags, skill_document, skill_path
 from clew.skills.discovery.skill_search import SkillSearch
 from clew.skills.library import SkillSuggestion
@@ -75,8 +75,8 @@ def _draft(skill: Skill) -> Draft:
         context={
             "path": skill_path(skill.name),
             "name": text.name,
-            "description": to_kept(text.description),
-            "content": to_kept(text.content),
+            "description": searchable_text(text.description),
+            "content": searchable_text(text.content),
         },
         tags=record_tags(text.type, skill.name),
         ttl=NEVER,

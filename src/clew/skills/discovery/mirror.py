@@ -15,10 +15,10 @@ from clew.trail.store import Trail
 MAX_CONTENT = 20_000
 """So many characters of a text are kept, which is as many as are searched; the file has the rest."""
 
-__all__ = ["Mirrored", "mirror", "to_kept"]
+__all__ = ["Mirrored", "mirror", "searchable_text"]
 
 
-def to_kept(text: str, limit: int = MAX_CONTENT) -> str:
+def searchable_text(text: str, limit: int = MAX_CONTENT) -> str:
     """The part of a text that goes to the trail: its beginning, with keys masked before they could be cut."""
     return mask_document(text)[:limit]
 

@@ -1,7 +1,8 @@
-"""Whether a skill fits a question at all. docs/decisions/0008 shows what the measure tells apart.
+"""Decides whether a skill fits a question at all; see docs/decisions/0023.
 
-fit = relevance of the hit - 1.5 · nearness of the question to topics at large + 0.5 · share of its words known here
-A skill that is for a certain tool needs less to fit, and much more where the question names one that no skill knows.
+fit = relevance of the hit - 1.5 · nearness of the question to general topics + 0.5 · share of its words known here
+
+A skill for a certain tool needs a lower fit, and a much higher one if the question names a tool that no skill mentions.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ from clew.trail.search.closeness import EXACT, below_exact, closeness
 from clew.trail.search.text import MAX_KNOWN_LENGTH, MAX_QUERY_CHARS, STOP, split_text, split_word, term_id
 from clew.trail.store import Embedder
 
-BACKGROUND, KNOWN, KNOWN_IN_HEADS, ELSEWHERE = 1.5, 0.5, 0.5, 1.2
+BACKGROUND, KNOWN_WORDS, KNOWN_IN_HEADS, OTHER_TOOL = 1.5, 0.5, 0.5, 1.2
 FITS, FITS_FOR_A_TOOL = 0.72, 0.64
-"""From here on a skill fits; and one that says of itself for which tool it is."""
+"""The least fit of a skill, and of a skill for a certain tool."""
 
-BESIDE, BESIDE_AT_MOST, BESIDE_A_NAME = 0.6, 1.0, 2.0
-"""Beside the best, one with this share of its measure is worth showing, and one that is close by itself; beside a skill
-that was called by its name only what is very close."""
+SHARE_OF_BEST, ALWAYS_CLOSE, CLOSE_BESIDE_NAME = 0.6, 1.0, 2.0
+"""A skill is shown beside the best if it has this share of its fit, or this fit; beside a skill called by its name it
+needs the last."""
 
 _TALK = "good great nice cool fine perfect morning afternoon evening day night bye goodbye welcome cheers sorry"
 _SMALL_TALK = frozenset(_TALK.split())
-"""Words of greeting and courtesy that a search still looks for; alone they ask for no skill."""
+"""Words of greeting and courtesy, which alone ask for no skill."""
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
-"""Numbers, dates and ids: no skill knows them, whatever it is for."""
+"""Numbers, dates and ids, which no skill mentions."""
 
 
 class Vocabulary(msgspec.Struct, frozen=True):
-    """The stems of all words that skills have, and of those in their names and descriptions; the tools they name."""
+    """The stems of all words of skills, the stems in names and descriptions, and the tools that they name."""
 
     words: frozenset[int] = frozenset()
     heads: frozenset[int] = frozenset()
@@ -45,23 +46,23 @@ class Vocabulary(msgspec.Struct, frozen=True):
 
 
 class SkillFit:
-    """The measure for one question. Without an embedder it is `closeness`, by words alone. To a question without any
-    telling word nothing is close but what it names."""
+    """The measure for one question. Without an embedder it is `closeness`, by words alone. For a question without
+    content words only a skill that it names is close."""
 
     def __init__(self, question: str, vocabulary: Vocabulary, background: Background | None) -> None:
-        self._is_telling = has_telling_words(question)
-        self._bonus, self._is_elsewhere = 0.0, False
+        self._has_content = has_content_words(question)
+        self._bonus, self._names_other_tool = 0.0, False
         if background is not None:
-            known = KNOWN * known_share(question, vocabulary.words)
+            known = KNOWN_WORDS * known_share(question, vocabulary.words)
             known += KNOWN_IN_HEADS * known_share(question, vocabulary.heads)
             self._bonus = known - BACKGROUND * background.nearness(question)
-            self._is_elsewhere = bool(find_tools(question[:MAX_QUERY_CHARS]) - vocabulary.tools)
+            self._names_other_tool = bool(find_tools(question[:MAX_QUERY_CHARS]) - vocabulary.tools)
         self._has_background = background is not None
 
     def closeness(self, hit: Hit) -> float:
-        """How close a hit is, 1 being just close enough, never below 0. Nothing is as close as a name that was
-        called."""
-        if not self._is_telling and not hit.exact:
+        """Return the closeness of a hit: 1 is just close enough, 0 the least. A skill called by its name has the
+        highest value."""
+        if not self._has_content and not hit.exact:
             return 0.0
         if hit.exact or hit.vector_score is None or not self._has_background:
             return closeness(hit)
@@ -70,7 +71,7 @@ class SkillFit:
     def _wanted(self, skill: Breadcrumb) -> float:
         if not _is_for_a_tool(skill.title, str(skill.context.get("description", ""))):
             return FITS
-        return FITS_FOR_A_TOOL + (ELSEWHERE if self._is_elsewhere else 0.0)
+        return FITS_FOR_A_TOOL + (OTHER_TOOL if self._names_other_tool else 0.0)
 
 
 def open_background(embedder: Embedder | None) -> Background | None:
@@ -78,32 +79,32 @@ def open_background(embedder: Embedder | None) -> Background | None:
     return Background(embedder) if embedder is not None else None
 
 
-def close_ones(hits: Sequence[Hit], measure: Callable[[Hit], float], limit: int) -> list[tuple[Hit, float]]:
-    """The first hits with how close they are, those aside that are far off or far behind the best; none where no hit at
-    all is close."""
+def select_close(hits: Sequence[Hit], measure: Callable[[Hit], float], limit: int) -> list[tuple[Hit, float]]:
+    """Return the first hits with their closeness, without hits that are far off or far behind the best; empty if no hit
+    is close."""
     found = [(hit, measure(hit)) for hit in hits]
     best = max((close for _, close in found), default=0.0)
     if best < 1.0:
         return []
-    least = min(BESIDE * best, BESIDE_AT_MOST) if best < EXACT else BESIDE_A_NAME
+    least = min(SHARE_OF_BEST * best, ALWAYS_CLOSE) if best < EXACT else CLOSE_BESIDE_NAME
     return [each for each in found if each[1] >= least][:limit]
 
 
 def read_vocabulary(heads: Iterable[str], bodies: Iterable[str]) -> Vocabulary:
-    """The words of names and descriptions, and of all texts."""
+    """Return the words of names and descriptions (`heads`), and of all texts."""
     heads, bodies = list(heads), list(bodies)
     first = _stems(heads)
     tools = frozenset[str]().union(*(find_tools(text, is_lenient=True) for text in (*heads, *bodies)))
     return Vocabulary(first | _stems(bodies), first, tools)
 
 
-def has_telling_words(question: str) -> bool:
-    """Whether a question has any word beside function words, numbers, greetings and politeness."""
+def has_content_words(question: str) -> bool:
+    """Whether a question has a word that is no function word, number, greeting or courtesy."""
     return bool(_content_words(question) - _SMALL_TALK)
 
 
 def known_share(question: str, stems: Collection[int]) -> float:
-    """Which share of the words of a question, function words and numbers aside, is known; 1 where it has no others."""
+    """Return the share of known words of a question, without function words and numbers; 1 if it has no others."""
     words = _content_words(question)
     return sum(term_id(word, 0) in stems for word in words) / len(words) if words else 1.0
 

@@ -12,11 +12,11 @@ from clew.access import Principal
 from clew.skills.discovery.relevance import (
     SkillFit,
     Vocabulary,
-    close_ones,
-    has_telling_words,
+    has_content_words,
     known_share,
     open_background,
     read_vocabulary,
+    select_close,
 )
 from clew.skills.discovery.skill_records import (
     REFERENCE_TYPE,
@@ -80,7 +80,7 @@ class SkillSearch:
         paths = {skill_path(name): name for name in among}
         hits = [hit for hit in await self._search(need, SKILL_TYPE, among, by) if _path(hit) in paths]
         fit = await asyncio.to_thread(self._fit, need) if hits else None
-        close = close_ones(hits, fit.closeness, limit) if fit is not None else []
+        close = select_close(hits, fit.closeness, limit) if fit is not None else []
         found = {paths[_path(hit)]: value for hit, value in close}
         named = {name: EXACT for name in self._named(need) if name in among}
         withheld = {name: JUST_CLOSE for name in self._withheld(need) if name in among and name not in found}
@@ -91,11 +91,11 @@ class SkillSearch:
     ) -> list[tuple[Skill, SkillLink]]:
         """Return the references of the skills of `among` that fit, the best first; none if nothing is close. A withheld
         skill has none."""
-        if not has_telling_words(need) or not among:
+        if not has_content_words(need) or not among:
             return []
         open_ones = [name for name in among if name not in self._skills.withheld]
         hits = await self._search(need, REFERENCE_TYPE, open_ones, by)
-        found = (self._reference(_path(hit), open_ones) for hit, _ in close_ones(hits, closeness, CANDIDATES))
+        found = (self._reference(_path(hit), open_ones) for hit, _ in select_close(hits, closeness, CANDIDATES))
         return [each for each in found if each is not None][:limit]
 
     async def _search(self, need: str, type: str, among: Collection[str], by: Principal) -> list[Hit]:
@@ -147,7 +147,7 @@ class _CachedWords(NamedTuple):
 
 def _says(skill: Skill, need: str) -> bool:
     said = read_vocabulary([skill.name, skill.description, *skill.keywords], ())
-    return has_telling_words(need) and known_share(need, said.words) >= MIN_SHARE
+    return has_content_words(need) and known_share(need, said.words) >= MIN_SHARE
 
 
 def _path(hit: Hit) -> str:

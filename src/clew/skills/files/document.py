@@ -1,7 +1,5 @@
-"""A markdown file with front matter, taken apart: values with their places, the body with its first line.
-
-Real files are messy. What can be read is read, and what is wrong with it is told beside it.
-"""
+"""A markdown file with front matter, parsed: values with their places, and the body with its first line. Parsing never
+fails: problems are reported beside the result."""
 
 from __future__ import annotations
 
@@ -20,10 +18,10 @@ _OF_META = re.compile(r"[A-Za-z][\w-]*[ \t]*:(?:[ \t].*)?|[ \t]+\S.*|-[ \t].*|#.
 
 
 class MarkdownDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One file. `lines` tells where each key of the front matter is (1-based), `body_line` where the body begins.
+    """One file. `lines` has the line of each key of the front matter (1-based), `body_line` the first line of the body.
 
-    `keys` and `values` tell places within lines, by path: `triggers.words[1]`. `head` are the lines of the front matter
-    with its fences. `has_meta` is False where there is no front matter at all. A body has `\\n` for its line ends.
+    `keys` and `values` have places within lines, by path: `triggers.words[1]`. `head` are the lines of the front matter
+    with its fences. `has_meta` is False without front matter. A body has `\\n` for its line ends.
     """
 
     path: str
@@ -79,7 +77,7 @@ def _split(text: str, path: str) -> MarkdownDocument:
 
 
 def _unclosed(lines: list[str], path: str) -> Problem:
-    """With a mend where it is plain to see how far the front matter goes."""
+    """The problem of an unclosed front matter, with a fix if its end is obvious."""
     end = next((n for n, line in enumerate(lines[1:], 1) if not _OF_META.fullmatch(line)), len(lines))
     fix = Fix(first=end + 1, last=end, text=("---",), says="close the front matter with ---") if end > 1 else None
     message = "the front matter has no end"

@@ -1,7 +1,5 @@
-"""Definitions while a program runs: a change of a file is noticed by the operating system, and acted on soon after.
-
-Only folders that hold definitions are watched as a whole; of what is above them, only that such folders come and go.
-"""
+"""Watches definition files: the operating system reports a change, and the callback runs soon after. Only folders with
+definitions are watched completely; above them, only new and deleted folders are noticed."""
 
 from __future__ import annotations
 
@@ -59,8 +57,8 @@ class FileWatch:
         await self.close()
 
     async def open(self) -> None:
-        """Begin to watch. What changes from now on is not missed, and `changed` has been called. Raises what it raises,
-        where that is no ClewError."""
+        """Start watching, after a first call of `changed`; no later change is missed. Raises the errors of `changed`
+        that are no ClewError."""
         if self._task is None:
             self._stop, self._dirty = asyncio.Event(), asyncio.Event()
             is_watching = asyncio.Event()
@@ -82,7 +80,7 @@ class FileWatch:
             await task
 
     async def _run(self, is_watching: asyncio.Event) -> None:
-        """Each change begins a new round: folders that came are watched before what is in them is read."""
+        """Handle one change after the other: new folders are watched before their content is read."""
         try:
             while not self._stop.is_set():
                 inside, above = self._places()
@@ -127,7 +125,7 @@ def homes_of(definitions: Iterable[Skill | AgentSpec]) -> set[str]:
 
 
 def is_home(path: str) -> bool:
-    """Whether what comes or goes beside the folders of definitions is one of them, not a trail or a log."""
+    """Whether a path is a folder or file of definitions, and not a trail or a log."""
     return os.path.basename(path) in _NAMES
 
 

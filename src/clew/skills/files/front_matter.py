@@ -1,7 +1,5 @@
-"""The YAML at the head of a markdown file: values, and the place of every key and value.
-
-What is there is hostile until shown otherwise: no anchors, bounded depth and length, plain data only.
-"""
+"""The YAML at the head of a markdown file: values, and the place of every key and value. The input is untrusted: no
+anchors, bounded depth and length, plain data only."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ class FieldPlace(NamedTuple):
 
 
 class FrontMatter(NamedTuple):
-    """`keys` and `values` tell places by path: `triggers.words[1]`."""
+    """The parsed values. `keys` and `values` have places by path: `triggers.words[1]`."""
 
     meta: dict[str, Any]
     keys: dict[str, FieldPlace]
@@ -43,7 +41,7 @@ class FrontMatter(NamedTuple):
 
 
 def read_front_matter(text: str, path: str) -> FrontMatter:
-    """Never raises. What is no YAML is read line by line as far as it goes, and told."""
+    """Parse a front matter. Never raises: invalid YAML is read line by line as far as possible, and reported."""
     import yaml  # 20 ms: only who reads definitions pays
 
     if len(text) > MAX_LENGTH:
@@ -143,7 +141,7 @@ class _YamlReader:
 
 
 def _guard(text: str, kind: Any) -> None:
-    """Raises for anchors, which could grow without end, and for what is nested too deep to be composed safely."""
+    """Raises for anchors, which could expand without limit, and for nesting that is too deep to parse safely."""
     import yaml  # as above
 
     depth = 0
@@ -170,7 +168,7 @@ def _complaint(text: str, path: str, error: Exception) -> Problem:
 
 
 def _tab(text: str, path: str, line: int) -> Problem:
-    """YAML knows no tab as indentation. With a mend where spaces in its place are all that it takes."""
+    """The problem of a tab as indentation, with a fix if spaces alone solve it."""
     lines = text.split("\n")
     mended = [_INDENT.sub(lambda found: found[0].replace("\t", "  "), each, count=1) for each in lines]
     fix = None
@@ -209,7 +207,7 @@ def _is_valid(text: str) -> bool:
 
 
 def _read_plainly(text: str) -> tuple[dict[str, Any], dict[str, FieldPlace]]:
-    """Top-level `key: value` lines of what is no YAML, values as they stand, continued by indented lines."""
+    """Read top-level `key: value` lines of invalid YAML, with values as written, continued by indented lines."""
     parts: dict[str, list[str]] = {}
     keys: dict[str, FieldPlace] = {}
     last = ""

@@ -1,7 +1,5 @@
-"""Links in markdown: the text that is shown, the path that it leads to, and the line.
-
-A scanner of its own rather than a markdown parser: nothing is rendered, and the time is linear in whatever is given.
-"""
+"""Links in markdown: the text, the path and the line. A scanner of linear time instead of a markdown parser, because
+nothing is rendered."""
 
 from __future__ import annotations
 
@@ -200,7 +198,7 @@ def _end(pattern: re.Pattern[str], block: str, at: int) -> int:
 
 
 class _CodeSpans:
-    """Where code between backticks ends. Runs of backticks are looked up once for a block, however many there are."""
+    """The ends of code spans. Runs of backticks are indexed once per block."""
 
     def __init__(self, block: str) -> None:
         self._block = block

@@ -1,7 +1,5 @@
-"""A bounded walk over a tree: its folders and files as they are reached, and as they really are.
-
-Links are followed only where definitions are kept, and never out of the root. What was left out is told.
-"""
+"""A bounded walk over a tree, with the real paths of folders and files. Links are followed only in folders of
+definitions, and never out of the root. Skipped parts are reported."""
 
 from __future__ import annotations
 
@@ -42,10 +40,10 @@ _MISLEADING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 
 
 class Folder(msgspec.Struct):
-    """One folder: how it was reached, where it really is, and what is in it, in the order of names.
+    """One folder: its path, its real path, and its content by name.
 
-    `files` are regular files with their real paths, `odd` are pipes, devices and the like, and `refused` are links
-    that were not followed, with what they say. Names may hold stray bytes: `show` makes them fit to be told.
+    `files` are regular files with their real paths, `odd` are pipes, devices and the like, and `refused` are links that
+    were not followed, with their targets. Names may hold stray bytes; `show` makes them printable.
     """
 
     path: str
@@ -101,10 +99,8 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 def walk(root: Root, places: Sequence[str] = (), *, is_kept: bool = False) -> TreeWalk:
-    """Read the tree below `root`, or only the folders `places` of it. Never raises for what is there.
-
-    `is_kept` says that the places hold definitions, whatever they are called: links in them are followed.
-    """
+    """Read the tree below `root`, or only its folders `places`. Never raises for broken entries. `is_kept` says that
+    the places hold definitions whatever their names are, so links in them are followed."""
     return _Walker(root, is_kept).run(places)
 
 
@@ -114,7 +110,7 @@ def show(path: str) -> str:
 
 
 def is_left_out(path: str) -> bool:
-    """Whether a path leads through a folder in which nobody keeps texts, not even where definitions are kept."""
+    """Whether a path leads through a folder that is always skipped, such as `.git`."""
     above = ""
     for name in path.split("/")[:-1]:
         if name in _NEVER or _is_worktrees(above, name):
@@ -124,7 +120,7 @@ def is_left_out(path: str) -> bool:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name is text that looks like what it is: no control characters, no turned direction, no stray bytes."""
+    """Whether a name has no control characters, no direction marks and no stray bytes."""
     if name.isprintable():
         return True
     return all(unicodedata.category(each) not in {"Cc", "Cs", "Zl", "Zp"} and each not in _MISLEADING for each in name)

@@ -16,7 +16,7 @@ from clew.skills.agent_tools import ALWAYS, permissions_of, tools_of
 from clew.skills.checks.problems import Problem, in_order
 from clew.skills.files.tree_walk import TreeWalk, walk
 from clew.skills.formats.definition_files import FoundDefinitions, find_definitions
-from clew.skills.formats.definition_reader import Memory, Reader, Reading
+from clew.skills.formats.definition_reader import ParseCache, ParsedDefinition, Reader
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
 from clew.skills.formats.unique_names import name_all
@@ -63,7 +63,7 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def collect(root: Path, *, places: Sequence[str] = (), memory: Memory | None = None) -> Collected:
+def collect(root: Path, *, places: Sequence[str] = (), memory: ParseCache | None = None) -> Collected:
     """Read what is below `root`, or only what is in the folders `places` of it. Never raises for what is there.
 
     With a `memory` of an earlier call, only what changed since is read again.
@@ -75,7 +75,7 @@ def collect(root: Path, *, places: Sequence[str] = (), memory: Memory | None = N
     tree = walk(base, places)
     problems = list(tree.problems)
     found, rules = find_definitions(tree, problems)
-    reader = Reader(base, tree, memory if memory is not None else Memory())
+    reader = Reader(base, tree, memory if memory is not None else ParseCache())
     readings = [(each, reader.read(each)) for each in found]
     skills = [
         (_with_references(reading.skill, each, tree, problems), each.above)
@@ -165,7 +165,7 @@ def _with_references(skill: Skill, found: FoundDefinitions, tree: TreeWalk, prob
     return msgspec.structs.replace(skill, references=tuple(kept))
 
 
-def _rule(found: FoundDefinitions, reading: Reading, problems: list[Problem]) -> RuleFile | None:
+def _rule(found: FoundDefinitions, reading: ParsedDefinition, problems: list[Problem]) -> RuleFile | None:
     """The rule file; None where it cannot be read. A link imports from where the real file is."""
     problems.extend(reading.problems)
     if not reading.digest:

@@ -28,7 +28,7 @@ _TICK = 50_000_000
 """File systems tell times by ticks: what changed within one of them may change again, and keep its time."""
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class ParsedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """The definition in a file, and its problems. `references` and `digest` are those of a rule."""
 
     skill: Skill | None = None
@@ -38,7 +38,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-class State(msgspec.Struct, frozen=True):
+class FileStates(msgspec.Struct, frozen=True):
     """The files of a definition as they were: what is another after each change of any of them."""
 
     bundle: Bundle
@@ -50,7 +50,7 @@ class State(msgspec.Struct, frozen=True):
         return max((stamp[-1] for stamp in self.stamps if stamp is not None), default=0)
 
 
-class Memory:
+class ParseCache:
     """A cache of parsed files, with the state of the files at that time. It holds for one root, and may be kept between
     calls.
 
@@ -59,29 +59,29 @@ class Memory:
 
     def __init__(self) -> None:
         self.reused = 0
-        self._kept: dict[tuple[str, str, str], tuple[State, Reading]] = {}
+        self._kept: dict[tuple[str, str, str], tuple[FileStates, ParsedDefinition]] = {}
 
-    def find(self, found: FoundDefinitions, state: State) -> Reading | None:
+    def find(self, found: FoundDefinitions, state: FileStates) -> ParsedDefinition | None:
         kept = self._kept.get((found.kind, found.path, found.real))
         if kept is None or kept[0] != state:
             return None
         self.reused += 1
         return kept[1]
 
-    def keep(self, found: FoundDefinitions, state: State, reading: Reading) -> None:
+    def keep(self, found: FoundDefinitions, state: FileStates, reading: ParsedDefinition) -> None:
         self._kept[found.kind, found.path, found.real] = (state, reading)
 
 
 class Reader:
     """Reads the definitions of one walk."""
 
-    def __init__(self, root: Root, tree: TreeWalk, memory: Memory) -> None:
+    def __init__(self, root: Root, tree: TreeWalk, memory: ParseCache) -> None:
         self._root = root
         self._tree = tree
         self._memory = memory
         self._room = MAX_TOTAL
 
-    def read(self, found: FoundDefinitions) -> Reading:
+    def read(self, found: FoundDefinitions) -> ParsedDefinition:
         """Read the definition in a file. Never raises."""
         bundle = bundle_of(self._tree, found.folder) if found.kind == "skill" else None
         now = time.time_ns()  # of the clock by which files have their times
@@ -94,28 +94,28 @@ class Reader:
             if self._room < 0:
                 raise FormatError(found.real, f"was not read: the definitions have more than {MAX_TOTAL:,} bytes")
         except FormatError as error:
-            return Reading(problems=(Problem(kind="parse", path=found.path, message=error.reason),))
+            return ParsedDefinition(problems=(Problem(kind="parse", path=found.path, message=error.reason),))
         reading = self._rule(found, raw) if found.kind == "rule" else self._definition(found, raw, bundle)
         if state.newest < now - _TICK:
             self._memory.keep(found, state, reading)
         return reading
 
-    def _rule(self, found: FoundDefinitions, raw: bytes) -> Reading:
+    def _rule(self, found: FoundDefinitions, raw: bytes) -> ParsedDefinition:
         document = read_document(raw, found.real)
         if document.problems and not document.body:
-            return Reading(problems=document.problems)
+            return ParsedDefinition(problems=document.problems)
         references: tuple[SkillLink, ...] = ()
         problems: tuple[Problem, ...] = ()
         if found.origin.startswith("CLAUDE"):
             text = raw.decode("utf-8-sig").replace("\r\n", "\n")
             references, problems = read_imports(text, found.real, self._tree.find)
-        return Reading(references=references, digest=hashlib.sha256(raw).hexdigest(), problems=problems)
+        return ParsedDefinition(references=references, digest=hashlib.sha256(raw).hexdigest(), problems=problems)
 
-    def _definition(self, found: FoundDefinitions, raw: bytes, bundle: Bundle | None) -> Reading:
+    def _definition(self, found: FoundDefinitions, raw: bytes, bundle: Bundle | None) -> ParsedDefinition:
         is_toml = found.name.endswith(".toml")
         document = read_toml(raw, found.real) if is_toml else read_document(raw, found.real)
         if document.problems and not document.meta and not document.body.strip():
-            return Reading(problems=document.problems)
+            return ParsedDefinition(problems=document.problems)
         source = self._source(found, raw, document, bundle)
         skill: Skill | None = None
         agent: AgentSpec | None = None
@@ -129,7 +129,7 @@ class Reader:
         told = document.problems
         if skill is not None or agent is not None:  # what is wrong did not keep it out
             told = tuple(msgspec.structs.replace(each, severity="warning") for each in told)
-        return Reading(skill=skill, agent=agent, problems=(*told, *source.problems))
+        return ParsedDefinition(skill=skill, agent=agent, problems=(*told, *source.problems))
 
     def _source(
         self, found: FoundDefinitions, raw: bytes, document: MarkdownDocument, bundle: Bundle | None
@@ -148,5 +148,5 @@ class Reader:
         return source
 
 
-def _state(root: Root, bundle: Bundle) -> State:
-    return State(bundle, tuple(root.stamp(real) for _, real in bundle.files))
+def _state(root: Root, bundle: Bundle) -> FileStates:
+    return FileStates(bundle, tuple(root.stamp(real) for _, real in bundle.files))

@@ -45,7 +45,7 @@ def bundle_of(walk: TreeWalk, path: str) -> Bundle:
     return Bundle(tuple(sorted(files)), tuple(sorted(refused)), is_whole)
 
 
-class Hashed(msgspec.Struct, frozen=True):
+class HashedFile(msgspec.Struct, frozen=True):
     """A file of a bundle as it was read: its path from the folder, its real path, its SHA-256 and its size, and whether
     it may be run as a program."""
 
@@ -61,7 +61,7 @@ def digest_bundle(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> str
     return digest_hashed(bundle, hash_files(root, bundle, known))
 
 
-def digest_hashed(bundle: Bundle, hashed: Iterable[Hashed]) -> str:
+def digest_hashed(bundle: Bundle, hashed: Iterable[HashedFile]) -> str:
     """The digest of a bundle whose files were read already; without programs, the same on every system."""
     parts: list[bytes] = []
     for each in hashed:
@@ -71,7 +71,7 @@ def digest_hashed(bundle: Bundle, hashed: Iterable[Hashed]) -> str:
     return digest_parts(parts)
 
 
-def hash_files(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> tuple[Hashed, ...]:
+def hash_files(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> tuple[HashedFile, ...]:
     """Each file, read once; those of `known` count as they were read already, whatever they are by now.
 
     Raises FormatError where a file cannot be read, or there is too much of them.
@@ -80,7 +80,7 @@ def hash_files(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> tuple[
         raise FormatError("", "holds folders that were not read")
     if len(bundle.files) > MAX_FILES:
         raise FormatError("", f"holds more than {MAX_FILES:,} files")
-    hashed: list[Hashed] = []
+    hashed: list[HashedFile] = []
     room = MAX_BYTES
     for name, real in bundle.files:
         if real in known:
@@ -88,5 +88,5 @@ def hash_files(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> tuple[
         else:
             found, size = root.digest(real, room)
             room -= size
-        hashed.append(Hashed(name, real, found, size, root.is_program(real)))
+        hashed.append(HashedFile(name, real, found, size, root.is_program(real)))
     return tuple(hashed)

@@ -1,5 +1,5 @@
-"""Files of a tree that instruct agents: rules, skills, agents and commands. They have doors of their own, where consent
-is asked for, and are no documents like others."""
+"""Files that instruct agents: rules, skills, agents and commands. They need consent, so they are not indexed as
+documents."""
 
 from __future__ import annotations
 
@@ -10,18 +10,13 @@ from clew.skills.formats.digests import PARTS
 from clew.skills.formats.file_kinds import PLUGIN_MARK, place_of
 
 
-class Telling:
-    """The definitions below a root, which is a real path, by their paths from it. It looks for folders of skills and
-    plugins and remembers those: for one look at a tree."""
+class InstructionFiles:
+    """Recognises instruction files below a root, which is a real path. It caches folders of skills and plugins, so use
+    one for one pass over a tree."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._seen: dict[str, bool] = {}
-
-    def tells(self, path: str) -> bool:
-        """Whether a file is a definition, or lies in the folder of a skill."""
-        parts = path.split("/")
-        return self.is_file(path) or any(self.is_skill("/".join(parts[:at])) for at in range(1, len(parts)))
 
     def is_file(self, path: str) -> bool:
         """Whether agents take this file for a definition, by its place and name."""

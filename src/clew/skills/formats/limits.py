@@ -126,7 +126,7 @@ class AgentLimits:
         self._add(verdict, _names(name))
 
     def shut(self, key: str) -> None:
-        """Leave the agent without tools, since it cannot be told what it may do."""
+        """Deny all tools, because the permissions of the agent cannot be read."""
         self._source.warn(f"`{key}` cannot be read: the agent has no tools", key)
         self._named = ()
         self._add("deny", (ALL,))

@@ -19,11 +19,8 @@ _TICKS = re.compile(r"`+")
 def read_imports(
     text: str, path: str, find: Callable[[str], str | None]
 ) -> tuple[tuple[SkillLink, ...], tuple[Problem, ...]]:
-    """The files that a rule file imports, relative to the root, each once; and what is wrong with them.
-
-    `find` gives the real path of a file below the root. What looks like an import and names no file is none; what
-    leads out of the root is not read, and told.
-    """
+    """Return the files that a rule file imports, relative to the root, each once, and the problems. `find` resolves a
+    path below the root. Text that names no file is no import; an import out of the root is not read, and reported."""
     found: dict[str, SkillLink] = {}
     problems: list[Problem] = []
     for line, written in _imports(text):
@@ -59,7 +56,7 @@ def _imports(text: str) -> list[tuple[int, str]]:
 
 
 def _without_code(line: str) -> str:
-    """A line without what stands between equally long runs of backticks, in time that grows with the line."""
+    """A line without code spans, in linear time."""
     runs = list(_TICKS.finditer(line))
     closing: dict[int, int] = {}
     last: dict[int, int] = {}

@@ -42,10 +42,8 @@ class Root:
         return absolute[len(above) :].replace(os.sep, "/") if absolute.startswith(above) else None
 
     def resolve(self, path: str) -> str:
-        """The real path of what `path` leads to, relative to the root. `path` may hold links and `..`.
-
-        Raises FormatError where it leads out of the root, in a circle, or nowhere.
-        """
+        """Return the real path of `path` relative to the root. `path` may have links and `..`. Raises FormatError if it
+        leads out of the root, in a cycle, or nowhere."""
         try:
             found = self.relative(os.path.realpath(self.absolute(path), strict=True))
         except (OSError, ValueError) as error:

@@ -1,7 +1,5 @@
-"""Skills as folders (agentskills.io): SKILL.md with `scripts/`, `references/` and `assets/` beside it.
-
-Keys that Claude Code adds are understood too. A skill that breaks the rules of the format is loaded, and told of.
-"""
+"""Skills as folders (agentskills.io): SKILL.md with `scripts/`, `references/` and `assets/` beside it. Keys of Claude
+Code are understood too. A skill that breaks the rules of the format is loaded with a warning."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ def read_skill(source: DefinitionSource, folder: str, files: Sequence[str]) -> S
 
 
 def _name_of(source: DefinitionSource) -> str:
-    """The name as it is given, made legal where it is not; else that of the folder."""
+    """The name in the file, corrected if it is invalid; else the name of the folder."""
     folder = to_name(source.named) or "skill"
     written = unicodedata.normalize("NFKC", source.text("name"))
     if not written:

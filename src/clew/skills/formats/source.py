@@ -1,7 +1,5 @@
-"""One definition file on its way to become a skill or an agent, and what can be said of its values.
-
-Every format reads its front matter through this: text where text is meant, lists where lists are meant, the rest kept.
-"""
+"""One definition file of any format, and the problems of its values. Every format reads its front matter through
+this."""
 
 from __future__ import annotations
 
@@ -41,11 +39,11 @@ class DefinitionSource(msgspec.Struct, kw_only=True):
     used: set[str] = set()
 
     def warn(self, message: str, key: str = "", *, allowed: Iterable[str] = (), hint: str = "") -> None:
-        """Tell what is wrong with a value; the definition is used all the same."""
+        """Report a problem of a value; the definition is still used."""
         self._tell("warning", message, key, tuple(allowed), hint)
 
     def refuse(self, message: str, key: str = "", *, hint: str = "") -> None:
-        """Tell why there is no definition."""
+        """Report why there is no definition."""
         self._tell("error", message, key, (), hint)
 
     def _tell(self, severity: Severity, message: str, key: str, allowed: tuple[str, ...], hint: str) -> None:
@@ -104,7 +102,7 @@ class DefinitionSource(msgspec.Struct, kw_only=True):
         return key, meta.get(key)
 
     def _as_written(self, key: str, value: Any) -> str:
-        """YAML takes 1.10 for 1.1 and `on` for true: what was meant is what stands there."""
+        """The text of a value as written: YAML reads 1.10 as 1.1 and `on` as true."""
         lines = self.raw.split("\n")
         number = self.document.lines.get(key, 0)
         found = _VALUE.fullmatch(lines[number - 1].rstrip("\r")) if 0 < number <= len(lines) else None
@@ -112,7 +110,7 @@ class DefinitionSource(msgspec.Struct, kw_only=True):
 
 
 def split_words(text: str) -> list[str]:
-    """Names between commas or spaces; what is in brackets, such as `Bash(git add:*)`, stays together."""
+    """Split names at commas and spaces; brackets such as `Bash(git add:*)` stay whole."""
     found: list[str] = []
     depth = 0
     word = ""
@@ -157,7 +155,7 @@ def _without_comments(body: str) -> str:
 
 
 def describe(source: DefinitionSource, *, is_required: bool) -> str:
-    """The description of a definition: as it is given, else what its text begins with, else its name."""
+    """The description of a definition; else the beginning of its text, else its name."""
     given = source.text("description")
     if given:
         if len(given) > MAX_DESCRIPTION:

@@ -1,4 +1,4 @@
-"""Names of what was found: each once. What has the name of another is told apart by the folders above it."""
+"""Unique names for found definitions. Duplicates are distinguished by the folders above them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ Named = TypeVar("Named", Skill, AgentSpec)
 
 
 def name_all(found: list[tuple[Named, str]], what: str) -> tuple[list[Named], list[tuple[str, str]], list[Problem]]:
-    """Things in the order in which they take their names, each with the folder that can tell it apart.
-
-    Gives them with their names, the exact copies that were left out (path, path of the first), and what is to be told.
-    """
+    """Give each definition a unique name, in order of precedence. Returns the named ones, the exact copies that were
+    left out (path, path of the first), and the problems."""
     kept: dict[str, Named] = {}
     copies: list[tuple[str, str]] = []
     problems: list[Problem] = []

@@ -41,9 +41,9 @@ _MAX_SUMMARY = 200
 
 
 class AgentRule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One rule file. `path` is where it was found and `real` where it is, relative to the root; `folder` is what it
-    holds for, and empty for the whole tree. `imported_by` is the rule file that imports it, `mtime` is in milliseconds,
-    `documents` are those that it links to."""
+    """One rule file. `path` is where it was found and `real` its real path, relative to the root; `folder` is the part
+    of the tree that it applies to, empty for all of it. `imported_by` is the rule file that imports it, `mtime` is in
+    milliseconds, `documents` are the documents that it links to."""
 
     path: str
     real: str
@@ -60,8 +60,8 @@ class AgentRule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return estimate_tokens(self.text)
 
     def wish(self, root: str) -> Wish:
-        """The wish that needs consent before the text, or a document that it links to, reaches a model. Consent holds
-        for these texts only. What is imported is a rule of its own."""
+        """The wish for consent to the text and its linked documents, which a model sees only after consent. Consent
+        covers these texts only. An imported file is a rule of its own."""
         head = next((line.strip("# \t") for line in self.text.split("\n") if line.strip("# \t")), "")
         lines = self.text.rstrip("\n").count("\n") + 1
         linked = (
@@ -75,7 +75,7 @@ class AgentRule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class FoundRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules, the outermost first; second ways to the same ones; and what was left out, and why."""
+    """Rules, outermost first; second paths to the same rules; and skipped files with the reasons."""
 
     rules: tuple[AgentRule, ...] = ()
     repeats: tuple[Alias, ...] = ()
@@ -83,7 +83,7 @@ class FoundRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleFiles:
-    """The rule files of one tree. A call reads what is there at that time, waits for the disk, and never raises."""
+    """The rule files of one tree. A call reads the files of that time, blocks on the disk, and never raises."""
 
     def __init__(self, root: str, cwd: str = "") -> None:
         self.root = Root(root)
@@ -96,8 +96,8 @@ class RuleFiles:
         return reader.found()
 
     def on_way(self, path: str) -> FoundRules:
-        """The rules for a file or a folder, beside those of the root: those of the folders on the way to its real path.
-        Nothing holds outside of the root. A relative path begins at `cwd`; what it names need not be there."""
+        """Return the rules for a file or folder, without those of the root: the rules of the folders on its real path.
+        There are none outside of the root. A relative path starts at `cwd`; the path need not exist."""
         place = self.place_of(path)
         if not place:
             return FoundRules()
@@ -132,8 +132,8 @@ class RuleFiles:
         return next((each for each in reader.rules if each.path == path), None)
 
     def everywhere(self) -> FoundRules:
-        """All rule files of the tree in the order of their paths, copies too, and what they import. It is read within
-        bounds, and what is no part of it, such as installed packages, is left out."""
+        """Return all rule files of the tree by path, with copies and imports. The walk is bounded, and skips installed
+        packages and the like."""
         tree = walk(self.root)
         reader = _RuleReader(self.root, are_copies_once=False)
         files = [
@@ -161,7 +161,7 @@ class RuleFiles:
 
 
 class _RuleReader:
-    """Reads rule files one after the other, each real file once, and exact copies too unless told otherwise."""
+    """Reads rule files, each real file once, and exact copies only if they are wanted."""
 
     def __init__(self, root: Root, *, are_copies_once: bool = True) -> None:
         self._root = root
@@ -205,7 +205,7 @@ class _RuleReader:
                 self.tell(path, f"the link {error.reason}: it was not followed")
 
     def read(self, path: str, real: str, folder: str, importers: tuple[str, ...] = ()) -> None:
-        """Read a rule and what it imports, unless it is there already. What is wrong with it is told."""
+        """Read a rule and its imports, unless it was read already. Problems are reported."""
         if real in self._texts:
             self._repeat(path, real)
             self._follow(path, real, folder, importers)
@@ -273,7 +273,7 @@ class _RuleReader:
         return self._imported[real]
 
     def _has_own(self, real: str, importers: tuple[str, ...]) -> bool:
-        """Whether a file says anything beside what it imports."""
+        """Whether a file has any text beside its imports."""
         if any(not each.startswith("@") for each in self._texts[real].split()):
             return True
         return bool(self._texts[real].strip()) and not (_is_importing(real, importers) and self._imports(real))
@@ -295,5 +295,5 @@ def _is_importing(real: str, importers: tuple[str, ...]) -> bool:
 
 
 def _is_ours(problem: Problem, tree: TreeWalk) -> bool:
-    """Whether a problem of the walk is about a rule file, or about what was not looked into."""
+    """Whether a problem of the walk is about a rule file or a skipped folder."""
     return posixpath.basename(problem.path) in RULE_FILES or problem.path in tree.left_out or problem.path == "."

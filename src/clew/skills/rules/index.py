@@ -1,7 +1,5 @@
-"""Rules and the documents that they link to as breadcrumbs, so that the trail's search finds them by what is intended.
-
-A reference carries its rule in a tag, and is gone with it. What is unchanged is not written again.
-"""
+"""Rules and their linked documents as breadcrumbs, so that the trail's search finds them by intent. A reference has its
+rule as a tag, and is deleted with it. Unchanged records are not written again."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.skills.discovery.mirror import Mirrored, mirror, to_kept
+from clew.skills.discovery.mirror import Mirrored, mirror, searchable_text
 from clew.skills.rules.files import AgentRule
 from clew.trail.bulk import drop_records, each_record
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft
@@ -37,9 +35,9 @@ class RuleReference(msgspec.Struct, frozen=True, kw_only=True):
     line_number: int
 
 
-class Linked(msgspec.Struct, frozen=True, kw_only=True):
-    """A reference with what is searched of it, without keys: of the line that it stands in, and of the document.
-    `path` is the document's, from the root."""
+class LinkedDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A reference with its searchable text, without keys: the line of the link, and the document. `path` is relative to
+    the root."""
 
     reference: RuleReference
     path: str
@@ -64,7 +62,7 @@ class RuleIndex:
         self._tag = f"rules:{self._id('root')}"
         self._everything = Selector(schema_names=(RULE_SCHEMA, REFERENCE_SCHEMA), all_tags=(self._tag,))
 
-    async def sync(self, rules: Sequence[AgentRule], linked: Sequence[Linked]) -> Mirrored:
+    async def sync(self, rules: Sequence[AgentRule], linked: Sequence[LinkedDocument]) -> Mirrored:
         """Make the trail hold exactly these."""
         drafts = [*map(self._rule_draft, rules), *map(self._reference_draft, linked)]
         return await mirror(self._trail, drafts, self._everything, by=self._by)
@@ -107,15 +105,15 @@ class RuleIndex:
             "root": self._root,
             "path": rule.path,
             "folder": rule.folder,
-            "content": to_kept(rule.text),
+            "content": searchable_text(rule.text),
             "mtime": rule.mtime,
             "digest": rule.digest,
         }
         return self._draft(self._rule_id(rule.path), rule.path, RULE_SCHEMA, context, ())
 
-    def _reference_draft(self, linked: Linked) -> Draft:
+    def _reference_draft(self, linked: LinkedDocument) -> Draft:
         reference = linked.reference
-        shown = to_kept(reference.display_text)
+        shown = searchable_text(reference.display_text)
         context: dict[str, Any] = {
             **msgspec.to_builtins(reference),
             "display_text": shown,

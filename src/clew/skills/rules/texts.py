@@ -19,9 +19,9 @@ _UNTRUSTED = "untrusted"
 
 
 class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A rule file, or a document that one links to, as it is given. `folder` is what it holds for, empty for the whole
-    tree; `via` is the tier: initial, intent or path; `why` says how it came about, and `left_out` what of it is not
-    there. `version` is another after each change of the text."""
+    """A rule file, or a linked document, as an agent gets it. `folder` is the part of the tree that it applies to,
+    empty for all of it; `via` is the tier: initial, intent or path; `why` is the reason, and `left_out` describes a
+    cut. `version` changes with the text."""
 
     path: str
     folder: str
@@ -44,7 +44,7 @@ class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_text(rule: AgentRule, via: Via, why: str, *, is_trusted: bool) -> RuleText:
-    """A rule that is given; without its text where the user has not agreed to it."""
+    """A rule for an agent; without its text if the user has not agreed to it."""
     reason = f"{why}, imported by {rule.imported_by}" if rule.imported_by else why
     return RuleText(
         path=rule.path,
@@ -59,8 +59,8 @@ def as_text(rule: AgentRule, via: Via, why: str, *, is_trusted: bool) -> RuleTex
 
 
 def fit(texts: Sequence[RuleText], budget: int) -> list[RuleText]:
-    """The same texts in the same order within a budget. Those of the innermost folders come first to it. What does not
-    fit is left out for now; what would never fit is cut. Either says so."""
+    """Fit texts into a budget, in the same order; those of the innermost folders have precedence. A text that does not
+    fit now is left out; one that would never fit is cut. Both say so."""
     room = budget
     fitted: dict[int, RuleText] = {}
     for at in sorted(range(len(texts)), key=lambda at: -_depth(texts[at])):

@@ -21,13 +21,13 @@ from clew.access import Principal
 from clew.errors import ConfigError, InvalidInput
 from clew.llm import open_embedder
 from clew.skills.checks.problems import Problem, in_order
-from clew.skills.discovery.mirror import Mirrored, to_kept
+from clew.skills.discovery.mirror import Mirrored, searchable_text
 from clew.skills.files.links import MarkdownLink, extract_links
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
 from clew.skills.rules.documents import MARKDOWN, read_text
 from clew.skills.rules.files import AgentRule, FoundRules, RuleFiles
-from clew.skills.rules.index import Linked, RuleIndex, RuleReference, RuleReferenceMatch
+from clew.skills.rules.index import LinkedDocument, RuleIndex, RuleReference, RuleReferenceMatch
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap, read_pieces
 from clew.trail.store import Embedder, Trail
@@ -51,8 +51,8 @@ class RuleStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rules:
-    """The rules of one tree, on a trail. Texts are read from the files as they are now; the trail is what is searched,
-    and follows with `refresh`."""
+    """The rules of one tree, on a trail. Texts are read from the present files; the search index is updated by
+    `refresh`."""
 
     def __init__(self, root: Path, trail: Trail, *, by: Principal, cwd: Path | None = None, owns: bool = False) -> None:
         self.files = RuleFiles(os.fspath(root), os.fspath(cwd or ""))
@@ -89,7 +89,7 @@ class Rules:
         return await asyncio.to_thread(self.files.find, path)
 
     async def refresh(self) -> Mirrored:
-        """Read the tree, and make the trail hold what is there: new, changed and deleted files."""
+        """Read the tree, and update the trail: new, changed and deleted files."""
         found, linked, problems = await asyncio.to_thread(self._collect)
         self._refreshed = await self._index.sync(found.rules, linked)
         self._problems = problems
@@ -109,10 +109,10 @@ class Rules:
         if self._owns:
             await self._trail.close()
 
-    def _collect(self) -> tuple[FoundRules, list[Linked], tuple[Problem, ...]]:
+    def _collect(self) -> tuple[FoundRules, list[LinkedDocument], tuple[Problem, ...]]:
         found = self.files.everywhere()
         told: list[Problem] = []
-        linked: dict[tuple[str, str, str], Linked] = {}
+        linked: dict[tuple[str, str, str], LinkedDocument] = {}
         texts: dict[str, str] = {}
         for rule, link, line in islice(_links(found.rules), MAX_LINKS):
             each = _follow(rule, link, line, self.files.root, texts, told)
@@ -158,7 +158,7 @@ async def open_rules(
 
 
 def _links(rules: Sequence[AgentRule]) -> Iterator[tuple[AgentRule, MarkdownLink, str]]:
-    """Each link to markdown with the line that it stands in; without it where the line is about others too."""
+    """Each link to markdown with its line; without the line if that has other links too."""
     for rule in rules:
         lines = rule.text.split("\n")
         links = extract_links(rule.text, extensions=(MARKDOWN,))
@@ -169,12 +169,12 @@ def _links(rules: Sequence[AgentRule]) -> Iterator[tuple[AgentRule, MarkdownLink
 
 def _follow(
     rule: AgentRule, link: MarkdownLink, line: str, root: Root, texts: dict[str, str], told: list[Problem]
-) -> Linked | None:
-    """The document that a rule links to; None, and told, where there is none below the root. `texts` are those that
-    were read already."""
+) -> LinkedDocument | None:
+    """The document that a rule links to; None, and a problem, if it does not exist below the root. `texts` caches
+    documents."""
     target = resolve_beside(rule.real, link.path)
     if target is not None and target not in texts and (text := read_text(root, target)) is not None:
-        texts[target] = to_kept(text)
+        texts[target] = searchable_text(text)
     if target is None or target not in texts:
         reason = "leads out of the root" if target is None else "leads to no text that can be read"
         message = f"the reference {printable(link.path, 200)} {reason}: it was left out"
@@ -187,5 +187,5 @@ def _follow(
         source=rule.path,
         line_number=link.line,
     )
-    about = to_kept(" ".join(line.split()), _MAX_LINE)
-    return Linked(reference=reference, path=target, about=about, content=texts[target])
+    about = searchable_text(" ".join(line.split()), _MAX_LINE)
+    return LinkedDocument(reference=reference, path=target, about=about, content=texts[target])

@@ -1,1 +1,1 @@
-"""One agent in one conversation: what it has loaded, what follows from that, and why."""
+"""One agent in one conversation: its loaded skills, the tools that follow, and the reasons."""

@@ -1,4 +1,4 @@
-"""One agent in one conversation: what it has loaded, the tools that follow from it, and why."""
+"""One agent in one conversation: its loaded skills, the tools that follow, and the reasons."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from clew.skills.exposure import Edit, Exposure, Exposures, Items, Via, check_ha
 from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.registry import ToolRegistry, check_tools
 from clew.skills.sessions.audit import SkillLoadEvent, load_events
-from clew.skills.sessions.explanations import WhyHere, explain
+from clew.skills.sessions.explanations import ExposureReasons, explain
 from clew.skills.sessions.loads import (
     MAX_SKILLS,
-    Stamp,
-    Terms,
+    LoadRecord,
+    LoadTerms,
     WhenFull,
     begin,
     check_toolset,
@@ -47,18 +47,18 @@ from clew.skills.sessions.session import (
     withhold_nothing,
 )
 from clew.skills.sessions.tool_mapping import ExposedTools
-from clew.skills.triggers import Matched, Turn, match
+from clew.skills.triggers import TriggeredSkill, Turn, match
 from clew.tools.tool import Tool
 
 UNLOADED = "unloaded"
 """The reason recorded for an unload by name."""
 
 
-class Changed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class LoadOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The outcome of a load or unload: the new state, and the estimated tokens after and before.
 
-    `ended` are the items that left: what was unloaded, or made room for what was loaded. `kept_by` are the loaded
-    skills because of which something that was unloaded is still there.
+    `ended` are the items that were removed: unloaded, or replaced for lack of room. `kept_by` are the loaded skills
+    that still need an unloaded item.
     """
 
     state: SessionState
@@ -106,7 +106,7 @@ class AgentSession:
         toolset_notes: bool = False,
         brings: bool = True,
     ) -> None:
-        self.terms = Terms(
+        self.terms = LoadTerms(
             manifest=manifest,
             agent=get_agent(manifest, agent),
             max_skills=max_skills,
@@ -129,52 +129,52 @@ class AgentSession:
 
     async def load_skill(
         self, name: str, *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
-    ) -> Changed:
+    ) -> LoadOutcome:
         """Load a skill with all that it brings. Once more changes nothing. Raises as `loads.load_skills`."""
         return await self.load_skills([name], by=by, via=via, why=why, until=until)
 
     async def load_skills(
         self, names: Sequence[str], *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
-    ) -> Changed:
+    ) -> LoadOutcome:
         """Load all of these skills, or none. Raises as `loads.load_skills`."""
         check_texts("names", names)
         check_time("until", until)
-        stamp = Stamp(since=self._clock.now(), via=via, why=why, by=by, until=until)
+        stamp = LoadRecord(since=self._clock.now(), via=via, why=why, by=by, until=until)
         full = f"over the cap of {self.terms.max_skills} skills"
         done, _ = await self._change(lambda items: load_skills(items, names, self.terms, stamp), by=by, reason=full)
         return done
 
     async def load_toolset(
         self, name: str, *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
-    ) -> Changed:
+    ) -> LoadOutcome:
         """Load a toolset by itself. Raises as `loads.load_toolset`."""
         check_text("name", name)
         check_time("until", until)
-        stamp = Stamp(since=self._clock.now(), via=via, why=why, by=by, until=until)
+        stamp = LoadRecord(since=self._clock.now(), via=via, why=why, by=by, until=until)
         done, _ = await self._change(lambda items: load_toolset(items, name, self.terms, stamp), by=by)
         return done
 
-    async def unload_skill(self, name: str, *, by: str = "", reason: str = UNLOADED) -> Changed:
+    async def unload_skill(self, name: str, *, by: str = "", reason: str = UNLOADED) -> LoadOutcome:
         """Unload a skill. What other loaded skills bring stays. Raises ValidationError for one that there is not."""
         check_text("name", name)
         done, items = await self._change(lambda items: unload_skill(items, name, self.terms), by=by, reason=reason)
         return msgspec.structs.replace(done, kept_by=skills_bringing(items, self.terms, skill=name))
 
-    async def unload_toolset(self, name: str, *, by: str = "", reason: str = UNLOADED) -> Changed:
+    async def unload_toolset(self, name: str, *, by: str = "", reason: str = UNLOADED) -> LoadOutcome:
         """Unload a toolset that was loaded by itself. Raises ValidationError for one that there is not."""
         check_text("name", name)
         done, items = await self._change(lambda items: unload_toolset(items, name, self.terms), by=by, reason=reason)
         return msgspec.structs.replace(done, kept_by=skills_bringing(items, self.terms, toolset=name))
 
-    def triggered(self, turn: Turn) -> list[Matched]:
+    def triggered(self, turn: Turn) -> list[TriggeredSkill]:
         """The skills that a turn of the conversation calls for, the most important first."""
         check_type("turn", turn, Turn, "a Turn")
         manifest = self.terms.manifest
         return match([manifest.skills[name] for name in loadable_skills(self.terms)], turn)
 
-    async def follow(self, turn: Turn, *, refused: Collection[str] = ()) -> Changed:
-        """Load what a turn of the conversation triggers, but for what is `refused`, and drop what earlier turns
-        triggered and this does not."""
+    async def follow(self, turn: Turn, *, refused: Collection[str] = ()) -> LoadOutcome:
+        """Load the skills that a turn triggers, except the `refused` ones, and unload those that only earlier turns
+        triggered."""
         now, matched = self._clock.now(), [each for each in self.triggered(turn) if each.skill not in refused]
         edit = partial(follow, matched=matched, terms=self.terms, since=now)
         done, _ = await self._change(edit, by="turn", reason="the conversation moved on")
@@ -202,10 +202,8 @@ class AgentSession:
     async def get_tools(
         self, tools: Iterable[Tool] | Mapping[str, Tool] | None = None, auto_load_skills: Sequence[str] = ()
     ) -> ExposedTools:
-        """The meta-tools and the exposed tools, as they are now; `tools` are given for this call only.
-
-        Raises ValidationError for what is no tool, for a reserved name, and as `load_skills`.
-        """
+        """Return the meta-tools and the exposed tools; `tools` are added for this call only. Raises ValidationError for
+        an object that is no tool, for a reserved name, and as `load_skills`."""
         provided = check_tools(tools, "tools") if tools is not None else {}
         check_texts("auto_load_skills", auto_load_skills)
         if auto_load_skills:
@@ -220,13 +218,13 @@ class AgentSession:
             self._viewed = (key, self._merge(state, {}))
         return self._viewed[1]
 
-    async def why(self, name: str, *, provided: Collection[str] = ()) -> WhyHere:
+    async def why(self, name: str, *, provided: Collection[str] = ()) -> ExposureReasons:
         """Why a tool, skill or toolset is, or is not, here: every cause. Begins the session."""
         check_text("name", name)
         return explain(name, await self._begun(), self.terms, self._registry, provided)
 
     async def audit(self) -> list[SkillLoadEvent]:
-        """When and by what skills were loaded and unloaded, in sequence; also before a reset."""
+        """Return the loads and unloads of skills with time and cause, in sequence, also from before a reset."""
         return load_events(await self.exposure(), self.terms.manifest)
 
     async def exposure(self) -> Exposure:
@@ -276,7 +274,7 @@ class AgentSession:
             return exposure
         return await self._write(exposure, lambda items: items, "", "")
 
-    async def _change(self, edit: Edit, *, by: str, reason: str = "") -> tuple[Changed, Items]:
+    async def _change(self, edit: Edit, *, by: str, reason: str = "") -> tuple[LoadOutcome, Items]:
         """Apply an edit; return the change and the new items. Begins the session."""
         before: Items = {}
 
@@ -287,7 +285,7 @@ class AgentSession:
 
         after = (await self._write(await self.exposure(), noting, by, reason)).items
         was, state = self._derive(before).state, self._derive(after).state
-        done = Changed(
+        done = LoadOutcome(
             state=state,
             is_changed=after != before,
             tokens_before=cost_of(self.terms.manifest, was),

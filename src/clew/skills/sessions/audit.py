@@ -1,4 +1,4 @@
-"""The audit of an exposure set: when, why and by what each skill was loaded and unloaded."""
+"""The audit of an exposure set: time, cause and reason of each load and unload of a skill."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clew.skills.sessions.session import SKILL, brought_by, is_skill
 
 
 class SkillLoadEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One stay of a skill: when and by what it was loaded and, where that is over, unloaded."""
+    """One load of a skill, and its unload if it has ended, with times and causes."""
 
     skill_name: str
     loaded_at: datetime

@@ -15,7 +15,7 @@ NOT_LISTED = "no toolset lists it"
 ELSEWHERE = "registered in another toolset than the loaded one that lists it"
 
 
-class Filtered(msgspec.Struct, frozen=True, kw_only=True):
+class FilteredTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool that was provided and left out, and the toolsets that list it."""
 
     name: str
@@ -24,27 +24,25 @@ class Filtered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnostics(msgspec.Struct, frozen=True, kw_only=True):
-    """The diagnosis of each tool, by its name or `toolset.tool`, as it was given.
-
-    `missing` are exposed and have no implementation; `unexpected` were provided and are in no toolset.
-    """
+    """The diagnosis of each tool, by its name or `toolset.tool`. `missing` tools are exposed without an implementation;
+    `unexpected` tools were provided and are in no toolset."""
 
     provided: tuple[str, ...] = ()
     exposed: tuple[str, ...] = ()
     included: tuple[str, ...] = ()
-    filtered: tuple[Filtered, ...] = ()
+    filtered: tuple[FilteredTool, ...] = ()
     missing: tuple[str, ...] = ()
     unexpected: tuple[str, ...] = ()
 
 
-class Home(NamedTuple):
+class ToolLocation(NamedTuple):
     """A tool's own name, and the toolsets that list it."""
 
     tool: str
     toolsets: tuple[str, ...]
 
 
-NOWHERE = Home("", ())
+NOWHERE = ToolLocation("", ())
 
 
 def diagnose(
@@ -57,7 +55,7 @@ def diagnose(
     """Every name that was provided is either included or filtered, every exposed one included or missing."""
     homes, here, open_ones = list_homes(toolsets), set(included), set(loaded)
     filtered = [
-        Filtered(name=name, reason=reason, toolsets=homes.get(name, NOWHERE).toolsets)
+        FilteredTool(name=name, reason=reason, toolsets=homes.get(name, NOWHERE).toolsets)
         for name in provided
         if (reason := _reason(homes.get(name, NOWHERE), open_ones, here))
     ]
@@ -71,18 +69,18 @@ def diagnose(
     )
 
 
-def list_homes(toolsets: Mapping[str, Toolset]) -> dict[str, Home]:
+def list_homes(toolsets: Mapping[str, Toolset]) -> dict[str, ToolLocation]:
     """Each tool that a toolset lists, by its name and as `toolset.tool`; where those are alike, the latter counts."""
     listing: dict[str, list[str]] = {}
     for toolset, found in toolsets.items():
         for tool in dict.fromkeys(found.tools):
             listing.setdefault(tool, []).append(toolset)
-    homes = {tool: Home(tool, tuple(names)) for tool, names in listing.items()}
-    qualified = {f"{name}.{tool}": Home(tool, (name,)) for tool, names in listing.items() for name in names}
+    homes = {tool: ToolLocation(tool, tuple(names)) for tool, names in listing.items()}
+    qualified = {f"{name}.{tool}": ToolLocation(tool, (name,)) for tool, names in listing.items() for name in names}
     return {**homes, **qualified}
 
 
-def _reason(home: Home, loaded: AbstractSet[str], included: AbstractSet[str]) -> str:
+def _reason(home: ToolLocation, loaded: AbstractSet[str], included: AbstractSet[str]) -> str:
     """Why a tool is left out, empty where it is not."""
     if not home.toolsets:
         return NOT_LISTED

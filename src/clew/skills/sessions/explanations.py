@@ -11,15 +11,15 @@ from clew.skills.exposure import Exposed, Exposure
 from clew.skills.manifest import Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.diagnosis import NOWHERE, list_homes
-from clew.skills.sessions.loads import Terms, loadable_skills, loadable_toolsets, skills_bringing
+from clew.skills.sessions.loads import LoadTerms, loadable_skills, loadable_toolsets, skills_bringing
 from clew.skills.sessions.session import SKILL, TOOLSET, SessionState, brought_by, cost_of, derive
 
 _BY_ITSELF = "It is of tier 1: it comes by itself when a session begins, over MCP with the first load."
 
 
-class WhyHere(msgspec.Struct, frozen=True, kw_only=True):
-    """The explanation of a name. `reasons` say it in sentences, the decisive one first; `tokens` is what it costs, and
-    `causes` are the items of the exposure set that it is there by."""
+class ExposureReasons(msgspec.Struct, frozen=True, kw_only=True):
+    """The explanation of a name. `reasons` are sentences, the decisive one first; `tokens` is its cost, and `causes`
+    are the items of the exposure set that bring it."""
 
     name: str
     kind: str
@@ -30,8 +30,8 @@ class WhyHere(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(
-    name: str, exposure: Exposure, terms: Terms, registry: ToolRegistry, provided: Collection[str] = ()
-) -> WhyHere:
+    name: str, exposure: Exposure, terms: LoadTerms, registry: ToolRegistry, provided: Collection[str] = ()
+) -> ExposureReasons:
     """Why a name is, or is not, there: that of a tool, else of a skill, else of a toolset. `skill:NAME` and
     `toolset:NAME` mean just that. No provider of tools runs."""
     explaining = _Explaining(exposure, terms, registry, provided)
@@ -41,7 +41,7 @@ def explain(
         return explaining.toolset(name.removeprefix(TOOLSET))
     if name in META_TOOLS:
         reasons = ("It is a meta-tool: every agent has it at all times.",)
-        return WhyHere(name=name, kind="tool", is_here=True, reasons=reasons)
+        return ExposureReasons(name=name, kind="tool", is_here=True, reasons=reasons)
     if explaining.is_tool(name):
         return explaining.tool(name)
     if name in terms.manifest.skills:
@@ -52,7 +52,7 @@ def explain(
 class _Explaining:
     """Explains the names of one session."""
 
-    def __init__(self, exposure: Exposure, terms: Terms, registry: ToolRegistry, provided: Collection[str]) -> None:
+    def __init__(self, exposure: Exposure, terms: LoadTerms, registry: ToolRegistry, provided: Collection[str]) -> None:
         self._exposure = exposure
         self._terms = terms
         self._manifest = terms.manifest
@@ -65,15 +65,15 @@ class _Explaining:
         is_brought = name in self._provided or bool(self._registry.toolsets_of(name))
         return name in self._homes or name in self._manifest.tools or is_brought
 
-    def skill(self, name: str) -> WhyHere:
+    def skill(self, name: str) -> ExposureReasons:
         item, is_here = f"{SKILL}{name}", name in self._state.discovered_skills
         skill = self._manifest.skills.get(name)
         if skill is None:
             reasons = [f"No definition names a skill {name}.{_near(name, self._manifest.skills)}"]
-            return WhyHere(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._told(item)))
+            return ExposureReasons(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._told(item)))
         if withheld := self._terms.withhold(skill):
             reasons = [f"Skill {name} is withheld: {withheld}."]
-            return WhyHere(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._told(item)))
+            return ExposureReasons(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._told(item)))
         bringing = skills_bringing(self._exposure.items, self._terms, skill=name)
         reasons = [*self._told(item)] if item in self._exposure.items else []
         reasons += [line for each in bringing for line in self._brought(f"Skill {name}", each)]
@@ -82,11 +82,11 @@ class _Explaining:
         causes = self._causes(item, *(f"{SKILL}{each}" for each in bringing))
         return self._answer(name, "skill", is_here, reasons, self._cost(item), causes)
 
-    def toolset(self, name: str) -> WhyHere:
+    def toolset(self, name: str) -> ExposureReasons:
         item, is_here = f"{TOOLSET}{name}", name in self._state.loaded_toolsets
         if name not in self._manifest.toolsets:
             reasons = [f"No definition names a toolset {name}.{_near(name, self._manifest.toolsets)}"]
-            return WhyHere(name=name, kind="toolset", is_here=False, reasons=(*reasons, *self._told(item)))
+            return ExposureReasons(name=name, kind="toolset", is_here=False, reasons=(*reasons, *self._told(item)))
         bringing = skills_bringing(self._exposure.items, self._terms, toolset=name)
         reasons = [*self._told(item)] if item in self._exposure.items else []
         reasons += [line for each in bringing for line in self._brought(f"Toolset {name}", each)]
@@ -95,11 +95,11 @@ class _Explaining:
         causes = self._causes(item, *(f"{SKILL}{each}" for each in bringing))
         return self._answer(name, "toolset", is_here, reasons, self._cost(item), causes)
 
-    def tool(self, name: str) -> WhyHere:
+    def tool(self, name: str) -> ExposureReasons:
         home = self._homes.get(name, NOWHERE)
         if not home.toolsets:
             reasons = [f"No toolset lists a tool {name}.{_near(name, self._homes)}"]
-            return WhyHere(name=name, kind="tool", is_here=False, reasons=tuple(reasons))
+            return ExposureReasons(name=name, kind="tool", is_here=False, reasons=tuple(reasons))
         told = {toolset: self.toolset(toolset) for toolset in home.toolsets}
         lacking = [self._lacking(home.tool, each) for each in home.toolsets if told[each].is_here]
         reasons = [line for each in lacking for line in each]
@@ -114,9 +114,9 @@ class _Explaining:
 
     def _answer(
         self, name: str, kind: str, is_here: bool, reasons: Iterable[str], tokens: int, causes: Iterable[Exposed]
-    ) -> WhyHere:
+    ) -> ExposureReasons:
         once = {each.item: each for each in causes}
-        return WhyHere(
+        return ExposureReasons(
             name=name,
             kind=kind,
             is_here=is_here,

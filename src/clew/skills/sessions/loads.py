@@ -25,7 +25,7 @@ from clew.skills.sessions.session import (
     is_skill,
     withhold_nothing,
 )
-from clew.skills.triggers import Matched
+from clew.skills.triggers import TriggeredSkill
 
 MAX_SKILLS = 100
 """The default limit of skills in a session, including those that other skills bring."""
@@ -40,8 +40,8 @@ TRIGGERED: tuple[Via, ...] = ("trigger", "path")
 """Loads by a turn of the conversation: a later turn removes them."""
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """Under which terms an agent loads: what there is, who it is, how much it may hold, and what is withheld."""
+class LoadTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """The terms for loads of one agent: the manifest, the agent, the limits, and the withheld skills."""
 
     manifest: Manifest
     agent: AgentSpec
@@ -50,7 +50,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     withhold: Withhold = withhold_nothing
 
 
-class Stamp(msgspec.Struct, frozen=True, kw_only=True):
+class LoadRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of a load: its origin, reason, loader, start and end."""
 
     since: datetime
@@ -60,7 +60,7 @@ class Stamp(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
 
 
-def loadable_skills(terms: Terms) -> tuple[str, ...]:
+def loadable_skills(terms: LoadTerms) -> tuple[str, ...]:
     """The skills that an agent may load, those that it starts with first.
 
     An agent that names no skills at all is not restricted: agent files of other programs know no such list.
@@ -69,7 +69,7 @@ def loadable_skills(terms: Terms) -> tuple[str, ...]:
     return tuple(name for name in names if name in terms.manifest.skills)
 
 
-def loadable_toolsets(terms: Terms) -> tuple[str, ...]:
+def loadable_toolsets(terms: LoadTerms) -> tuple[str, ...]:
     """The toolsets that an agent may load by themselves: those of its skills, or all where it is not restricted."""
     if not terms.agent.loadable:
         return tuple(terms.manifest.toolsets)
@@ -78,7 +78,7 @@ def loadable_toolsets(terms: Terms) -> tuple[str, ...]:
     return tuple(name for name in names if name in terms.manifest.toolsets)
 
 
-def begin(items: Items, terms: Terms, since: datetime, *, brings: bool = True) -> Items:
+def begin(items: Items, terms: LoadTerms, since: datetime, *, brings: bool = True) -> Items:
     """The items of a session that has begun: its mark, and the skills that the agent starts with where it `brings`
     them. One that has begun stays as it is, also without a skill that was unloaded.
 
@@ -88,7 +88,7 @@ def begin(items: Items, terms: Terms, since: datetime, *, brings: bool = True) -
     mark = f"{AGENT}{terms.agent.name}"
     if mark in items:
         return items
-    stamp = Stamp(since=since, via="initial", why=f"agent {terms.agent.name} starts with it", by=mark)
+    stamp = LoadRecord(since=since, via="initial", why=f"agent {terms.agent.name} starts with it", by=mark)
     first = starting_skills(terms) if brings else ()
     for name in first:
         if name in terms.manifest.skills:
@@ -98,30 +98,30 @@ def begin(items: Items, terms: Terms, since: datetime, *, brings: bool = True) -
     return {mark: started, **items, **_new(items, wanted, terms, stamp)}
 
 
-def starting_skills(terms: Terms) -> tuple[str, ...]:
+def starting_skills(terms: LoadTerms) -> tuple[str, ...]:
     """The skills that an agent starts with: those that it names, then those of the first tier that it may load."""
     core = (name for name in loadable_skills(terms) if terms.manifest.skills[name].tier == 1)
     return tuple(dict.fromkeys((*terms.agent.initial_skills, *core)))
 
 
-def follow(items: Items, matched: Sequence[Matched], terms: Terms, since: datetime) -> Items:
-    """The items after a turn: with the skills that it triggers, without those that earlier turns triggered and this
-    one does not. A skill that may not be loaded, or finds no room, is passed over. What is no skill stays."""
+def follow(items: Items, matched: Sequence[TriggeredSkill], terms: LoadTerms, since: datetime) -> Items:
+    """Return the items after a turn: with the skills that it triggers, without those that only earlier turns triggered.
+    A skill that may not be loaded, or has no room, is skipped. Other items stay."""
     names = {f"{SKILL}{each.skill}" for each in matched}
     items = {key: each for key, each in items.items() if not _is_triggered(each) or key in names}
     for each in matched:
-        stamp = Stamp(since=since, via=each.via, why=each.why, by="turn")
+        stamp = LoadRecord(since=since, via=each.via, why=each.why, by="turn")
         with suppress(ValidationError):
             items = load_skills(items, [each.skill], terms, stamp)
     return items
 
 
-def load_skills(items: Items, names: Sequence[str], terms: Terms, stamp: Stamp) -> Items:
-    """The items with these skills. What is there stays as it was, but a skill that came by itself, or for a time, is
-    there to stay when it is loaded by name.
+def load_skills(items: Items, names: Sequence[str], terms: LoadTerms, stamp: LoadRecord) -> Items:
+    """Return the items with these skills. A loaded skill stays as it is, but a skill that was triggered, or loaded for
+    a time, stays for good once it is loaded by name.
 
-    Raises ValidationError for a skill that there is not, that the agent may not load, that is withheld, whose chain of
-    skills goes in a circle or too deep, and for more skills than the session may hold.
+    Raises ValidationError for a skill that does not exist, that the agent may not load, that is withheld, whose
+    dependencies are circular or too deep, and for more skills than the session may hold.
     """
     for name in names:
         check_skill(terms, name)
@@ -132,34 +132,34 @@ def load_skills(items: Items, names: Sequence[str], terms: Terms, stamp: Stamp) 
     return _fitted(items, new, wanted, terms) if new else items
 
 
-def load_toolset(items: Items, name: str, terms: Terms, stamp: Stamp) -> Items:
+def load_toolset(items: Items, name: str, terms: LoadTerms, stamp: LoadRecord) -> Items:
     """The items with a toolset by itself. Raises ValidationError for one that there is not, or that is not for the
     agent."""
     check_toolset(terms, name)
     return {**items, **_new(items, [f"{TOOLSET}{name}"], terms, stamp)}
 
 
-def unload_skill(items: Items, name: str, terms: Terms) -> Items:
+def unload_skill(items: Items, name: str, terms: LoadTerms) -> Items:
     """The items without a skill. What other skills bring stays. Raises ValidationError for one that there is not."""
     if f"{SKILL}{name}" not in items and name not in terms.manifest.skills:
         raise _unknown("skill", name, loadable_skills(terms), terms)
     return {key: each for key, each in items.items() if key != f"{SKILL}{name}"}
 
 
-def unload_toolset(items: Items, name: str, terms: Terms) -> Items:
+def unload_toolset(items: Items, name: str, terms: LoadTerms) -> Items:
     """The items without a toolset that was loaded by itself. Raises ValidationError for one that there is not."""
     if f"{TOOLSET}{name}" not in items and name not in terms.manifest.toolsets:
         raise _unknown("toolset", name, loadable_toolsets(terms), terms)
     return {key: each for key, each in items.items() if key != f"{TOOLSET}{name}"}
 
 
-def skills_bringing(items: Iterable[str], terms: Terms, *, skill: str = "", toolset: str = "") -> tuple[str, ...]:
+def skills_bringing(items: Iterable[str], terms: LoadTerms, *, skill: str = "", toolset: str = "") -> tuple[str, ...]:
     """The loaded skills that bring a skill (other than itself) or a toolset."""
     loaded = [item.removeprefix(SKILL) for item in items if is_skill(item)]
     return tuple(name for name in loaded if name != skill and _brings(terms, name, skill, toolset))
 
 
-def check_skill(terms: Terms, name: str) -> None:
+def check_skill(terms: LoadTerms, name: str) -> None:
     """Raise ValidationError unless there is such a skill, and it is one of the agent's."""
     available = loadable_skills(terms)
     if name not in terms.manifest.skills:
@@ -168,7 +168,7 @@ def check_skill(terms: Terms, name: str) -> None:
         raise _refused("skill", name, "it is not among its skills", available, terms)
 
 
-def check_toolset(terms: Terms, name: str) -> None:
+def check_toolset(terms: LoadTerms, name: str) -> None:
     """Raise ValidationError unless the agent may load a toolset."""
     available = loadable_toolsets(terms)
     if name not in terms.manifest.toolsets:
@@ -177,9 +177,9 @@ def check_toolset(terms: Terms, name: str) -> None:
         raise _refused("toolset", name, "none of its skills has it", available, terms)
 
 
-def check_chain(terms: Terms, name: str) -> None:
-    """Raise ValidationError where a skill brings one that there is not, or where the chain of what it brings goes in a
-    cycle or over MAX_LOAD_DEPTH levels."""
+def check_chain(terms: LoadTerms, name: str) -> None:
+    """Raise ValidationError if a skill brings one that does not exist, or if its dependencies are circular or deeper
+    than MAX_LOAD_DEPTH levels."""
     deepest: dict[str, int] = {}
 
     def follow(name: str, path: tuple[str, ...]) -> None:
@@ -201,7 +201,7 @@ def check_chain(terms: Terms, name: str) -> None:
     follow(name, ())
 
 
-def check_withheld(terms: Terms, name: str) -> None:
+def check_withheld(terms: LoadTerms, name: str) -> None:
     """Raise ValidationError where a skill, or one that it brings, is withheld."""
     for each in brought_by(terms.manifest, name):
         if reason := terms.withhold(terms.manifest.skills[each]):
@@ -210,12 +210,12 @@ def check_withheld(terms: Terms, name: str) -> None:
             raise ValidationError(message, skillName=name, withheldSkill=each, requestedBy=terms.agent.name)
 
 
-def _brings(terms: Terms, name: str, skill: str, toolset: str) -> bool:
+def _brings(terms: LoadTerms, name: str, skill: str, toolset: str) -> bool:
     brought = tuple(brought_by(terms.manifest, name, terms.withhold))
     return skill in brought or any(toolset in terms.manifest.skills[each].toolsets for each in brought)
 
 
-def _new(items: Items, wanted: Sequence[str], terms: Terms, stamp: Stamp) -> dict[str, Exposed]:
+def _new(items: Items, wanted: Sequence[str], terms: LoadTerms, stamp: LoadRecord) -> dict[str, Exposed]:
     """The items to add: those that are absent, or present only temporarily."""
     lasts = stamp.via not in PASSING and stamp.until is None
     new = [item for item in wanted if item not in items or (lasts and _is_passing(items[item]))]
@@ -241,7 +241,7 @@ def _is_passing(exposed: Exposed) -> bool:
     return exposed.via in PASSING or exposed.until is not None
 
 
-def _fitted(before: Items, new: Items, wanted: Sequence[str], terms: Terms) -> Items:
+def _fitted(before: Items, new: Items, wanted: Sequence[str], terms: LoadTerms) -> Items:
     """The items within the cap. Those that came by themselves leave first, then those that were loaded, the oldest
     first; never an initial one, nor one that is being loaded."""
     items = {**before, **new}
@@ -267,19 +267,19 @@ def _may_leave(each: Exposed) -> bool:
     return is_skill(each.item) and each.via != "initial"
 
 
-def _count(items: Items, terms: Terms) -> int:
+def _count(items: Items, terms: LoadTerms) -> int:
     return len(derive(terms.manifest, "", items, terms.withhold).discovered_skills)
 
 
-def _unknown(kind: str, name: str, available: Sequence[str], terms: Terms, where: str = "") -> ValidationError:
+def _unknown(kind: str, name: str, available: Sequence[str], terms: LoadTerms, where: str = "") -> ValidationError:
     return _error(kind, name, f"no {kind} {name[:MAX_SHOWN]!r}{where}", available, terms)
 
 
-def _refused(kind: str, name: str, reason: str, available: Sequence[str], terms: Terms) -> ValidationError:
+def _refused(kind: str, name: str, reason: str, available: Sequence[str], terms: LoadTerms) -> ValidationError:
     return _error(kind, name, f"agent {terms.agent.name} may not load {kind} {name}: {reason}", available, terms)
 
 
-def _error(kind: str, name: str, message: str, available: Sequence[str], terms: Terms) -> ValidationError:
+def _error(kind: str, name: str, message: str, available: Sequence[str], terms: LoadTerms) -> ValidationError:
     noun = f"{kind}s"
     hint = suggest(name, available, f"Its {noun} are")
     if len(available) > MAX_NAMED:

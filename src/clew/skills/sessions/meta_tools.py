@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from clew.errors import ManifestError
 from clew.skills.manifest import ONLY_BY_NAME, Skill
 from clew.skills.registry import META_TOOLS
-from clew.skills.sessions.loads import Terms, loadable_skills
+from clew.skills.sessions.loads import LoadTerms, loadable_skills
 from clew.skills.sessions.session import LOAD_SKILL, brought_by
 from clew.tools.tool import Effects, Tool, tool
 
@@ -20,7 +20,7 @@ class Loading(Protocol):
     """The part of a session that the meta-tools use."""
 
     @property
-    def terms(self) -> Terms: ...
+    def terms(self) -> LoadTerms: ...
 
     async def load_skill(self, name: str, *, by: str = "") -> Any: ...
 
@@ -87,13 +87,13 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
     return dict(zip(META_TOOLS, made, strict=True))
 
 
-def available_skills(terms: Terms) -> list[dict[str, Any]]:
-    """Name, description and toolsets of every skill that an agent may load, and where it is of the third tier, that it
-    is only for who names it; of one that is withheld only the name, and why it is."""
+def available_skills(terms: LoadTerms) -> list[dict[str, Any]]:
+    """Name, description and toolsets of every skill that an agent may load, with a note on skills of the third tier; of
+    a withheld skill only the name and the reason."""
     return [_available(terms.manifest.skills[name], terms) for name in loadable_skills(terms)]
 
 
-def _available(skill: Skill, terms: Terms) -> dict[str, Any]:
+def _available(skill: Skill, terms: LoadTerms) -> dict[str, Any]:
     if reason := terms.withhold(skill):
         return {"name": skill.name, "description": "", "toolsets": [], "withheld": reason}
     by_name = {"onlyByName": True} if skill.tier == ONLY_BY_NAME else {}

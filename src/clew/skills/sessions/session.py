@@ -69,8 +69,8 @@ def derive(manifest: Manifest, agent: str, items: Iterable[str], withhold: Withh
 
 
 def untold_skills(manifest: Manifest, items: Items, withhold: Withhold = withhold_nothing) -> tuple[str, ...]:
-    """The skills that came by themselves or that a program loaded, or that came with such a one: no message has their
-    texts, as it has those of skills that the agent loaded by a meta-tool."""
+    """The skills whose texts no message has: triggered ones, those that a program loaded, and those that came with
+    them. Skills that the agent loaded by a meta-tool have theirs in its answer."""
     told = {item for item, each in items.items() if each.via == "load" and each.by == LOAD_SKILL}
     known = set(derive(manifest, "", told, withhold).discovered_skills)
     came = derive(manifest, "", (item for item in items if item not in told), withhold).discovered_skills

@@ -1,4 +1,4 @@
-"""The tools of an agent as a mapping: the meta-tools and what is exposed. A tool is looked up when it is asked for."""
+"""The tools of an agent as a mapping: the meta-tools and the exposed tools, each looked up on access."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from clew.tools.tool import Tool
 
 
 class ExposedTools(Mapping[str, Tool]):
-    """The tools that an agent has, as of one moment. Building it costs nothing: what nobody looks at is not made.
+    """The tools of an agent at one moment, built lazily.
 
-    A tool is found by its name and as `toolset.tool`. Of two exposed tools with one name, that of the toolset that was
-    loaded last has it. Tools that were given for this call come before registered ones, and tools that are registered
-    under a name that is no toolset of the manifest serve every toolset that lists them.
+    A tool is found by its name and as `toolset.tool`. Of two exposed tools with one name, the one of the toolset loaded
+    last wins. Tools given for this call take precedence over registered ones. Tools registered under a name that is no
+    toolset of the manifest serve every toolset that lists them.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ExposedTools(Mapping[str, Tool]):
         return sum(1 for _ in self)
 
     async def stream(self) -> AsyncIterator[tuple[str, Tool]]:
-        """Name and tool, one after the other; each is looked up when it is its turn."""
+        """Yield name and tool, each looked up in turn."""
         for name in self:
             yield name, self[name]
 

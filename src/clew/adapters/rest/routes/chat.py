@@ -24,8 +24,8 @@ from clew.agents.conversations.conversation import (
     run_selector,
 )
 from clew.agents.conversations.no_model_fallback import ask_instead, find_missing_model
-from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, Sent, SessionInfo, SessionTurn
-from clew.agents.conversations.steps import Answered, Choice, GaveUp, PermissionAsked, Step, step_of
+from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, SentMessage, SessionInfo, SessionTurn
+from clew.agents.conversations.steps import Answered, Choice, PermissionAsked, RunAbandoned, Step, step_of
 from clew.errors import AccessDenied, AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge
 from clew.trail.model.event import Event, sse_payload
 
@@ -155,7 +155,7 @@ async def _without_model(call: RestCall, conversations: Conversations) -> ChatAn
     return ChatAnswer(agent=asked.agent, status="without_model", text=text, reason=str(missing))
 
 
-def _stream(call: RestCall, conversations: Conversations, sent: Sent) -> RestAnswer:
+def _stream(call: RestCall, conversations: Conversations, sent: SentMessage) -> RestAnswer:
     """The events of the run, from the message or from where a reader left off; each with the step that it is."""
     assert call.caller is not None  # the guard of this route lets nobody else in
     after = resume_at(call)
@@ -185,7 +185,7 @@ def _stream(call: RestCall, conversations: Conversations, sent: Sent) -> RestAns
     )
 
 
-async def _wait(call: RestCall, agent: AgentCore, sent: Sent, seconds: float) -> ChatAnswer:
+async def _wait(call: RestCall, agent: AgentCore, sent: SentMessage, seconds: float) -> ChatAnswer:
     """The answer, or how far it is when the time is over, the server closes, or a person has to be asked."""
     seen: list[Step] = []
 
@@ -213,7 +213,7 @@ async def _for_a_while(work: Coroutine[Any, Any, None], seconds: float, closing:
         working.result()
 
 
-def _answer(sent: Sent, last: Step | None) -> ChatAnswer:
+def _answer(sent: SentMessage, last: Step | None) -> ChatAnswer:
     ended: dict[str, Any]
     head: dict[str, Any] = {"session": sent.session, "run": sent.run, "message_id": sent.id, "agent": sent.agent}
     cursor = last.seq if last is not None else sent.after
@@ -221,7 +221,7 @@ def _answer(sent: Sent, last: Step | None) -> ChatAnswer:
         case Answered() if is_end(last, sent):
             status = last.status if last.status in ("done", "cancelled", "stopped") else "done"
             ended = {"status": status, "text": last.text, "reason": last.reason, "answer_id": last.id}
-        case GaveUp():
+        case RunAbandoned():
             ended = {"status": "failed", "reason": last.reason}
         case PermissionAsked():
             asked = msgspec.convert(last, Asked, from_attributes=True)
