@@ -57,17 +57,14 @@ async def test_a_question_about_data_suggests_the_skill_for_analysis() -> None:
     assert len(await suggestions("analyse data of invoices and deploy", *ALL, limit=1)) == 1
 
 
-@pytest.mark.parametrize(
-    ("query", "first"),
-    [("how does a three-way match with the receipt work?", "invoices"), ("deployment", "deployment")],
-)
-async def test_a_skill_is_found_by_its_text_and_by_its_name(query: str, first: str) -> None:
-    assert (await suggested(query, *ALL))[0] == first
-
-
-@pytest.mark.parametrize("query", ["recipe for chocolate cookies", "  \n"])
-async def test_where_nothing_fits_nothing_is_suggested(query: str) -> None:
-    assert await suggested(query, *ALL) == []
+async def test_a_skill_is_found_by_its_text_and_by_its_name_and_none_where_nothing_fits() -> None:
+    async with Skills(manifest(*ALL)) as library:
+        assert (await library.suggest_skills("how does a three-way match with the receipt work?"))[
+            0
+        ].skill == "invoices"
+        assert (await library.suggest_skills("deployment"))[0].skill == "deployment"
+        assert await library.suggest_skills("recipe for chocolate cookies") == []
+        assert await library.suggest_skills("  \n") == []
 
 
 async def test_a_skill_is_found_by_its_keywords_and_by_the_words_that_trigger_it() -> None:
@@ -158,21 +155,26 @@ async def test_skills_that_are_loaded_beforehand_bring_their_tools_on_the_first_
 
 
 async def test_a_skill_for_one_tool_is_not_suggested_for_another_that_no_skill_knows() -> None:
-    assert await suggested("Create a connector", FLOWS) == ["uipath-flows"]
-    assert await suggested("Create a connector in UiPath", FLOWS) == ["uipath-flows"]
-    assert await suggested("Create a connector in Camunda", FLOWS) == []
-    assert await suggested("Create a connector in Node-RED", FLOWS) == ["uipath-flows"]  # its text names Node-RED
-    assert await suggested("Build a flow with a webhook trigger and a connector for Excel", FLOWS) == ["uipath-flows"]
+    async with Skills(manifest(FLOWS)) as library:
+        for need in (
+            "Create a connector",
+            "Create a connector in UiPath",
+            "Create a connector in Node-RED",  # the text of the skill names it
+            "Build a flow with a webhook trigger and a connector for Excel",
+        ):
+            assert [each.skill for each in await library.suggest_skills(need)] == ["uipath-flows"], need
+        assert await library.suggest_skills("Create a connector in Camunda") == []
 
 
 async def test_a_skill_for_no_tool_in_particular_is_for_all_of_them() -> None:
     assert await suggested("Review the code of my Django change", REVIEW, FLOWS) == ["code-review"]
 
 
-@pytest.mark.parametrize("talk", ["hello", "please help me", "???", "what can you do?", "42"])
-async def test_small_talk_suggests_nothing(talk: str) -> None:
+async def test_small_talk_suggests_nothing() -> None:
     greeting = Skill(name="greeting", description="Say hello, and the time of day", content="Hello! Yes, please help.")
-    assert await suggested(talk, greeting, FLOWS, REVIEW) == []
+    async with Skills(manifest(greeting, FLOWS, REVIEW)) as library:
+        for talk in ("hello", "yes", "please help me", "???", "the", "what can you do?", "good day", "42"):
+            assert await library.suggest_skills(talk) == [], talk
 
 
 async def test_a_skill_is_found_by_its_name_whatever_word_that_is() -> None:

@@ -138,10 +138,9 @@ _HOSTILE = [
 
 
 @pytest.mark.parametrize("unit", _HOSTILE)
-@pytest.mark.parametrize("definitions", ["", "[a]: b.md\n\n"])
-def test_hostile_text_takes_linear_time(unit: str, definitions: str) -> None:
-    """Were it quadratic, this would take hours."""
-    text = definitions + unit * (300_000 // len(unit))
+def test_hostile_text_takes_linear_time(unit: str) -> None:
+    """In quadratic time this would take hours."""
+    text = "[a]: b.md\n\n" + unit * (100_000 // len(unit))
     assert all(1 <= link.line <= text.count("\n") + 1 for link in extract_links(text)[:100])
 
 

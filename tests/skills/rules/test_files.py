@@ -191,15 +191,15 @@ def test_a_way_that_is_very_deep_is_bounded_and_told(tmp_path: Path) -> None:
     assert on_way(tmp_path, "d/" * 1_900 + "x") == [each.path for each in found.rules]
 
 
-def test_ten_thousand_rule_files_are_read_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(tmp_path, {f"f{number}/AGENTS.md": f"rules {number}" for number in range(10_000)})
+def test_many_rule_files_are_read_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path, {f"f{number}/AGENTS.md": f"rules {number}" for number in range(1_000)})
     found = RuleFiles(str(tmp_path)).everywhere()
-    assert (len(found.rules), found.problems) == (10_000, ())
+    assert (len(found.rules), found.problems) == (1_000, ())
     monkeypatch.setattr(rule_files, "MAX_RULES", 100)
     bounded = RuleFiles(str(tmp_path)).everywhere()
     assert len(bounded.rules) == 100
-    assert [each.message for each in bounded.problems] == ["and 9,899 more were left out"]
-    assert on_way(tmp_path, "f9999/x") == ["f9999/AGENTS.md"]
+    assert [each.message for each in bounded.problems] == ["and 899 more were left out"]
+    assert on_way(tmp_path, "f999/x") == ["f999/AGENTS.md"]
 
 
 def test_all_files_of_a_tree_are_listed_copies_too_and_each_real_file_once(tree: Path) -> None:
