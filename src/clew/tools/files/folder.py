@@ -15,6 +15,7 @@ import stat
 import threading
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -55,6 +56,20 @@ _KINDS = {
 
 Stamp = tuple[int, int, int, int, int]
 """Device, number, size and times of a file: where all of them are the same, so is the file."""
+
+
+def is_secret_path(path: str) -> bool:
+    """Whether a path, relative to any folder, is one of `DENIED` or has a name that is made for secrets."""
+    return _default_denials().match(path, "") or _has_secret_name(path)
+
+
+def _has_secret_name(path: str) -> bool:
+    return any(map(is_secret_file, _folded(path).split("/")))
+
+
+@lru_cache(1)
+def _default_denials() -> _Patterns:
+    return _Patterns(DENIED)
 
 
 def stamp_of(about: os.stat_result) -> Stamp:
@@ -102,7 +117,7 @@ class WorkingFolder:
 
     def is_denied(self, plain: str) -> bool:
         """Whether a path from the root on is kept from tools."""
-        return self._denied.match(plain, self.root) or any(map(is_secret_file, _folded(plain).split("/")))
+        return self._denied.match(plain, self.root) or _has_secret_name(plain)
 
     @contextlib.contextmanager
     def opened(self, real: str) -> Iterator[tuple[BinaryIO, os.stat_result]]:
