@@ -17,11 +17,13 @@ import msgspec
 
 from clew.decode_errors import in_plain_words, noun_of
 from clew.errors import ConfigError
+from clew.files import refuse_links
 
 FOLDER = ".clew"
 MACHINE_ONLY = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*")
 """What is in the folder and belongs to this machine: what is derived, and what is secret. git ignores it; no tool of
 an agent reads it."""
+_WRITTEN = (*MACHINE_ONLY, "*.lock")
 SOURCES = "sources"
 MODELS = "models"
 PROVIDERS = "providers"
@@ -242,6 +244,12 @@ def find_folder(start: Path) -> Path:
         return found or Path(FOLDER)
     root = next((place for place in above if os.path.exists(place / ".git") and _is_mine(place)), None)
     return root / FOLDER if root is not None else Path(FOLDER)
+
+
+def check_own_files(folder: Path) -> None:
+    """Check the files that Clew writes in its folder, before it opens any of them. Raises ReadOnly where one is a link,
+    which a cloned folder can bring."""
+    refuse_links(folder, _WRITTEN)
 
 
 def _is_mine(folder: Path) -> bool:
