@@ -21,7 +21,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.tools.sandbox.output_text import clean_text
-from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
+from clew.tools.sandbox.program import KilledBy
 from clew.tools.sandbox.wall import UNCOMPILED
 
 OnOutput = Callable[[str], Awaitable[None]]
@@ -51,32 +51,6 @@ class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
     stderr: bytes
     seconds: float
     killed_by: KilledBy | None = None
-
-
-class Unconfined:
-    """Runs commands as the user could: with the files and the network of the machine. Only variables are held back."""
-
-    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
-        """See `Sandbox.run`; what `confinement` says of files, hosts, memory and processes is not held to. Raises
-        InvalidInput for code and for a command that cannot be started."""
-        if not program.argv:
-            raise InvalidInput("program", "is code, and without a sandbox only commands run")
-        ended = await run_process(
-            program.argv,
-            cwd=confinement.cwd or None,
-            env={**safe_environment(os.environ), **confinement.env},
-            stdin=program.stdin,
-            seconds=confinement.seconds,
-            output_bytes=confinement.output_bytes,
-            on_output=on_output,
-        )
-        return Ran(
-            code=ended.code,
-            stdout=clean_text(ended.stdout),
-            stderr=clean_text(ended.stderr),
-            seconds=ended.seconds,
-            killed_by=ended.killed_by,
-        )
 
 
 def safe_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -80,13 +80,11 @@ class WorkingFolder:
     """A real folder. Its methods block; paths given to them use `/` and start at the folder, or are whole and within
     it. A real path is what `locate` gave. Safe to use from several threads."""
 
-    def __init__(
-        self, root: str | os.PathLike[str], *, deny_read: Sequence[str] = DENIED, deny_write: Sequence[str] = GUARDED
-    ) -> None:
+    def __init__(self, root: str | os.PathLike[str]) -> None:
         self._given = os.path.abspath(root)
         self.root = os.path.realpath(root)
-        self._denied = _Patterns(deny_read)
-        self._guarded = _Patterns(deny_write)
+        self._denied = _Patterns(DENIED)
+        self._guarded = _Patterns(GUARDED)
         self.changing = threading.RLock()
         """Held by who reads a file, changes it and writes it back."""
 
