@@ -70,12 +70,18 @@ def create_file(path: Path, content: bytes, mode: int = 0o666) -> None:
         out.write(content)
 
 
-def read_file(path: Path) -> bytes:
-    """The content of a regular file; no pipe makes us wait. Raises OSError."""
+def read_file(path: Path, limit: int | None = None) -> bytes:
+    """Return the content of a regular file. A pipe does not make the caller wait.
+
+    Raises OSError, also for a file of more than `limit` bytes.
+    """
     with os.fdopen(os.open(path, os.O_RDONLY | _NO_WAIT), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(0, "it is not a regular file")
-        return file.read()
+        content = file.read() if limit is None else file.read(limit + 1)
+    if limit is not None and len(content) > limit:
+        raise OSError(0, f"it has more than {limit:,} bytes")
+    return content
 
 
 def refuse_links(folder: Path, names: Collection[str]) -> None:

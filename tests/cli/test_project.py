@@ -139,6 +139,13 @@ def test_an_ignore_file_that_is_a_link_is_replaced(clew: Clew, folder: Path, tmp
     assert (folder / ".gitignore").read_text() == IGNORE
 
 
+def test_an_ignore_file_that_is_a_folder_is_refused(clew: Clew, folder: Path) -> None:
+    (folder / ".gitignore").mkdir(parents=True)
+    result = clew("token")
+    assert (result.code, ".gitignore is a folder" in result.err) == (1, True)
+    assert not (folder / "credential").exists()
+
+
 def test_others_cannot_look_into_a_new_folder(tmp_path: Path) -> None:
     prepare_folder(tmp_path / "deep" / ".clew")
     assert (tmp_path / "deep" / ".clew").stat().st_mode & 0o077 == 0

@@ -94,6 +94,7 @@ def prepare_folder(folder: Path) -> None:
 def mend_ignored(folder: Path) -> None:
     """Make sure that git ignores the files of this machine, whoever wrote the `.gitignore`: a cloned folder may bring
     one that ignores less, or a link. What is missing goes to its end. A folder that cannot be written stays as it is.
+    Raises ReadOnly for a folder in place of the file.
     """
     path = folder / ".gitignore"
     with contextlib.suppress(OSError):
@@ -110,12 +111,14 @@ def mend_ignored(folder: Path) -> None:
 
 def _read_ignored(path: Path) -> bytes:
     """The content of a `.gitignore`; empty for a link, which git does not follow, and for a file of absurd size."""
+    if path.is_dir() and not path.is_symlink():
+        hint = "Remove it: with it, git would take keys and the trail into a commit"
+        raise ReadOnly(f"{path} is a folder, which git does not read", hint=hint)
     try:
         refuse_link(path)
-        content = read_file(path)
-    except (FileNotFoundError, ReadOnly):
+        return read_file(path, _MAX_IGNORE)
+    except (OSError, ReadOnly):
         return b""
-    return content if len(content) <= _MAX_IGNORE else b""
 
 
 def check_place(folder: Path, path: Path) -> Path:
