@@ -25,10 +25,10 @@ from clew.tools.sandbox.program import KilledBy
 from clew.tools.sandbox.wall import UNCOMPILED
 
 OnOutput = Callable[[str], Awaitable[None]]
-"""Told what a program prints while it prints it, as text that is safe to show."""
+"""Receives the output of a program while it runs, as text that is safe to show."""
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "VIRTUAL_ENV")
-"""Variables that a program gets of ours: no key is in them."""
+"""Variables of the environment that a program gets. None of them holds a key."""
 QUIET = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 MARK = "CLEW_PROCESS"
 """A variable by which all that a program started is known again, wherever it went."""
@@ -73,7 +73,7 @@ async def run_process(
     mark = secrets.token_hex(16)
     started = time.monotonic()
     process = await _start_whole(argv, {**env, MARK: mark}, cwd, mark, has_input=bool(stdin))
-    out, err = Kept(output_bytes), Kept(output_bytes)
+    out, err = BoundedOutput(output_bytes), BoundedOutput(output_bytes)
     readers = {
         asyncio.create_task(_feed(process, stdin)),
         asyncio.create_task(_read(process.stdout, out, on_output)),
@@ -93,8 +93,8 @@ async def run_process(
     )
 
 
-class Kept:
-    """The beginning and the end of what a stream brought."""
+class BoundedOutput:
+    """The beginning and the end of a stream, within a limit of bytes."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(1, limit // 2)
@@ -269,7 +269,7 @@ async def _feed(process: _Process, content: bytes) -> None:
     process.stdin.close()
 
 
-async def _read(stream: asyncio.StreamReader | None, kept: Kept, on_output: OnOutput | None) -> None:
+async def _read(stream: asyncio.StreamReader | None, kept: BoundedOutput, on_output: OnOutput | None) -> None:
     assert stream is not None
     pieces = OutputPieces()
     while chunk := await stream.read(_CHUNK):

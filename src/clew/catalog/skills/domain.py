@@ -12,7 +12,7 @@ from clew.catalog.resource import Pipeline
 from clew.catalog.skills.loaded_skills import LoadedSkills
 from clew.catalog.skills.routes import NAME
 from clew.catalog.skills.skill_search import SkillSearch
-from clew.catalog.skills.skill_tools import Desk
+from clew.catalog.skills.skill_tools import SkillTools
 from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE, SkillFormat, SkillSource
 from clew.errors import InvalidInput
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, tool
@@ -32,7 +32,7 @@ ToolsetName = Annotated[str, msgspec.Meta(description="instead of a skill: the n
 
 def build_skills(loaded: LoadedSkills, registry: DomainRegistry, search: SkillSearch) -> Domain:
     """The domain of what a folder defines. The routes that toolsets name are looked up in `registry`."""
-    desk = Desk(loaded, registry, search)
+    desk = SkillTools(loaded, registry, search)
     return Domain(
         name=NAME,
         description=ABOUT,
@@ -47,7 +47,7 @@ def build_skills(loaded: LoadedSkills, registry: DomainRegistry, search: SkillSe
     )
 
 
-def _looking_tools(desk: Desk) -> tuple[Tool, ...]:
+def _looking_tools(desk: SkillTools) -> tuple[Tool, ...]:
     @tool(title="Find a skill", effects=_READS)
     async def find(
         need: Annotated[str, msgspec.Meta(description="what is to be done, in your own words", min_length=1)],
@@ -75,7 +75,7 @@ def _looking_tools(desk: Desk) -> tuple[Tool, ...]:
     return find, list_, reference
 
 
-def _loading_tools(desk: Desk) -> tuple[Tool, ...]:
+def _loading_tools(desk: SkillTools) -> tuple[Tool, ...]:
     @tool(title="Load a skill", searchable=False, effects=_LOADS)
     async def load(ctx: ToolContext, skill: SkillName = "", toolset: ToolsetName = "") -> GuidedContent:
         """Load a skill: its instructions come back, and its tools can be run until it is unloaded."""

@@ -32,8 +32,8 @@ from clew.tools import Guidance, GuidedContent, guide
 NOTHING = "No skill here is close to that. Say it in other words, or look at all of them."
 
 
-class Desk:
-    """Answers callers."""
+class SkillTools:
+    """The functions behind the tools of the domain."""
 
     def __init__(self, loaded: LoadedSkills, registry: DomainRegistry, search: SkillSearch) -> None:
         self.loaded = loaded

@@ -40,10 +40,10 @@ DENIED = (
     ".env",
     *(f"{FOLDER}/{name}" for name in MACHINE_ONLY),
 )
-"""What no tool reads or writes, and all below it: names at any depth, or paths from the home folder. Besides these,
-files whose names are made for secrets (`is_secret_file`)."""
+"""Paths that no tool reads or writes, with everything below them: names at any depth, or paths from the home folder.
+Tools do not read files whose names are made for secrets either (`is_secret_file`)."""
 GUARDED = (GIT_NAME, *sorted(GUARDED_NAMES))
-"""What may be read but not written: there settings and hooks decide what is run."""
+"""Paths that tools may read but not write, because settings and hooks in them make programs run."""
 
 MAX_PATH = 4_096
 _KINDS = {
