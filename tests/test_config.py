@@ -214,3 +214,14 @@ def test_in_a_git_repository_the_folder_belongs_to_its_root(tmp_path: Path, monk
     assert find_folder(root) == Path(".clew")
     (root / "src" / ".clew").mkdir()
     assert find_folder(deep) == root / "src" / ".clew"
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "pipe", "folder", "huge", "deep"])
+def test_settings_that_are_no_sensible_file_are_refused_at_once(tmp_path: Path, target: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "huge").write_text("# x\n" * 1_000_000)
+    (tmp_path / "deep").write_text("trail = " + "[" * 100_000)
+    (tmp_path / "config.toml").symlink_to(target)
+    with pytest.raises(ConfigError, match=r"config\.toml (cannot be read|is not TOML)"):
+        read_config(tmp_path)

@@ -185,10 +185,84 @@ def test_keys_that_are_told_by_what_stands_before_them_are_masked_in_documents(b
         "xapp-settings-for-the-workspace",
         "whsec_of_the_endpoint",
         "the header NRAK-Id, and shpat_tokens",
+        "label.sk-toggleable__label-arrow, .sk-landing-call-header",
     ],
 )
 def test_what_only_begins_like_a_key_stays(text: str) -> None:
     assert mask_keys(text) == text
+
+
+ASSIGNED = [
+    ('password: "{}"', "correct horse battery"),
+    ("passphrase = '{}'", "correct horse battery staple"),
+    ('"db_password": "{}",', "blue whale 42 teapot"),
+    ("DB_PASS={}", "swordfish"),
+    ("DB_PASS={}", "hunter2"),
+    ("export SMTP_PWD={}", "Tr0ub4dor&3"),
+    ("MYSQL_ROOT_PASSWORD={}", "swordfish"),
+    ("client-secret: {}", "a1b2c3d4e5"),
+    ("  client-secret: {}  # of the shop", "a1b2c3d4e5"),
+    ("- client_secret: {}", "a1b2c3d4e5"),
+    ("spring.datasource.password={}", "hunter2"),
+    ("smtp-pass: {}", "hunter2"),
+    ('dbPass: "{}"', "hunter2"),
+    ('userPassword := "{}"', "hunter2"),
+    ("if password == '{}':", "hunter2"),
+    ('"admin_passwd" => "{}"', "pa$$word"),
+    ("api-key: {}", "0a1b2c3d4e5f6071"),
+    ("X-Api-Key: {}", "0a1b2c3d4e5f6071"),
+    ('api key: "{}"', "0a1b2c3d4e5f6071"),
+    ('SIGNING_KEY = "{}"', "0a1b2c3d4e5f6071"),
+    ('secret = "{}"', "s3cr3tly"),
+    ("APP_SECRET={}", "0a1b2c3d4e5f"),
+    ("GITHUB_TOKEN={}", "0a1b2c3d4e5f60718293"),
+    ('token: "{}"', "0a1b2c3d4e5f60718293"),
+    ("service_credential={}", "0a1b2c3d4e5f60718293"),
+    ("PASSWORD_2={}", "hunter2"),
+]
+
+
+@pytest.mark.parametrize(("place", "secret"), ASSIGNED)
+def test_a_value_that_is_assigned_to_the_name_of_a_secret_is_masked_everywhere(place: str, secret: str) -> None:
+    for mask in (mask_keys, mask_document, mask_in_place, mask_message, mask_secrets):
+        assert mask(f"above\n{place.format(secret)}\nbelow") == f"above\n{place.format(MASK)}\nbelow", mask.__name__
+    assert may_hold_keys(place.format(secret))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/etc/passwd: No such file or directory",
+        "password: required",
+        "token budget: 8000",
+        "secret: see docs",
+        "max_tokens: 4096, tokens = 1234567890",
+        'password: "must have at least eight characters"',
+        '"password": "Enter your new password",',
+        '"password": "Repeat New Password 2",',
+        "password: str, token: int32, secret: Optional[str]",
+        "token: uint64",
+        "compass: n0rth-2, bypass = mode2",
+        'first_pass = "render"',
+        "render_pass: shadow",
+        "PASSWORD=$1",
+        "DB_PASS=${DB_PASS}",
+        "TOKEN=$(cat token2.txt)",
+        "password=None, pass=true, pwd = os.getcwd()",
+        "password_file: /run/secrets/db1",
+        "secretName: shop-secret-1",
+        "secret_key_base: <%= ENV['SECRET_1'] %>",
+        "token: ${{ secrets.GITHUB_TOKEN_2 }}",
+        "credentials: include, credentials: 'same-origin'",
+        'token = "==" if token == "IDENT1" else token2',
+        'token_url: "https://shop.example/token1"',
+        "password: {{ vault_password1 }}",
+        "private-key: see section 12",
+    ],
+)
+def test_a_text_about_secrets_stays_readable_in_documents(text: str) -> None:
+    for mask in (mask_keys, mask_document, mask_in_place):
+        assert mask(f"above\n{text}\nbelow") == f"above\n{text}\nbelow", mask.__name__
 
 
 def test_a_key_that_is_glued_to_a_word_is_masked() -> None:

@@ -17,11 +17,15 @@ import msgspec
 
 from clew.decode_errors import in_plain_words, noun_of
 from clew.errors import ConfigError
+from clew.files import read_file, refuse_links
 
 FOLDER = ".clew"
 MACHINE_ONLY = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*")
 """What is in the folder and belongs to this machine: what is derived, and what is secret. git ignores it; no tool of
 an agent reads it."""
+_WRITTEN = (*MACHINE_ONLY, "*.lock")
+_MAX_BYTES = 1_000_000
+"""Of a file of settings."""
 SOURCES = "sources"
 MODELS = "models"
 PROVIDERS = "providers"
@@ -244,6 +248,12 @@ def find_folder(start: Path) -> Path:
     return root / FOLDER if root is not None else Path(FOLDER)
 
 
+def check_own_files(folder: Path) -> None:
+    """Check the files that Clew writes in its folder, before it opens any of them. Raises ReadOnly where one is a link,
+    which a cloned folder can bring."""
+    refuse_links(folder, _WRITTEN)
+
+
 def _is_mine(folder: Path) -> bool:
     return os.name != "posix" or folder.stat().st_uid == os.geteuid()
 
@@ -254,9 +264,13 @@ Given = Iterator[tuple[str, str, Any]]
 
 def _from_file(path: Path) -> Given:
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(read_file(path, _MAX_BYTES).decode("utf-8"))
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise _error(f"{path} cannot be read: {error.strerror}", "Mend it, or remove it to begin anew") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is not TOML: it is nested too deeply") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         is_repeated = "Cannot declare" in str(error) or "Cannot overwrite" in str(error)
         hint = "Two tables have one name: put all their settings below the first" if is_repeated else ""

@@ -9,7 +9,8 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from clew.errors import ReadOnly
@@ -69,12 +70,50 @@ def create_file(path: Path, content: bytes, mode: int = 0o666) -> None:
         out.write(content)
 
 
-def read_file(path: Path) -> bytes:
-    """The content of a regular file; no pipe makes us wait. Raises OSError."""
+def read_file(path: Path, limit: int | None = None) -> bytes:
+    """Return the content of a regular file. A pipe does not make the caller wait.
+
+    Raises OSError, also for a file of more than `limit` bytes.
+    """
     with os.fdopen(os.open(path, os.O_RDONLY | _NO_WAIT), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(0, "it is not a regular file")
-        return file.read()
+        content = file.read() if limit is None else file.read(limit + 1)
+    if limit is not None and len(content) > limit:
+        raise OSError(0, f"it has more than {limit:,} bytes")
+    return content
+
+
+def refuse_links(folder: Path, names: Collection[str]) -> None:
+    """Check the files and folders that Clew itself writes in a folder, which somebody else may have brought: those with
+    one of these names, where `*` stands for any end or beginning, and the entries of such folders.
+
+    Raises ReadOnly where one is a link, or anything but a regular file or a folder: Clew would write elsewhere.
+    """
+    for name in _names(folder):
+        if any(fnmatchcase(name, each) for each in names):
+            refuse_link(folder / name)
+            for inner in _names(folder / name):
+                refuse_link(folder / name / inner)
+
+
+def refuse_link(path: Path) -> None:
+    """Check one file or folder as `refuse_links` does. It need not be there."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        what = "is a link: Clew would write elsewhere" if stat.S_ISLNK(mode) else "is not a regular file"
+        raise ReadOnly(f"{path} {what}", hint="Remove it; Clew makes a new one")
+
+
+def _names(folder: Path) -> list[str]:
+    """The names in a folder; none where it cannot be read."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def inside(path: Path, root: Path) -> Path:

@@ -34,9 +34,9 @@ _SECRETS = (
     re.compile(
         r"(?i:((?:bearer|basic|token)\s+))(?=[A-Za-z._~+/=-]{0,200}\d|[A-Z]*[a-z]{1,20}[A-Z])[A-Za-z0-9._~+/=-]{8,}"
     ),
-    re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*\")[^\"\n]+"),
-    re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*')[^'\n]+"),
-    re.compile(rf"(?i)({_NAMES}[\"']?\s*=\s*)[^\s\"'&,;]+"),
+    re.compile(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*\")[^\"\n]+"),
+    re.compile(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*')[^'\n]+"),
+    re.compile(rf"(?i)({_NAMES}[\"']?\s*=(?![=>])\s*)[^\s\"',;&]+(?:&(?![\w-]+=)[^\s\"',;&]+)*"),
     re.compile(
         # After a colon sentences go on too: a value that is telling, or a single word that ends the line.
         rf"(?im)((?<!/){_NAMES}[\"']?\s*:\s*)"
@@ -51,7 +51,7 @@ _ASSIGNED = re.compile(
     r"(?!\$|\{|<|\[|os\.|\.\.\.)[^\s\"'&,;]{3,}"
 )
 _KINDS = (
-    (("sk-",), r"sk-[A-Za-z0-9_-]{16,}"),
+    (("sk-",), r"sk-(?=[a-z_-]{0,200}[A-Z0-9])[A-Za-z0-9_-]{16,}"),
     (("k_live_", "k_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{20,}"),
     (("github_pat_",), r"github_pat_\w{20,}"),
@@ -116,33 +116,46 @@ _ASKED_FOR = ("password", "passwd", "token", "access_token", "api_key", "apikey"
 """Names of passwords in the query of an address."""
 _STANDS_IN = r"(?![$<%{\[*.]|\\)"
 """Not where a variable, or a word for the reader, stands for the secret."""
-_PASSWORDS = r"(?:[Pp]ass(?:[Ww]ord|wd)|[Pp]ass[Pp]hrase|[Pp]wd|PASS(?:WORD|WD|PHRASE)|PWD)"
-_LITERAL_NAMES = (
-    rf"(?:{_PASSWORDS}|[Cc]lient_?[Ss]ecret|CLIENT_?SECRET|[Aa]pi_?[Kk]ey|API_?KEY|[Ss]ecret_?[Kk]ey|SECRET_?KEY"
-    r"|(?:[Aa]ccess|[Aa]uth|[Rr]efresh)_?[Tt]oken|(?:ACCESS|AUTH|REFRESH)_?TOKEN)"
+_ASSIGNMENT = re.compile(
+    # The name ends in a word for a secret, at the border of a snake, kebab or camel word.
+    r"(?:(?<![A-Za-z])|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=(?i:passw|passphrase|secret|token|apikey)))"
+    r"(?:(?P<password>(?i:password|passwd|passphrase|passcode|pwd|pass))"
+    r"|(?P<token>(?i:token))"
+    r"|(?i:secret|credentials?|(?:api|access|secret|private|auth|encryption|signing|master)[_ -]?key))"
+    r"(?:[_-]?\d{1,3})?[\"']?"
+    r"(?P<sign>\s{0,5}(?:={1,3}>?|:=?)\s{0,5})"
+    r"(?:\"(?P<double>[^\"\n]{4,200})(?=\")|'(?P<single>[^'\n]{4,200})(?=')"
+    r"|(?P<bare>(?:[\w+/~!@#$%^*=-]|&(?![\w-]{1,40}=)){4,200}+)(?![.(\[{<]))"
 )
-_LITERAL_MARKS = (
-    *("assword", "ASSWORD", "asswd", "ASSWD", "assphrase", "ASSPHRASE", "pwd", "PWD"),
-    *("lient_secret", "LIENT_SECRET", "lientSecret", "lientsecret", "pi_key", "PI_KEY", "piKey", "apikey", "APIKEY"),
-    *("ecret_key", "ECRET_KEY", "ecretKey", "s_token", "S_TOKEN", "sToken", "h_token", "H_TOKEN", "hToken"),
+"""A name of a secret with the value that it is set to, on one line."""
+_ASSIGNMENT_MARKS = (
+    *("assw", "ASSW", "assphrase", "ASSPHRASE", "asscode", "ASSCODE", "pwd", "PWD", "Pwd", "Pass", "PASS", "_pass"),
+    *("-pass", "ecret", "ECRET", "oken", "OKEN", "redential", "REDENTIAL"),
+    *("pi_key", "pi-key", "pi key", "piKey", "pikey", "PI_KEY", "PI-KEY", "pi-Key", "PIKEY"),
+    *(f"{stem}{end}" for stem in ("ss", "te", "th", "on", "ng", "er") for end in ("_key", "-key", "Key")),
+    *(f"{stem}{end}" for stem in ("SS", "TE", "TH", "ON", "NG", "ER") for end in ("_KEY", "-KEY")),
 )
-_NO_LITERAL = r"(?!/|~/|https?:|env:|file:|keyring:|your|example|change|xxx|\.\.\.)"
-"""Not a path, an address, the name of a place where the key is, or a word for the reader."""
-_LITERALS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        # password = "hunter2", "client_secret": "a1b2c3"
-        rf"({_LITERAL_NAMES}[\"']?\s{{0,5}}(?:=>?|:=?)\s{{0,5}}[\"']){_STANDS_IN}(?i:{_NO_LITERAL})"
-        r"(?=[^\s\"'{}<>]{0,200}(?:\d|[@#$%^*+=~!](?=\w)))[^\s\"'{}<>]{4,200}(?=[\"'])",
-        # password = "swordfish"
-        rf"({_PASSWORDS}\s{{0,5}}=\s{{0,5}}[\"'])"
-        rf"(?i:{_NO_LITERAL})(?!passw|secret|hidden|{_ORDINARY}[\"'])[a-z]{{6,200}}(?=[\"'])",
-        # client_secret=a1b2c3d4
-        rf"({_LITERAL_NAMES}\s{{0,5}}=\s{{0,5}}){_STANDS_IN}(?i:{_NO_LITERAL})"
-        r"(?=[A-Za-z_+/~!@^*-]{0,100}\d)[A-Za-z0-9_+/~!@#%^*=-]{6,200}(?![A-Za-z0-9_.(\[])",
+_NO_VALUE = re.compile(
+    # A variable, a version, a path, an address, the name of a place where the key is, or a word for the reader.
+    r"[$<%{\[*.\\(]|[\^~>=v]{0,3}\d+\.\d|/|~/|(?i:https?:|env:|file:|keyring:|your|my[_-]|example|change|xxx|process\.)|.*[{}<>]|.*\$\("
+)
+_TYPES = re.compile(r"(?i:u?int|uint|float|double|str|string|bytes|sha|md|base|utf|bool|[iuf])-?\d{1,3}")
+_SIGN_IN_WORD = re.compile(r"[@#$%^*+=~!](?=\w)")
+_ORDINARY_VALUE = re.compile(rf"(?i:passw.*|pass|secret|hidden|{_ORDINARY})")
+_PHRASE = re.compile(r"[a-z\d-]+(?: [a-z\d-]+){2,11}")
+_SENTENCE = frozenset(
+    (
+        *("a", "an", "and", "are", "at", "be", "by", "can", "cannot", "do", "for", "from", "has", "have", "if", "in"),
+        *("is", "it", "least", "may", "must", "new", "no", "not", "of", "on", "or", "should", "that", "the", "this"),
+        *("to", "too", "use", "used", "was", "with", "you", "your", "characters", "enter", "field", "invalid"),
+        *("match", "password", "please", "required", "see", "wrong"),
     )
 )
-"""Literals of passwords and keys in code and settings, on one line."""
+"""Words of sentences and labels about passwords; a passphrase has none of them."""
+_LINE_HEAD = re.compile(r"\s*(?:[-+]\s+)?(?:export\s+|set\s+|ENV\s+)?[\"']?[\w.-]*\Z")
+_LINE_TAIL = re.compile(r"\s*(?:#.*)?\Z")
+_RANDOM = 16
+"""The least length of a bare token: shorter ones are mostly tokens of a language."""
 _NAMED_KINDS = (
     (("AccountKey=", "AccessKey="), r"(?:Account|SharedAccess)Key=)[A-Za-z0-9+/=]{40,}"),
     (
@@ -195,7 +208,7 @@ _PATTERNS = (
 )
 _PRIVATE_MARKS = ("PRIVATE KEY", "Private-Lines:")
 _MARKS = tuple(
-    sorted({*_PRIVATE_MARKS, *_LITERAL_MARKS, *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)})
+    sorted({*_PRIVATE_MARKS, *_ASSIGNMENT_MARKS, *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)})
 )
 _SHORT = 2_000
 _ADDRESS = re.compile(r"://\S*")
@@ -307,25 +320,75 @@ def _mask_shapes(text: str) -> str:
     for marks, pattern in _PATTERNS if found else ():
         if not found.isdisjoint(marks):
             masked = pattern.sub(_keep_name, masked)
-    masked = _mask_literals(masked, found.intersection(_LITERAL_MARKS))
+    masked = _mask_assignments(masked, found.intersection(_ASSIGNMENT_MARKS))
     return _IN_ADDRESS.sub(rf"\g<1>\g<2>{MASK}", masked) if "@" in masked and "://" in masked else masked
 
 
-def _mask_literals(text: str, marks: set[str]) -> str:
-    """Mask literals in the lines that hold one of the marks: looking at every line takes three times as long."""
+def _mask_assignments(text: str, marks: set[str]) -> str:
+    """Mask assigned values in the lines that hold one of the marks: looking at every line takes three times as long."""
     parts: list[str] = []
     done = 0
-    for at in sorted(found.start() for mark in marks for found in re.finditer(mark, text)):
+    for at in sorted(found.start() for mark in marks for found in re.finditer(re.escape(mark), text)):
         if at < done:
             continue
         start, end = text.rfind("\n", done, at) + 1 or done, text.find("\n", at)
         end = end if end >= 0 else len(text)
-        line = text[start:end]
-        for pattern in _LITERALS:
-            line = pattern.sub(_keep_name, line)
-        parts += (text[done:start], line)
+        parts += (text[done:start], _ASSIGNMENT.sub(_mask_value, text[start:end]))
         done = end
     return "".join((*parts, text[done:])) if parts else text
+
+
+def _mask_value(found: re.Match[str]) -> str:
+    group = str(found.lastgroup)
+    value = found[group]
+    is_secret = _is_bare_secret if group == "bare" else _is_quoted_secret
+    if _NO_VALUE.match(value) or not is_secret(found, value):
+        return found[0]
+    return found[0][: found.start(group) - found.start()] + MASK
+
+
+def _is_quoted_secret(found: re.Match[str], value: str) -> bool:
+    """Whether a literal between quotes is the secret itself, and no label, message or name."""
+    if any(each.isspace() for each in value):
+        is_phrase = found["password"] is not None and _PHRASE.fullmatch(value) is not None
+        return is_phrase and _SENTENCE.isdisjoint(value.split())
+    if found["token"] is not None and _is_single_word(found):
+        return _is_random(value)
+    if any(each.isdigit() for each in value) or _SIGN_IN_WORD.search(value):
+        return _TYPES.fullmatch(value) is None
+    is_password = (found["password"] or "pass").lower() != "pass"  # a pass by itself is often one of a compiler
+    is_word = is_password and "=" in found["sign"] and ":" not in found["sign"]
+    return is_word and re.fullmatch(r"[a-z]{6,}", value) is not None and not _ORDINARY_VALUE.fullmatch(value)
+
+
+def _is_bare_secret(found: re.Match[str], value: str) -> bool:
+    """Whether a value without quotes is the secret itself, and no expression of code or part of a sentence."""
+    line, sign = found.string, found["sign"].strip()
+    is_whole_line = _LINE_HEAD.match(line, 0, found.start()) and _LINE_TAIL.match(line, found.end())
+    if sign not in ("=", ":") or (sign == ":" and not is_whole_line):
+        return False
+    if any(each.isdigit() for each in value):
+        if found["token"] is not None and _is_single_word(found):
+            return _is_random(value)
+        least = 8 if sign == ":" and found["password"] is None else 6
+        return len(value) >= least and _has_letter_and_digit(value) and _TYPES.fullmatch(value) is None
+    is_setting = is_whole_line and found["password"] is not None and found["sign"] == "="
+    name = line[: found.start("sign")].split()[-1]
+    return bool(is_setting and name.isupper() and not _ORDINARY_VALUE.fullmatch(value))
+
+
+def _is_single_word(found: re.Match[str]) -> bool:
+    """Whether nothing stands before the word for the secret in its name."""
+    before = found.string[: found.start()][-1:]
+    return not (before.isalnum() or before in ("_", "-"))
+
+
+def _is_random(value: str) -> bool:
+    return len(value) >= _RANDOM and _has_letter_and_digit(value)
+
+
+def _has_letter_and_digit(value: str) -> bool:
+    return any(each.isdigit() for each in value) and any(each.isalpha() for each in value)
 
 
 def mask_secrets(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -62,21 +63,32 @@ def test_keys_that_clew_made_here_need_no_consent_but_those_of_a_copied_folder_d
     assert "was not made by you" in clew("token", "--folder", str(copy)).err
 
 
-def test_a_key_that_is_a_link_is_no_key(clew: Clew, folder: Path, tmp_path: Path) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / "credential").symlink_to(tmp_path / "nowhere")
-    result = clew("token")
-    assert (result.code, "was not made by you" in result.err) == (1, True)
-    assert not (tmp_path / "nowhere").exists()
+OWN_FILES = (
+    *("trail.db", "trail.db-wal", "trail.db-shm", "trail.db-journal", "trail.db-index", "trail.db-index.lock"),
+    *("code.db", "code.db-wal", "code.db.lock", "keys", "keys/private.pem", "credential", "edits", "trail.db-index/x"),
+)
 
 
-def test_a_folder_of_keys_that_is_a_link_is_refused(clew: Clew, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.req("RCR-17")
+@pytest.mark.parametrize("name", OWN_FILES)
+def test_a_file_that_clew_writes_is_never_a_link(clew: Clew, folder: Path, tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    if is_folder := name in ("keys", "trail.db-index", "edits"):
+        elsewhere.mkdir()
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).symlink_to(elsewhere)
+    for command in (("token",), ("trail", "put", "--title", "x"), ("ask", "what is x")):
+        result = clew(*command)
+        assert (result.code, "is a link" in result.err, "Remove it" in result.err) == (1, True, True), result.err
+    assert list(elsewhere.iterdir()) == [] if is_folder else not elsewhere.exists()
+
+
+def test_a_file_that_clew_writes_is_never_a_pipe(clew: Clew, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    (tmp_path / "docs").mkdir()
-    (folder / "keys").symlink_to(tmp_path / "docs")
+    os.mkfifo(folder / "credential")
     result = clew("token")
-    assert (result.code, "is a link" in result.err, "Delete the link" in result.err) == (1, True, True)
-    assert list((tmp_path / "docs").iterdir()) == []
+    assert (result.code, "is not a regular file" in result.err) == (1, True)
+    assert "is not a regular file" in clew("doctor").out
 
 
 @pytest.mark.req("RCR-17")
@@ -123,13 +135,6 @@ def test_a_trail_elsewhere_waits_for_consent_and_is_not_written(clew: Clew, fold
     assert clew("trust", "trail", "--yes").code == 0
     assert clew("trail", "put", "--title", "x").code == 0
     assert elsewhere.exists()
-
-
-def test_a_trail_that_is_a_link_is_refused(clew: Clew, folder: Path, tmp_path: Path) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / "trail.db").symlink_to(tmp_path / "other.db")
-    result = clew("trail", "put", "--title", "x")
-    assert (result.code, "is a link" in result.err, (tmp_path / "other.db").exists()) == (1, True, False)
 
 
 def test_a_trail_on_a_server_waits_for_consent(clew: Clew, folder: Path) -> None:

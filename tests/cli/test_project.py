@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew.cli.project import ABOUT, prepare_folder, render_settings, trail_file
+from clew.cli.project import ABOUT, IGNORE, prepare_folder, render_settings, trail_file
 from clew.config import Config, read_config
 from clew.errors import ConfigError, ReadOnly
 from tests.cli.conftest import Clew
@@ -85,12 +85,65 @@ def test_an_older_ignore_file_gets_what_it_lacks_once_when_the_folder_is_opened(
     assert (folder / ".gitignore").read_text() == mended
 
 
-@pytest.mark.parametrize("text", ["*\n", "# my own\ntrail.db*\n", ""])
-def test_an_ignore_file_that_somebody_else_wrote_stays(clew: Clew, folder: Path, text: str) -> None:
+SECRETS = ("trail.db", "code.db", "keys/private.pem", "credential")
+
+
+def untracked(project: Path) -> set[str]:
+    """The files in `.clew` that `git add` would take."""
+    shown = subprocess.run(
+        ["git", "-C", str(project), "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True
+    )
+    return {line[3:].removeprefix(".clew/") for line in shown.stdout.splitlines()}
+
+
+@pytest.mark.parametrize("text", ["*\n", "/*\n"])
+def test_an_ignore_file_that_ignores_everything_stays(clew: Clew, folder: Path, text: str) -> None:
     clew("trail", "put", "--title", "first")
     (folder / ".gitignore").write_text(text)
     clew("trail", "ls")
     assert (folder / ".gitignore").read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "# my own\ntrail.db*\n", f"{IGNORE}!/trail.db\n", f"{IGNORE}!keys\n!/credential", "*\n!credential\n"),
+        *(f"{IGNORE}!*\r\n", " /credential*\n", "\xff\n", "#" * 1_000_000),
+    ],
+)
+@pytest.mark.parametrize("command", [("trail", "put", "--title", "x"), ("token",)])
+def test_an_ignore_file_of_a_clone_cannot_bring_secrets_into_a_commit(
+    clew: Clew, folder: Path, text: str, command: tuple[str, ...]
+) -> None:
+    subprocess.run(["git", "-C", str(folder.parent), "init", "-q"], check=True)
+    folder.mkdir(exist_ok=True)
+    (folder / ".gitignore").write_text(text, encoding="latin-1")
+    assert clew(*command).code == 0
+    for name in SECRETS:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    assert untracked(folder.parent).isdisjoint(SECRETS)
+    mended = (folder / ".gitignore").read_bytes()
+    assert text in mended.decode("latin-1") or len(text) > len(mended)
+    assert clew(*command).code == 0
+    assert (folder / ".gitignore").read_bytes() == mended
+
+
+def test_an_ignore_file_that_is_a_link_is_replaced(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("mine\n")
+    folder.mkdir(exist_ok=True)
+    (folder / ".gitignore").symlink_to(target)
+    assert clew("trail", "put", "--title", "x").code == 0
+    assert (target.read_text(), (folder / ".gitignore").is_symlink()) == ("mine\n", False)
+    assert (folder / ".gitignore").read_text() == IGNORE
+
+
+def test_an_ignore_file_that_is_a_folder_is_refused(clew: Clew, folder: Path) -> None:
+    (folder / ".gitignore").mkdir(parents=True)
+    result = clew("token")
+    assert (result.code, ".gitignore is a folder" in result.err) == (1, True)
+    assert not (folder / "credential").exists()
 
 
 def test_others_cannot_look_into_a_new_folder(tmp_path: Path) -> None:
@@ -137,13 +190,12 @@ def test_a_new_trail_is_told_with_its_place(clew: Clew, folder: Path) -> None:
     assert clew("trail", "put", "--title", "second").err == ""
 
 
-@pytest.mark.parametrize("name", ["config.toml", ".gitignore"])
 def test_no_file_is_made_through_a_link_that_leads_nowhere(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     target = tmp_path_factory.mktemp("target") / "made"
     (tmp_path / ".clew").mkdir()
-    (tmp_path / ".clew" / name).symlink_to(target)
+    (tmp_path / ".clew" / "config.toml").symlink_to(target)
     prepare_folder(tmp_path / ".clew")
     assert not target.exists()
 

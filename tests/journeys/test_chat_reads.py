@@ -23,8 +23,8 @@ TURNS, TOOLS = 12, 3
 MOST = 400
 
 
-class CountedRecords:
-    """The records of a trail, and how many of them were read."""
+class CountedReads:
+    """The records or the log of a trail, and how many records were read from it."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -38,6 +38,11 @@ class CountedRecords:
         page = await self._inner.list(*arguments, **named)
         self.count += len(page.items)
         return page
+
+    async def read(self, *arguments: Any, **named: Any) -> Any:
+        events, seq = await self._inner.read(*arguments, **named)
+        self.count += sum(each.breadcrumb is not None for each in events)
+        return events, seq
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -66,10 +71,11 @@ async def test_a_chat_of_twelve_turns_with_tools_reads_each_record_of_its_run_on
         talks = await open_conversations(app.trail, app.clock, by=app.me)
         agent = AgentCore(DEFAULT_AGENT, talks, by=app.me, running=runtime.running)
         await agent.start()
-        app.trail.records = counted = CountedRecords(app.trail.records)
+        app.trail.records = records = CountedReads(app.trail.records)
+        app.trail.log = log = CountedReads(app.trail.log)
         async with asyncio.timeout(PATIENCE):
             *_, last = [step async for step in agent.process(AgentInput(text="go"))]
         await agent.stop()
     assert isinstance(last, Answered)
     assert (last.status, last.text) == ("done", "done")
-    assert TURNS * TOOLS < counted.count <= MOST, counted.count
+    assert TURNS * TOOLS < records.count + log.count <= MOST, (records.count, log.count)

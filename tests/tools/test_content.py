@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from clew.tools import Guidance, GuidedContent, guide
-from clew.tools.content import Valued, as_content
+from clew.tools.content import ValueContent, as_content
 
 
 @dataclass
@@ -76,5 +76,5 @@ def test_half_a_character_is_replaced() -> None:
 
 def test_a_value_that_is_not_text_is_kept_beside_how_it_is_shown() -> None:
     found = as_content({"hours": 3.0, "by": (1, 2)})
-    assert isinstance(found, Valued)
+    assert isinstance(found, ValueContent)
     assert found.value == {"hours": 3.0, "by": [1, 2]}

@@ -18,18 +18,17 @@ from clew.tools.files.path_denials import MOST, Denials
 from clew.tools.files.snapshots import Snapshots
 from clew.tools.permissions.policy import DEFAULT, extend
 from clew.tools.permissions.rules import parse_rule
-from clew.tools.processes import Unconfined, run_process, safe_environment
+from clew.tools.processes import run_process, safe_environment
 from clew.tools.sandbox import open_sandbox
-from clew.tools.sandbox.program import Confinement, Program
 from clew.tools.search.search_tools import search_tools
 from clew.tools.shell import MAX_SECONDS, shell_tools
-from tests.tools.working import ANN, Toolbox, plant
+from tests.tools.working import ANN, HostRunner, Toolbox, plant
 
 STUBBORN = "trap '' TERM HUP INT; echo $$ > {pid}; while :; do sleep 0.05; done"
 
 
 def box(root: Path) -> Toolbox:
-    return Toolbox(shell_tools(WorkingFolder(root), Unconfined()))
+    return Toolbox(shell_tools(WorkingFolder(root), HostRunner()))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -208,8 +207,6 @@ async def test_behind_a_sandbox_a_command_has_the_folder_and_nothing_of_what_is_
 async def test_a_program_that_cannot_be_started_says_why(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be started"):
         await run_process([str(tmp_path / "missing")], env={})
-    with pytest.raises(InvalidInput, match="only commands run"):
-        await Unconfined().run(Program(code="1", language="python"), Confinement())
 
 
 async def test_a_program_gets_its_input_and_may_leave_it_unread(tmp_path: Path) -> None:
@@ -220,7 +217,7 @@ async def test_a_program_gets_its_input_and_may_leave_it_unread(tmp_path: Path) 
 @pytest.mark.req("PLA-10")
 async def test_no_tool_shows_the_password_in_an_address(tmp_path: Path) -> None:
     folder = WorkingFolder(plant(tmp_path, {".git/config": "[remote]\n\turl = https://ann:t0ken9@example.com/x.git\n"}))
-    tools = Toolbox((*shell_tools(folder, Unconfined()), *file_tools(folder, Snapshots()), *search_tools(folder)))
+    tools = Toolbox((*shell_tools(folder, HostRunner()), *file_tools(folder, Snapshots()), *search_tools(folder)))
     for name, arguments in {
         "exec": {"command": "cat .git/config"},
         "read-file": {"file_path": ".git/config"},

@@ -4,12 +4,16 @@ them."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from clew.access import Principal
 from clew.tools import Tool, ToolContext
+from clew.tools.processes import OnOutput, run_process, safe_environment
+from clew.tools.sandbox.output_text import clean_text
+from clew.tools.sandbox.program import Confinement, Program, Ran
 
 ANN = ToolContext(by=Principal(owner_id="acme", agent_id="ann", session="s1"))
 BEN = ToolContext(by=Principal(owner_id="acme", agent_id="ben", session="s1"))
@@ -23,6 +27,28 @@ def plant(root: Path, files: Mapping[str, str | bytes]) -> Path:
         place.write_bytes(content if isinstance(content, bytes) else content.encode())
     root.mkdir(exist_ok=True)
     return root
+
+
+class HostRunner:
+    """Runs commands on this machine without walls, for tests of what the tools themselves do with a command."""
+
+    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+        ended = await run_process(
+            program.argv,
+            cwd=confinement.cwd or None,
+            env={**safe_environment(os.environ), **confinement.env},
+            stdin=program.stdin,
+            seconds=confinement.seconds,
+            output_bytes=confinement.output_bytes,
+            on_output=on_output,
+        )
+        return Ran(
+            code=ended.code,
+            stdout=clean_text(ended.stdout),
+            stderr=clean_text(ended.stderr),
+            seconds=ended.seconds,
+            killed_by=ended.killed_by,
+        )
 
 
 class Toolbox:

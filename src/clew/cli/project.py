@@ -10,11 +10,11 @@ import msgspec
 
 from clew.config import FOLDER, MACHINE_ONLY, NOT_SETTINGS, Config, is_table
 from clew.errors import ReadOnly
-from clew.files import create_file, inside, read_file, replace_file
+from clew.files import create_file, inside, read_file, refuse_link, replace_file
 
-_IGNORE_HEAD = "# What belongs to this machine only"
 IGNORED = (*(f"/{name}" for name in MACHINE_ONLY), "/*.lock")
-IGNORE = "\n".join((f"{_IGNORE_HEAD}: the trail, what is derived from the files, keys and credentials.", *IGNORED, ""))
+_IGNORE_HEAD = "# What belongs to this machine only: the trail, what is derived from the files, keys and credentials."
+IGNORE = "\n".join((_IGNORE_HEAD, *IGNORED, ""))
 _MAX_IGNORE = 100_000
 
 _HEAD = """\
@@ -76,16 +76,15 @@ ABOUT = {
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder with its settings and .gitignore; what is there already stays. Raises ReadOnly, also for a folder
-    that is a link out of its project."""
+    """Make the folder with its settings and .gitignore; settings that are there already stay. Raises ReadOnly, also
+    for a folder that is a link out of its project."""
     check_place(folder, folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, text in (("config.toml", render_settings()), (".gitignore", IGNORE)):
-            path = folder / name
-            if not os.path.lexists(path):
-                with contextlib.suppress(FileExistsError):  # another process was quicker
-                    create_file(path, text.encode())
+        settings = folder / "config.toml"
+        if not os.path.lexists(settings):
+            with contextlib.suppress(FileExistsError):  # another process was quicker
+                create_file(settings, render_settings().encode())
         mend_ignored(folder)
     except OSError as error:
         hint = "Name a folder that you may write: --folder or CLEW_FOLDER"
@@ -93,14 +92,33 @@ def prepare_folder(folder: Path) -> None:
 
 
 def mend_ignored(folder: Path) -> None:
-    """Add to a .gitignore that was written here what it lacks; one that somebody else wrote stays. A folder that cannot
-    be written is left as it is."""
+    """Make sure that git ignores the files of this machine, whoever wrote the `.gitignore`: a cloned folder may bring
+    one that ignores less, or a link. What is missing goes to its end. A folder that cannot be written stays as it is.
+    Raises ReadOnly for a folder in place of the file.
+    """
     path = folder / ".gitignore"
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        text = read_file(path).decode() if not path.is_symlink() else ""
-        missing = [name for name in IGNORED if name not in map(str.strip, text.splitlines())]
-        if text.startswith(_IGNORE_HEAD) and len(text) <= _MAX_IGNORE and missing:
-            replace_file(path, "\n".join((text.rstrip("\n"), *missing, "")).encode())
+    with contextlib.suppress(OSError):
+        content = _read_ignored(path)
+        rules = content.splitlines()
+        negation = max((at for at, line in enumerate(rules) if line.startswith(b"!")), default=-1)
+        in_force = {line.rstrip() for line in rules[negation + 1 :]}
+        missing = [name for name in IGNORED if name.encode() not in in_force]
+        if not missing or not in_force.isdisjoint((b"*", b"/*")):
+            return
+        added = "\n".join((*missing, "")).encode() if content else IGNORE.encode()
+        replace_file(path, content.rstrip(b"\n") + b"\n" + added if content else added)
+
+
+def _read_ignored(path: Path) -> bytes:
+    """The content of a `.gitignore`; empty for a link, which git does not follow, and for a file of absurd size."""
+    if path.is_dir() and not path.is_symlink():
+        hint = "Remove it: with it, git would take keys and the trail into a commit"
+        raise ReadOnly(f"{path} is a folder, which git does not read", hint=hint)
+    try:
+        refuse_link(path)
+        return read_file(path, _MAX_IGNORE)
+    except (OSError, ReadOnly):
+        return b""
 
 
 def check_place(folder: Path, path: Path) -> Path:

@@ -26,8 +26,8 @@ class GuidedContent(msgspec.Struct, frozen=True, kw_only=True):
     guidance: Sequence[Guidance] = ()
 
 
-class Valued(GuidedContent, frozen=True, kw_only=True):
-    """A value that is not text, beside how it is shown: for who goes on with it."""
+class ValueContent(GuidedContent, frozen=True, kw_only=True):
+    """A value that is not text, with the text that shows it. Programs use the value."""
 
     value: Any
 
@@ -53,7 +53,7 @@ def as_content(value: Any) -> GuidedContent:
         return GuidedContent(content="")
     encoded = msgspec.json.encode(value)
     shown = msgspec.json.format(encoded, indent=2).decode()
-    return Valued(content=f"```json\n{shown}\n```", value=msgspec.json.decode(encoded))
+    return ValueContent(content=f"```json\n{shown}\n```", value=msgspec.json.decode(encoded))
 
 
 _STEPS = msgspec.json.Decoder(list[Guidance])

@@ -21,14 +21,14 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.tools.sandbox.output_text import clean_text
-from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
+from clew.tools.sandbox.program import KilledBy
 from clew.tools.sandbox.wall import UNCOMPILED
 
 OnOutput = Callable[[str], Awaitable[None]]
-"""Told what a program prints while it prints it, as text that is safe to show."""
+"""Receives the output of a program while it runs, as text that is safe to show."""
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "VIRTUAL_ENV")
-"""Variables that a program gets of ours: no key is in them."""
+"""Variables of the environment that a program gets. None of them holds a key."""
 QUIET = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 MARK = "CLEW_PROCESS"
 """A variable by which all that a program started is known again, wherever it went."""
@@ -53,32 +53,6 @@ class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
     killed_by: KilledBy | None = None
 
 
-class Unconfined:
-    """Runs commands as the user could: with the files and the network of the machine. Only variables are held back."""
-
-    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
-        """See `Sandbox.run`; what `confinement` says of files, hosts, memory and processes is not held to. Raises
-        InvalidInput for code and for a command that cannot be started."""
-        if not program.argv:
-            raise InvalidInput("program", "is code, and without a sandbox only commands run")
-        ended = await run_process(
-            program.argv,
-            cwd=confinement.cwd or None,
-            env={**safe_environment(os.environ), **confinement.env},
-            stdin=program.stdin,
-            seconds=confinement.seconds,
-            output_bytes=confinement.output_bytes,
-            on_output=on_output,
-        )
-        return Ran(
-            code=ended.code,
-            stdout=clean_text(ended.stdout),
-            stderr=clean_text(ended.stderr),
-            seconds=ended.seconds,
-            killed_by=ended.killed_by,
-        )
-
-
 def safe_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables of an environment that a program is given."""
     return {**{name: environ[name] for name in PASSED_ON if name in environ}, **QUIET, **UNCOMPILED}
@@ -99,7 +73,7 @@ async def run_process(
     mark = secrets.token_hex(16)
     started = time.monotonic()
     process = await _start_whole(argv, {**env, MARK: mark}, cwd, mark, has_input=bool(stdin))
-    out, err = Kept(output_bytes), Kept(output_bytes)
+    out, err = BoundedOutput(output_bytes), BoundedOutput(output_bytes)
     readers = {
         asyncio.create_task(_feed(process, stdin)),
         asyncio.create_task(_read(process.stdout, out, on_output)),
@@ -119,8 +93,8 @@ async def run_process(
     )
 
 
-class Kept:
-    """The beginning and the end of what a stream brought."""
+class BoundedOutput:
+    """The beginning and the end of a stream, within a limit of bytes."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(1, limit // 2)
@@ -295,7 +269,7 @@ async def _feed(process: _Process, content: bytes) -> None:
     process.stdin.close()
 
 
-async def _read(stream: asyncio.StreamReader | None, kept: Kept, on_output: OnOutput | None) -> None:
+async def _read(stream: asyncio.StreamReader | None, kept: BoundedOutput, on_output: OnOutput | None) -> None:
     assert stream is not None
     pieces = OutputPieces()
     while chunk := await stream.read(_CHUNK):

@@ -69,7 +69,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     permitted: bool = False
     """Whether the user was asked about this very call, now or before, and agreed."""
     policy: Policy | None = None
-    """What the agent that calls is held to; None where none does, or no one holds it to more than the folder does."""
+    """The policy of the calling agent; None if no agent calls, or if its policy adds nothing to that of the folder."""
     report: Callable[[float, float | None, str], Awaitable[None]] | None = None
     """Tells progress: how much, of how much, in words."""
 

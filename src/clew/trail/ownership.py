@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from clew.access import Principal
-from clew.config import Config
+from clew.config import Config, check_own_files
 from clew.errors import ConfigError, NotFound, ReadOnly
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import Flow, read_flow, shipped_flow
@@ -139,15 +139,12 @@ class Ownership:
 async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) -> tuple[Trail, Ownership]:
     """Open the trail of a configuration. A trail that this call creates belongs to the user at once, for all processes.
 
-    Raises as `open_trail`, and ConfigError for a link in place of the trail.
+    Raises as `open_trail`, and ReadOnly for a link in place of a file that Clew writes in its folder.
     """
+    check_own_files(config.folder)
     file = config.trail_file
     if file is None:
         return await _open_without_file(config, opening)
-    if not config.trail and file.is_symlink():
-        error = ConfigError(f"{file} is a link: the trail of another folder would be written")
-        error.hint = "Remove the link, or name the trail yourself: CLEW_TRAIL=sqlite://PATH"
-        raise error
     if _is_there(file):
         if await asyncio.to_thread(_stays_empty, file):
             _log.warning("%s is empty (0 bytes): a new trail starts in it. If it held records, restore a copy", file)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clew.catalog.route import check_domain_name
 from clew.catalog.servers import McpServerConfig, read_servers, write_servers
-from clew.catalog.servers.config import Features, Filter, derive_id
+from clew.catalog.servers.config import MAX_SERVERS, Features, Filter, derive_id
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.value_references import FromEnv, FromSecret
 from clew.errors import ConfigError, InvalidInput, ReadOnly
@@ -158,3 +158,10 @@ def test_nothing_is_written_through_links(tmp_path: Path, tmp_path_factory: pyte
     with pytest.raises(ReadOnly, match="leads out of"):
         write_servers(tmp_path, [server])
     assert target.read_text() == "{}"
+
+
+def test_a_file_with_very_many_servers_is_refused(tmp_path: Path) -> None:
+    servers = {f"s{number}": {"command": "true"} for number in range(MAX_SERVERS + 1)}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    with pytest.raises(ConfigError, match=f"more than {MAX_SERVERS} servers"):
+        read_servers(tmp_path)

@@ -338,3 +338,45 @@ async def test_what_is_served_has_the_hashes_that_make_up_the_digest(
     assert [each.sha256 for each in served.files if each.uri.endswith("templates.md")] == [agreed]
     with pytest.raises(NotFound):
         await SkillFiles(definitions).read("skill://refunding/references/templates.md")
+
+
+SECRETS = {".env": "SHOP=sesame", ".clew/credential": "sesame", ".clew/keys/private.pem": "sesame"}
+
+
+@pytest.mark.parametrize("target", [*SECRETS, "../outside.txt"])
+async def test_a_script_that_is_a_link_to_a_secret_or_out_of_the_folder_is_no_part_of_a_skill(
+    trail: Trail, clock: ManualClock, tmp_path: Path, target: str
+) -> None:
+    root = tmp_path / "project"
+    (tmp_path / "outside.txt").write_text("sesame")
+    folder = write_project(root, {**FILES, **SECRETS, ".clew/skills/refunding/scripts/run.py": "print('paid')\n"})
+    (folder / "skills/refunding/scripts/show.py").symlink_to(root / target)
+    (folder / "skills/refunding/assets").symlink_to((root / target).parent)
+    async with open_project(trail, clock, folder) as workspace:
+        caller = Caller(workspace)
+        assert "scripts/run.py" in await caller.text(LOAD, skill="refunding")
+        for path in ("scripts/show.py", f"assets/{Path(target).name}"):
+            assert await caller.code(REFERENCE, skill="refunding", path=path) != ""
+        definitions = workspace.definitions
+        assert definitions is not None
+        served = await SkillFiles(definitions).all()
+        contents = [await SkillFiles(definitions).read(file.uri) for skill in served for file in skill.files]
+    assert any(b"print('paid')" in each for each in contents)
+    assert not any(b"sesame" in each for each in contents)
+
+
+async def test_a_secret_file_in_the_folder_of_a_skill_is_not_shown(
+    trail: Trail, clock: ManualClock, tmp_path: Path
+) -> None:
+    secret = {".clew/skills/refunding/scripts/.env": "SHOP=sesame", ".clew/skills/refunding/assets/a.key": "sesame"}
+    folder = write_project(tmp_path / "project", {**FILES, **secret})
+    async with open_project(trail, clock, folder) as workspace:
+        caller = Caller(workspace)
+        loaded = await caller.text(LOAD, skill="refunding")
+        assert ".env" not in loaded
+        for path in ("scripts/.env", "assets/a.key"):
+            assert await caller.code(REFERENCE, skill="refunding", path=path) != ""
+        definitions = workspace.definitions
+        assert definitions is not None
+        served = await SkillFiles(definitions).get("skill://refunding/SKILL.md")
+    assert not any(each.uri.endswith((".env", "a.key")) for each in served.files)

@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from clew.access import Principal, check_principal
 from clew.clock import Clock
+from clew.config import check_own_files
 from clew.errors import ConfigError, InvalidInput, NotAuthenticated, ReadOnly
 from clew.trust import Trust, Wish, digest_parts, real_folder
 
@@ -172,8 +173,9 @@ def open_keys(folder: Path, clock: Clock, lifetime: timedelta = timedelta(hours=
     """The keys and the credential of a folder, made on first use and readable by its owner only.
 
     Processes that start at the same moment agree on one key pair. Raises ConfigError for files that this user neither
-    made nor agreed to: whoever made them could act as the user.
+    made nor agreed to: whoever made them could act as the user; ReadOnly where one is a link.
     """
+    check_own_files(folder)
     pem = _read_or_make(folder, KEY_FILE, _new_private_key)
     credential = _read_or_make(folder, CREDENTIAL_FILE, _new_credential)
     text = credential.decode("utf-8", "replace").strip()
@@ -230,10 +232,6 @@ def _new_credential() -> bytes:
 def _read_or_make(folder: Path, name: str, make: Callable[[], bytes]) -> bytes:
     """The content of a file that this user made or agreed to. A missing file is made, and remembered as the user's."""
     path, trust = folder / name, Trust.open()
-    if path.parent != folder and path.parent.is_symlink():
-        refused = ConfigError(f"{path.parent} is a link: keys would be written elsewhere")
-        refused.hint = "Delete the link, and the next start makes a folder and new keys"
-        raise refused
     if not os.path.lexists(path):
         with ExitStack() as stack:
             try:
@@ -248,7 +246,8 @@ def _read_or_make(folder: Path, name: str, make: Callable[[], bytes]) -> bytes:
     content = path.read_bytes() if path.is_file() else b""
     if not trust.holds_once_made(_key_wish(folder, name, content)):
         refused = ConfigError(f"{path} was not made by you: whoever made it could act as you")
-        refused.hint = f"Delete it, and the next start makes a new one; or agree to it: `clew trust {name}`"
+        removal = "Delete it (`git rm` if git tracks it), and the next start makes a new one"
+        refused.hint = f"{removal}; or agree to it: `clew trust {name}`"
         raise refused
     return content
 

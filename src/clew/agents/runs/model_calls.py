@@ -31,6 +31,7 @@ from clew.trail.work.correlation import find_run, inherited_tags
 
 PIECE_SECONDS = 0.12
 """Seconds between two writes of a text that is arriving."""
+DELETED = "(This text was deleted.)"
 MAX_OUTPUT = 4_096
 """Tokens that are reserved for an answer by default."""
 
@@ -55,7 +56,7 @@ class ModelCalls:
         model, info = self.models.for_agent(request.requested_by, str(config.get("model") or input.model))
         run = find_run(record)
         known = await self.runs.read(run) if run else {}
-        prompt = await rebuild_prompt(self.trail, self.flow, record, by=self.by, known=known)
+        prompt = await rebuild_prompt(self.trail, self.flow, record, by=self.by, known=known, deleted=DELETED)
         settings = {**config, **input.settings}
         asked = ModelRequest(
             messages=prompt.messages,

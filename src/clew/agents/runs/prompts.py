@@ -95,17 +95,24 @@ def _digest(context: Any) -> str:
 
 
 async def rebuild_prompt(
-    trail: Trail, flow: Flow, request: Breadcrumb, *, by: Principal, known: Mapping[str, Breadcrumb] | None = None
+    trail: Trail,
+    flow: Flow,
+    request: Breadcrumb,
+    *,
+    by: Principal,
+    known: Mapping[str, Breadcrumb] | None = None,
+    deleted: str | None = None,
 ) -> ModelPrompt:
-    """The prompt of a model request, now or years later. `known` are records of its run that were read before.
+    """The prompt of a model request, now or years later. `known` are records of its run that were read before;
+    `deleted` stands in place of a text that was deleted.
 
-    Raises InvalidInput for a request to another tool, NotFound where a text was deleted.
+    Raises InvalidInput for a request to another tool, without `deleted` NotFound where a text was deleted.
     """
     if known is None:
         known = await read_run(trail, flow, find_run(request) or "", by=by)
     chain = await _chain(trail, flow, request, known, by)
     messages = [message for each in chain for message in each.messages]
-    filled = [await _fill(trail, message, known, by) for message in messages]
+    filled = [await _fill(trail, message, known, by, deleted) for message in messages]
     snapshot_id = chain[-1].snapshot
     if snapshot_id is None:
         return ModelPrompt(messages=tuple(filled))
@@ -134,14 +141,21 @@ async def _chain(
     return chain[::-1]
 
 
-async def _fill(trail: Trail, message: Message, known: Mapping[str, Breadcrumb], by: Principal) -> Message:
-    """The message with the text of the record that it refers to."""
+async def _fill(
+    trail: Trail, message: Message, known: Mapping[str, Breadcrumb], by: Principal, deleted: str | None
+) -> Message:
+    """The message with the text of the record that it refers to, or `deleted` where that is gone."""
     source = message.source
     if source is None:
         return message
     record = known.get(source.id)
     if record is None or record.version != source.version:
-        record = await trail.records.get(source.id, by=by, version=source.version)
+        try:
+            record = await trail.records.get(source.id, by=by, version=source.version)
+        except NotFound:
+            if deleted is None:
+                raise
+            return msgspec.structs.replace(message, content=deleted, source=None)
     return msgspec.structs.replace(message, content=text_at(record, source.field), source=None)
 
 

@@ -1,6 +1,7 @@
-"""The records of runs, read incrementally: a worker reads each record of a run once, and then only new ones.
+"""The records of runs, read incrementally: a worker reads each record of a run once, and then only changes.
 
-The trail alone holds the state of a run. This is a cache that any worker can rebuild.
+The trail alone holds the state of a run. This is a cache that any worker can rebuild. The event log brings it up to
+date, so that a deleted record leaves it before the next prompt.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import run_tag
 
 MAX_AGE = timedelta(minutes=10)
-"""After this time a run is read anew, so that records which somebody deleted or changed leave the copy."""
+"""After this time a run is read anew, so that records which have expired leave the copy."""
 MAX_BYTES = 32_000_000
 _PAGE = 500
+_MAX_EVENTS = 5_000
+"""After more events than these on the trail, reading the run anew is cheaper."""
 _RECORD_BYTES = 2_000
 """About what a record takes in memory beside its content."""
 
@@ -31,18 +34,25 @@ Records = Mapping[str, Breadcrumb]
 
 
 class _Copy:
-    """The records of one run up to a place in the listing."""
+    """The records of one run as of an event of the log."""
 
-    def __init__(self, read_at: datetime) -> None:
+    def __init__(self, read_at: datetime, seq: int) -> None:
         self.read_at = read_at
+        self.seq = seq
         self.records: dict[str, Breadcrumb] = {}
-        self.end: str | None = None
         self.size = 0
 
-    def add(self, record: Breadcrumb) -> None:
-        if record.id not in self.records:
-            self.size += _RECORD_BYTES + len(msgspec.json.encode(record.context))
+    def put(self, record: Breadcrumb) -> None:
+        self.remove(record.id, is_replaced=True)
+        self.size += _size_of(record)
         self.records[record.id] = record
+
+    def remove(self, id: str, *, is_replaced: bool = False) -> None:
+        """Remove a record; one that is replaced keeps its place in the order."""
+        if (known := self.records.get(id)) is not None:
+            self.size -= _size_of(known)
+            if not is_replaced:
+                del self.records[id]
 
 
 class RunRecords:
@@ -58,11 +68,25 @@ class RunRecords:
     async def read(self, run: str) -> Records:
         """All records of a run in the order in which they were written. The caller must not change the mapping."""
         copy = self._copies.find(run)
-        if copy is None or self._clock.now() - copy.read_at > MAX_AGE:
-            copy = _Copy(self._clock.now())
-        await _extend(copy, self._trail, self._flow, run, by=self._by)
+        if copy is None or not await self._update(copy, run):
+            copy = await _read_copy(self._trail, self._flow, run, self._clock.now(), by=self._by)
         self._copies.keep(run, copy)
         return copy.records
+
+    async def _update(self, copy: _Copy, run: str) -> bool:
+        """Apply the events since the last reading; False where the run has to be read anew."""
+        head = await self._trail.log.head()
+        if self._clock.now() - copy.read_at > MAX_AGE or not 0 <= head - copy.seq <= _MAX_EVENTS:
+            return False
+        selector = _selector(self._flow, run)
+        while copy.seq < head:
+            events, copy.seq = await self._trail.log.read(copy.seq, by=self._by, selector=selector, limit=_PAGE)
+            for event in events:
+                if event.breadcrumb is not None:
+                    copy.put(event.breadcrumb)
+                else:
+                    copy.remove(event.breadcrumb_id)
+        return True
 
     def forget(self, run: str) -> None:
         """Drop the copy of a run, which has ended."""
@@ -71,20 +95,24 @@ class RunRecords:
 
 async def read_run(trail: Trail, flow: Flow, run: str, *, by: Principal) -> Records:
     """The records of a run in the order in which they were written, read from the trail."""
-    if not run:
-        return {}
-    copy = _Copy(datetime.min)
-    await _extend(copy, trail, flow, run, by=by)
-    return copy.records
+    return (await _read_copy(trail, flow, run, datetime.min, by=by)).records if run else {}
 
 
-async def _extend(copy: _Copy, trail: Trail, flow: Flow, run: str, *, by: Principal) -> None:
-    """Read the records that were written after the end of a copy."""
-    schemas = (flow.message, flow.context, flow.request, flow.response, flow.answer, flow.cancel)
-    selector = Selector(schema_names=schemas, all_tags=(run_tag(run),))
-    has_more = True
+async def _read_copy(trail: Trail, flow: Flow, run: str, now: datetime, *, by: Principal) -> _Copy:
+    copy = _Copy(now, await trail.log.head())  # events of the time of reading are applied again, which changes nothing
+    cursor, has_more = None, True
     while has_more:
-        page = await trail.records.list(selector, by=by, limit=_PAGE, cursor=copy.end, oldest_first=True)
+        page = await trail.records.list(_selector(flow, run), by=by, limit=_PAGE, cursor=cursor, oldest_first=True)
         for record in page.items:
-            copy.add(record)
-        copy.end, has_more = page.end, page.cursor is not None
+            copy.put(record)
+        cursor, has_more = page.end, page.cursor is not None
+    return copy
+
+
+def _selector(flow: Flow, run: str) -> Selector:
+    schemas = (flow.message, flow.context, flow.request, flow.response, flow.answer, flow.cancel)
+    return Selector(schema_names=schemas, all_tags=(run_tag(run),))
+
+
+def _size_of(record: Breadcrumb) -> int:
+    return _RECORD_BYTES + len(msgspec.json.encode(record.context))

@@ -7,7 +7,7 @@ from typing import Any
 from clew.access import Principal
 from clew.agents.runs.requests import ToolRequest
 from clew.errors import InvalidInput, NotFound
-from clew.tools.content import GuidedContent, Valued
+from clew.tools.content import GuidedContent, ValueContent
 from clew.tools.tool import Effects
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
@@ -81,7 +81,7 @@ class CallMarkers:
 
 def response_output(content: GuidedContent, most: int) -> Any:
     """The output of a response: the value itself unless it is too long, else its text."""
-    if isinstance(content, Valued) and len(content.content) <= most:
+    if isinstance(content, ValueContent) and len(content.content) <= most:
         return content.value
     return _within(content, most)
 

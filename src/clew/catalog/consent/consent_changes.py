@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from clew.catalog.consent.consent_snapshots import Files, Seen
+from clew.catalog.consent.consent_snapshots import Files, FileState
 from clew.trust import printable
 
 MAX_SHOWN = 60
@@ -42,7 +42,7 @@ def compare(before: Files, now: Files) -> list[FileChange]:
     return [_change(path, before.get(path), now.get(path)) for path in paths[:MAX_FILES]]
 
 
-def _change(path: str, before: Seen | None, now: Seen | None) -> FileChange:
+def _change(path: str, before: FileState | None, now: FileState | None) -> FileChange:
     what: What = "added" if before is None else "removed" if now is None else "changed"
     is_program = now.is_program if now is not None and now.is_program != _was_program(before) else None
     change = FileChange(path=printable(path), what=what, is_program=is_program)
@@ -62,11 +62,11 @@ def _change(path: str, before: Seen | None, now: Seen | None) -> FileChange:
     )
 
 
-def _was_program(seen: Seen | None) -> bool:
+def _was_program(seen: FileState | None) -> bool:
     return seen is not None and seen.is_program
 
 
-def _lines(seen: Seen | None) -> Sequence[str] | None:
+def _lines(seen: FileState | None) -> Sequence[str] | None:
     """The lines of a file, none where there is no file; None where they are not known."""
     if seen is None:
         return ()

@@ -23,7 +23,7 @@ MAX_KEPT = 4_000_000
 """Characters that are kept of all files behind one wish."""
 
 
-class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
+class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A file as it was: the digest of its content, its lines where it is a text that was kept, and whether it could be
     run as a program."""
 
@@ -32,13 +32,13 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
     is_program: bool = False
 
 
-Files = Mapping[str, Seen]
+Files = Mapping[str, FileState]
 """By their paths, as they are shown."""
 
 
 class _SnapshotRecord(msgspec.Struct, frozen=True):
     digest: str
-    files: dict[str, Seen]
+    files: dict[str, FileState]
 
 
 class AgreedTexts:
@@ -85,18 +85,18 @@ def forget_texts(trust: Trust, grants: Iterable[Grant]) -> None:
         texts.forget(each)
 
 
-def see(content: bytes, room: int = MAX_TEXT, *, is_program: bool = False) -> Seen:
+def see(content: bytes, room: int = MAX_TEXT, *, is_program: bool = False) -> FileState:
     """A content as it is kept. A line from which something is masked is marked, so that a change of it is seen."""
     digest = hashlib.sha256(content).hexdigest()
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return Seen(digest, is_program=is_program)
+        return FileState(digest, is_program=is_program)
     if len(text) > min(room, MAX_TEXT) or "\x00" in text:
-        return Seen(digest, is_program=is_program)
+        return FileState(digest, is_program=is_program)
     pairs = zip(text.split("\n"), mask_in_place(text).split("\n"), strict=True)
     lines = tuple(line if line == shown else _marked(line, shown) for line, shown in pairs)
-    return Seen(digest, lines, is_program)
+    return FileState(digest, lines, is_program)
 
 
 def _marked(line: str, shown: str) -> str:

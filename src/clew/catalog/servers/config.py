@@ -21,6 +21,7 @@ from clew.jsonc import plain_json
 
 FILE = "mcp.json"
 MAX_FILE = 4_000_000
+MAX_SERVERS = 200
 MAX_SECONDS = 86_400.0
 
 Transport = Literal["http", "stdio"]
@@ -150,6 +151,8 @@ def parse_servers(given: Any, place: str) -> list[McpServerConfig]:
     entries = given.get("mcpServers", {}) if isinstance(given, dict) else None
     if not isinstance(entries, dict):
         raise ConfigError(f'{place} must hold an object "mcpServers"')
+    if len(entries) > MAX_SERVERS:
+        raise ConfigError(f"{place} has more than {MAX_SERVERS} servers")
     found: list[McpServerConfig] = []
     for key, entry in entries.items():
         id = derive_id(key, {one.id for one in found})

@@ -24,7 +24,7 @@ from clew.catalog.servers.entries.entry_store import EntryStore, Synced
 from clew.catalog.servers.entries.listing import ListKind
 from clew.catalog.servers.login.login import log_out
 from clew.catalog.servers.login.vault import TrailVault
-from clew.catalog.servers.server_status import Looks
+from clew.catalog.servers.server_status import ServerFailures
 from clew.clock import Clock, SystemClock
 from clew.errors import AlreadyExists, ClewError, ConfigError, InvalidInput, NotFound, ServerError
 from clew.trail.model.query import SearchRequest
@@ -89,7 +89,7 @@ class ServerRegistry:
         self._has_others = False
         self._store = EntryStore(trail, by)
         self.vault = TrailVault(trail, by)
-        self.looks = Looks(trail, by)
+        self.failures = ServerFailures(trail, by)
         self._sound: set[str] = set()
         self.problems: dict[str, str] = {}
         """The error of the last listing that a server's change notification caused."""
@@ -175,9 +175,9 @@ class ServerRegistry:
         try:
             total = await self._look(server, connection)
         except (ServerError, ConfigError) as error:
-            await self.looks.note(server, str(error))
+            await self.failures.note(server, str(error))
             raise
-        await self.looks.clear(server)
+        await self.failures.clear(server)
         return total
 
     async def _look(self, server: str, connection: ServerConnection) -> Synced:
@@ -245,10 +245,10 @@ class ServerRegistry:
         """Remember why a server failed, until it answers."""
         if error is not None:
             self._sound.discard(server)
-            await self.looks.note(server, str(error))
+            await self.failures.note(server, str(error))
         elif server not in self._sound:
             self._sound.add(server)
-            await self.looks.clear(server)
+            await self.failures.clear(server)
 
     async def _forget(self, server: str) -> None:
         """Close a server, and know it no longer."""
@@ -303,7 +303,7 @@ class Servers:
                 await self._registry.refresh(config.id)
             except ClewError:
                 await self._registry._forget(config.id)
-                await self._registry.looks.clear(config.id)
+                await self._registry.failures.clear(config.id)
                 raise
         return self._registry._connections[config.id]
 
@@ -314,7 +314,7 @@ class Servers:
         if auth.type == "oauth":
             await log_out(server, self._registry.vault)
         await self._registry._store.remove(server)
-        await self._registry.looks.clear(server)
+        await self._registry.failures.clear(server)
         await self._registry._tell(server)
 
     def list(self) -> Sequence[McpServerConfig]:

@@ -22,7 +22,7 @@ MAX_PROBLEM = 500
 _NAMESPACE = UUID("0d1c2a54-3f0e-5d0b-9a7e-6f1b7c9d2e48")
 
 
-class Looks:
+class ServerFailures:
     """The last error of each server, by its id."""
 
     def __init__(self, trail: Trail, by: Principal) -> None:
@@ -30,12 +30,12 @@ class Looks:
         self._by = keeper(by)
 
     async def problem(self, server: str) -> str:
-        """Empty where all went well, or there was nothing yet."""
+        """Return the last error, or an empty text if there is none."""
         found = await self._find(server)
         return str(found.context.get("problem", "")) if found is not None else ""
 
     async def note(self, server: str, problem: str) -> None:
-        """Keep why a server failed."""
+        """Store the reason for a failure."""
         told = {"server": server, "problem": one_line(problem, MAX_PROBLEM)}
         found = await self._find(server)
         if found is None:
@@ -46,7 +46,7 @@ class Looks:
                 await self._trail.records.update(found.id, Change(context=told), expect=found.version, by=self._by)
 
     async def clear(self, server: str) -> None:
-        """Forget it: the server answered, or is no longer there."""
+        """Delete the error: the server answered, or is no longer configured."""
         if await self._find(server) is not None:
             with suppress(NotFound):
                 await self._trail.records.delete(self._id(server), by=self._by)

@@ -20,6 +20,7 @@ from clew.skills.files.tree_walk import is_plain, walk
 from clew.skills.formats.digests import Bundle, HashedFile, bundle_of, digest_hashed, hash_files
 from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Skill
+from clew.tools.files.folder import is_secret_path
 
 SCHEME = "skill://"
 MAIN = "SKILL.md"
@@ -136,6 +137,8 @@ def _described(skill: Skill, meta: dict[str, Any], hashed: Sequence[HashedFile],
     base = f"{SCHEME}{own}" if skill.name == meta["name"] else f"{SCHEME}{own}/{meta['name']}"
     files = []
     for each in hashed:
+        if is_secret_path(each.name):
+            continue
         if not is_plain(each.name):
             return None
         shown = MAIN if each.real == real else each.name

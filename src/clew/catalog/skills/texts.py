@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable
 
-from clew.catalog.consent.consent_snapshots import MAX_KEPT, MAX_TEXT, Files, Seen, see
+from clew.catalog.consent.consent_snapshots import MAX_KEPT, MAX_TEXT, Files, FileState, see
 from clew.catalog.skills.wishes import SKILL, definition_wishes, find_definition_root
 from clew.config import Config
 from clew.errors import FormatError
@@ -59,8 +59,8 @@ class ConsentTexts:
         brought = {f"toolset {each.name}": see(_as_text(each).encode("utf-8", "replace")) for each in toolsets}
         return files | brought if digest == skill.digest else None
 
-    def _read(self, named: Iterable[tuple[str, str]], folder: str) -> tuple[dict[str, Seen], list[HashedFile]]:
-        files, hashed, room = dict[str, Seen](), list[HashedFile](), MAX_KEPT
+    def _read(self, named: Iterable[tuple[str, str]], folder: str) -> tuple[dict[str, FileState], list[HashedFile]]:
+        files, hashed, room = dict[str, FileState](), list[HashedFile](), MAX_KEPT
         for name, real in named:
             raw = self._root.read(real, MAX_BYTES)
             is_program = bool(folder) and self._root.is_program(real)

@@ -154,7 +154,7 @@ async def check_servers(
 
 async def _check_server(server: McpServerConfig, app: App | None, consent: FolderConsent) -> CheckFinding | None:
     from clew.catalog.servers.login.vault import ShortVault, TrailVault
-    from clew.catalog.servers.server_status import Looks, is_logged_in
+    from clew.catalog.servers.server_status import ServerFailures, is_logged_in
 
     if not consent.allows_server(server):
         return remark("servers", f"{server.id} is not trusted yet", TRUST)
@@ -167,7 +167,7 @@ async def _check_server(server: McpServerConfig, app: App | None, consent: Folde
         return wrong("servers", error.message, error.hint or "Set it before you start Clew")
     if logged_in is False:
         return remark("servers", f"{server.id}: not logged in", f"Run `clew mcp login {server.id}`")
-    problem = await Looks(app.trail, app.me).problem(server.id) if app is not None else ""
+    problem = await ServerFailures(app.trail, app.me).problem(server.id) if app is not None else ""
     return wrong("servers", problem, "`clew up` and `clew mcp` look at it again") if problem else None
 
 

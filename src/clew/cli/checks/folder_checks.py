@@ -19,8 +19,8 @@ from clew.app import open_app
 from clew.cli.commands.up import check_address
 from clew.cli.project import describe_folder, trail_file
 from clew.cli.terminal.output import count
-from clew.config import Config
-from clew.errors import ClewError, ConfigError, Corrupted
+from clew.config import Config, check_own_files
+from clew.errors import ClewError, ConfigError, Corrupted, ReadOnly
 from clew.tools.sandbox.levels import Isolation
 
 OLDEST_PYTHON = (3, 11)
@@ -123,14 +123,21 @@ def check_folder(config: Config) -> Iterator[CheckFinding]:
     if not folder.is_dir():
         yield remark("folder", f"{folder} does not exist yet", "`clew up` makes it")
         return
-    if os.access(folder, os.W_OK | os.X_OK):
-        yield ok("folder", describe_folder(folder))
-    else:
-        yield wrong("folder", f"{folder} cannot be written", "Give yourself permission: chmod u+rwx")
+    yield _check_writing(folder)
     yield from _check_private(folder, trail_file(config))
     free = shutil.disk_usage(folder).free
     space = f"{free / 1e9:.1f} GB free"
     yield wrong("space", space, "Free some space on that disk") if free < LOW_SPACE else ok("space", space)
+
+
+def _check_writing(folder: Path) -> CheckFinding:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return wrong("folder", f"{folder} cannot be written", "Give yourself permission: chmod u+rwx")
+    try:
+        check_own_files(folder)
+    except ReadOnly as error:
+        return wrong("folder", error.message, error.hint)
+    return ok("folder", describe_folder(folder))
 
 
 def _check_private(folder: Path, trail: Path | None) -> Iterator[CheckFinding]:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from clew.access import ROLES, Principal
 from clew.adapters.rest.auth import open_keys
 from clew.cli.options import HERE, Here, Json
+from clew.cli.project import mend_ignored
 from clew.cli.terminal.output import print_json, say
 from clew.clock import SystemClock
 from clew.errors import ClewError, InvalidInput
@@ -43,6 +44,7 @@ async def token(
         raise InvalidInput("--minutes", f"must be between 1 and {LONGEST:,}")
     if not config.folder.is_dir():
         raise ClewError(f"there is no folder {config.folder}", hint="Start one with `clew up`, or name it: --folder")
+    mend_ignored(config.folder)
     keys = open_keys(config.folder, SystemClock(), timedelta(minutes=lifetime))
     if credential:
         place = str((config.folder / "credential").resolve())

@@ -64,7 +64,7 @@ async def _describe(server: McpServerConfig, registry: ServerRegistry) -> Server
     from clew.catalog.servers.server_status import is_logged_in
 
     tools = registry.entries(server.id, "tool")
-    error, logged_in = await registry.looks.problem(server.id), None
+    error, logged_in = await registry.failures.problem(server.id), None
     try:
         logged_in = await is_logged_in(server, registry.vault, os.environ)
     except ConfigError as missing:

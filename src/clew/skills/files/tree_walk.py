@@ -1,5 +1,8 @@
-"""A bounded walk over a tree, with the real paths of folders and files. Links are followed only in folders of
-definitions, and never out of the root. Skipped parts are reported."""
+"""A bounded walk over a tree, with the real paths of folders and files.
+
+Links are followed only in folders of definitions, never out of the root, and never to files that usually hold secrets.
+Skipped parts are reported.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import msgspec
 from clew.errors import FormatError
 from clew.skills.checks.problems import Problem, Severity
 from clew.skills.formats.safe_open import Root
+from clew.tools.files.folder import is_secret_path
 from clew.trust import printable
 
 MAX_ENTRIES = 200_000
@@ -36,6 +40,7 @@ _IGNORED = _NEVER | frozenset(
 )
 _MARKS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
 """A folder with one of these is a virtual environment or a cache, whatever its name."""
+_TO_SECRETS = "leads to a file or folder that is made to hold secrets"
 _MISLEADING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -186,7 +191,9 @@ class _Walker:
 
     def _enter(self, name: str, kind: str, folder: Folder, step: _Step, is_kept: bool) -> None:
         real = f"{folder.real}/{name}" if folder.real else name
-        if kind == "file":
+        if step.came and is_secret_path(real):
+            self._refuse(folder, name, _TO_SECRETS, severity="error")
+        elif kind == "file":
             folder.files[name] = real
         elif kind == "folder":
             # Python runs what somebody compiled in the place of a script's own modules: it is part of a skill
@@ -212,6 +219,8 @@ class _Walker:
             return
         try:
             target = self._root.resolve(real)
+            if is_secret_path(target):
+                raise FormatError(path, _TO_SECRETS)
             kind = _kind_at(self._root.absolute(target))
             if matters and kind == "folder":
                 self._check_way(path, target, folder, step)

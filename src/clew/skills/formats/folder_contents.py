@@ -1,6 +1,7 @@
 """The files in a skill's folder: references, scripts and assets.
 
-The three folders of the format count as a whole. Elsewhere a file counts when the text links to it or names it.
+The three folders of the format count as a whole. Elsewhere a file counts when the text links to it or names it. Files
+whose names are made for secrets never count.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from clew.skills.files.document import MarkdownDocument
 from clew.skills.files.links import extract_links
 from clew.skills.files.tree_walk import show
 from clew.skills.manifest import SkillLink
+from clew.tools.files.folder import is_secret_path
 
 MAX_LISTED = 1_000
 """The most files of one kind that are listed."""
@@ -39,7 +41,7 @@ def list_contents(document: MarkdownDocument, files: Sequence[str], main: str) -
             path = posixpath.normpath(link.path)
             if path != main:
                 references.setdefault(path, SkillLink(text=link.text or path, path=path, line=link.line))
-    shown = [show(each) for each in files if each != main]
+    shown = [show(each) for each in files if each != main and not is_secret_path(each)]
     scripts = [each for each in shown if each.startswith("scripts/")]
     named = set(find_named(document.body, shown))
     assets = []

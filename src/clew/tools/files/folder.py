@@ -15,6 +15,7 @@ import stat
 import threading
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,10 +40,10 @@ DENIED = (
     ".env",
     *(f"{FOLDER}/{name}" for name in MACHINE_ONLY),
 )
-"""What no tool reads or writes, and all below it: names at any depth, or paths from the home folder. Besides these,
-files whose names are made for secrets (`is_secret_file`)."""
+"""Paths that no tool reads or writes, with everything below them: names at any depth, or paths from the home folder.
+Tools do not read files whose names are made for secrets either (`is_secret_file`)."""
 GUARDED = (GIT_NAME, *sorted(GUARDED_NAMES))
-"""What may be read but not written: there settings and hooks decide what is run."""
+"""Paths that tools may read but not write, because settings and hooks in them make programs run."""
 
 MAX_PATH = 4_096
 _KINDS = {
@@ -57,6 +58,20 @@ Stamp = tuple[int, int, int, int, int]
 """Device, number, size and times of a file: where all of them are the same, so is the file."""
 
 
+def is_secret_path(path: str) -> bool:
+    """Whether a path, relative to any folder, is one of `DENIED` or has a name that is made for secrets."""
+    return _default_denials().match(path, "") or _has_secret_name(path)
+
+
+def _has_secret_name(path: str) -> bool:
+    return any(map(is_secret_file, _folded(path).split("/")))
+
+
+@lru_cache(1)
+def _default_denials() -> _Patterns:
+    return _Patterns(DENIED)
+
+
 def stamp_of(about: os.stat_result) -> Stamp:
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
@@ -65,13 +80,11 @@ class WorkingFolder:
     """A real folder. Its methods block; paths given to them use `/` and start at the folder, or are whole and within
     it. A real path is what `locate` gave. Safe to use from several threads."""
 
-    def __init__(
-        self, root: str | os.PathLike[str], *, deny_read: Sequence[str] = DENIED, deny_write: Sequence[str] = GUARDED
-    ) -> None:
+    def __init__(self, root: str | os.PathLike[str]) -> None:
         self._given = os.path.abspath(root)
         self.root = os.path.realpath(root)
-        self._denied = _Patterns(deny_read)
-        self._guarded = _Patterns(deny_write)
+        self._denied = _Patterns(DENIED)
+        self._guarded = _Patterns(GUARDED)
         self.changing = threading.RLock()
         """Held by who reads a file, changes it and writes it back."""
 
@@ -102,7 +115,7 @@ class WorkingFolder:
 
     def is_denied(self, plain: str) -> bool:
         """Whether a path from the root on is kept from tools."""
-        return self._denied.match(plain, self.root) or any(map(is_secret_file, _folded(plain).split("/")))
+        return self._denied.match(plain, self.root) or _has_secret_name(plain)
 
     @contextlib.contextmanager
     def opened(self, real: str) -> Iterator[tuple[BinaryIO, os.stat_result]]:

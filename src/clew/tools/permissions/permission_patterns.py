@@ -24,7 +24,7 @@ ROUTES = {"get": "routes"}
 """The tools that call others by route, and the argument that holds the routes."""
 
 MAX_REMEMBERED = 8_000
-"""What takes more characters is agreed to once at a time."""
+"""Longer patterns are not remembered: the user answers each time."""
 
 Place = Callable[[str], str]
 """The real path behind one that is written, from the working folder on. Raises ClewError where there is none."""
@@ -36,7 +36,8 @@ _ANY = {
     "get": "any params",
     "exec": "",
 }
-"""What is left open of tools whose target is known. Without a target nothing of them is remembered."""
+"""Tool → the part of a call that a remembered pattern leaves open. Calls of these tools without a target are not
+remembered."""
 
 
 def remembered(asked: Sequence[Facet], arguments: Mapping[str, Any], place: Place | None) -> str:

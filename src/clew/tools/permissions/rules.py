@@ -21,7 +21,7 @@ MAX_PATTERN = 2_000
 
 _TEXT = re.compile(r"\s*([^\s()]{1,200})\s*(?:\((.*)\))?\s*", re.S)
 _TARGETS = {"exec": "command", "fetch": "domain"}
-"""What the pattern in brackets is of; for all other tools it is of a path."""
+"""Tool → the kind of pattern that its brackets hold; for all other tools it is a path."""
 
 
 class Facet(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 
-class Opener:
+class ClientFactory:
     """Opens the client of one server, as often as needed."""
 
     def __init__(

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clew.catalog.servers.config import McpServerConfig
-from clew.catalog.servers.connections.client_factory import Opener, foreign_errors, has_lost_session
+from clew.catalog.servers.connections.client_factory import ClientFactory, foreign_errors, has_lost_session
 from clew.catalog.servers.connections.client_task import ClientTask, describe
 from clew.catalog.servers.connections.hooks import Response, ServerHookChain, ServerRequest, ServerToken
 from clew.catalog.servers.connections.notifications import Watchers
@@ -84,7 +84,7 @@ class ServerConnection:
         asking = self._hooks if config.auth.type != "none" else ServerHookChain()
         tokens = Tokens(config.id, asking, self._configured_token)
         self._access = Access(config, tokens, self._vault, self._clock, browser)
-        self._opener = Opener(config, self._hooks, self._access, self._patience, self._watchers, model_for)
+        self._opener = ClientFactory(config, self._hooks, self._access, self._patience, self._watchers, model_for)
         self._link: ClientTask | None = None
         self._starting = asyncio.Lock()
         self._failures = 0

@@ -10,7 +10,7 @@ import httpx2
 
 from clew.catalog.servers.connections.server_errors import Faults
 from clew.catalog.servers.connections.stdio import MAX_MESSAGE
-from clew.catalog.servers.login.login_hosts import CheckedTransport, Elsewhere
+from clew.catalog.servers.login.login_hosts import CheckedTransport, LoginHosts
 from clew.catalog.servers.login.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ async def open_http(
             headers={**headers, "Accept-Encoding": "identity"},
             auth=auth,
             timeout=httpx2.Timeout(timeout, read=max(timeout, 300.0)),
-            transport=CheckedTransport(BoundedTransport(httpx2.AsyncHTTPTransport(), faults), Elsewhere(url), faults),
+            transport=CheckedTransport(BoundedTransport(httpx2.AsyncHTTPTransport(), faults), LoginHosts(url), faults),
         ) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE) as streams,
     ):

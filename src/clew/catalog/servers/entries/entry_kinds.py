@@ -29,7 +29,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     score: float
 
 
-class Backing(Protocol):
+class EntrySource(Protocol):
     """The part of the registry that the entry lists need."""
 
     def config(self, server: str) -> McpServerConfig: ...
@@ -47,12 +47,12 @@ class Backing(Protocol):
     async def register(self, server: str, kind: Kind, given: dict[str, Any]) -> ServerEntry: ...
 
 
-class Shelf:
+class EntryList:
     """All entries of one kind. Methods raise NotFound for a server or entry that is not there."""
 
     kind: ClassVar[Kind]
 
-    def __init__(self, backing: Backing) -> None:
+    def __init__(self, backing: EntrySource) -> None:
         self._backing = backing
 
     async def search(
@@ -74,7 +74,7 @@ class Shelf:
         return entry
 
 
-class ToolEntries(Shelf):
+class ToolEntries(EntryList):
     kind = "tool"
 
     async def execute(
@@ -94,7 +94,7 @@ class ToolEntries(Shelf):
         return await self._backing.connection(server).call_tool(name, given, report)
 
 
-class Resources(Shelf):
+class Resources(EntryList):
     kind = "resource"
 
     async def read(self, server: str, uri: str) -> ReadResourceResult:
@@ -112,7 +112,7 @@ class Resources(Shelf):
         return self._backing.connection(server).subscribe(uri)
 
 
-class Prompts(Shelf):
+class Prompts(EntryList):
     kind = "prompt"
 
     async def get(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> GetPromptResult:

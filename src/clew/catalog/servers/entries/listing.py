@@ -17,7 +17,6 @@ MAX_PAGES = 200
 MAX_LISTING = 16_000_000
 
 ListKind = Literal["tools", "resources", "resource_templates", "prompts"]
-LIST_KINDS: tuple[ListKind, ...] = ("tools", "resources", "resource_templates", "prompts")
 
 
 class ServerListing(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 HINT = "A server at a public address may not do that. If it is meant so, give it a token instead of a login"
 
 
-class Elsewhere:
-    """Judges the hosts that the server at an address leads to. One that is itself at no public address may lead to
-    others of that kind."""
+class LoginHosts:
+    """Checks the hosts that a server redirects a login to. A server at a private address may redirect to other private
+    addresses."""
 
     def __init__(self, home: str, resolve: Resolve | None = None) -> None:
         self._home = urlsplit(home)
@@ -56,16 +56,16 @@ def _is_near(address: Address, own: Sequence[Address]) -> bool:
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """Sends what goes to other hosts than the server's own only to addresses that were checked."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, elsewhere: Elsewhere, faults: Faults) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, hosts: LoginHosts, faults: Faults) -> None:
         self._inner = inner
-        self._elsewhere = elsewhere
+        self._hosts = hosts
         self._faults = faults
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if self._elsewhere.is_home(str(request.url)):
+        if self._hosts.is_home(str(request.url)):
             return await self._inner.handle_async_request(request)
         try:
-            addresses, refusal = await self._elsewhere.look_up(str(request.url))
+            addresses, refusal = await self._hosts.look_up(str(request.url))
         except OSError as error:
             raise httpx2.ConnectError(f"{request.url.host} has no address", request=request) from error
         if refusal:

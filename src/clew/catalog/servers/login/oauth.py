@@ -30,7 +30,7 @@ import clew
 from clew.catalog.servers.connections.server_errors import Faults
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.login.browser import Browser
-from clew.catalog.servers.login.login_hosts import Elsewhere
+from clew.catalog.servers.login.login_hosts import LoginHosts
 from clew.catalog.servers.login.login_store import Login, LoginStore
 from clew.errors import ConfigError, ServerError
 
@@ -200,10 +200,10 @@ class NewLogin(_Provider):
         places = (str(found.authorization_endpoint), str(found.token_endpoint)) if found is not None else ()
         if self.store.url.startswith("https:") and not all(place.startswith("https:") for place in places):
             raise OAuthFlowError("The authorization server has an address without TLS")
-        elsewhere = Elsewhere(self.store.url)
+        hosts = LoginHosts(self.store.url)
         for place in places:
             try:
-                refusal = "" if elsewhere.is_home(place) else (await elsewhere.look_up(place))[1]
+                refusal = "" if hosts.is_home(place) else (await hosts.look_up(place))[1]
             except OSError:
                 refusal = "one of its hosts has no address"
             if refusal:

@@ -30,7 +30,7 @@ GUARDED_NAMES = frozenset(
         *(".husky", ".githooks"),  # git
     }
 )
-"""What makes programs run on the machine of who opens the folder, enters it, or uses git there. Programs in a sandbox
+"""Files that make programs run when a user opens the folder, enters it, or uses git there. Programs in a sandbox
 neither change nor make them; a `*` stands for any beginning. What runs only when somebody asks for it (a Makefile) or
 elsewhere (`.github/workflows`) is not meant."""
 GIT_NAME = ".git"

@@ -57,17 +57,22 @@ class TermPostings:
 
     def _open(self) -> int:
         """Open the index, or begin an empty one when it is missing, damaged or another trail's. One process at a time
-        begins: whoever waited for it opens what that one has made."""
+        begins: whoever waited for it opens what that one has made. A folder that is a link is left alone."""
+        if self._folder.is_symlink():
+            return self._open_in_memory("it is a link")
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             return self._open_noted()
         try:
             with locked(self._folder):
                 return self._open_or_begin()
         except (OSError, ValueError) as error:
-            log.warning("the search index stays in memory, its folder cannot be written: %s", error)
-            self._index, self._is_kept = tantivy.Index(self._schema), False
-            self._look_again()
-            return 0
+            return self._open_in_memory(error)
+
+    def _open_in_memory(self, reason: object) -> int:
+        log.warning("the search index stays in memory, its folder cannot be written: %s", reason)
+        self._index, self._is_kept = tantivy.Index(self._schema), False
+        self._look_again()
+        return 0
 
     def _open_noted(self) -> int:
         """The index as it was written. Raises one of many errors when it is not all there, not whole or not ours."""

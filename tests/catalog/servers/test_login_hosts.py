@@ -14,7 +14,7 @@ from clew.catalog.servers import McpServerConfig
 from clew.catalog.servers.connections.server_errors import Faults
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.login.login import log_in
-from clew.catalog.servers.login.login_hosts import CheckedTransport, Elsewhere
+from clew.catalog.servers.login.login_hosts import CheckedTransport, LoginHosts
 from clew.catalog.servers.login.login_store import LoginStore
 from clew.catalog.servers.login.oauth import Credentials, NewLogin
 from clew.catalog.servers.login.vault import ShortVault
@@ -57,7 +57,7 @@ def names(known: Mapping[str, Sequence[str]]) -> Resolve:
 )
 async def test_a_public_server_leads_to_public_hosts_only(home: str, address: str, said: str) -> None:
     known = {"mcp.example": [home], "login.example": [PUBLIC, address]}
-    elsewhere = Elsewhere("https://mcp.example/mcp", names(known))
+    elsewhere = LoginHosts("https://mcp.example/mcp", names(known))
     _, refusal = await elsewhere.look_up("https://login.example/token")
     assert (said in refusal, bool(refusal)) == (True, bool(said))
 
@@ -88,7 +88,7 @@ async def listening() -> AsyncIterator[Listening]:
 
 async def ask(home: str, url: str, faults: Faults) -> str:
     known = {"mcp.example": [home], "login.example": ["127.0.0.1"]}
-    elsewhere = Elsewhere("http://mcp.example/mcp", names(known))
+    elsewhere = LoginHosts("http://mcp.example/mcp", names(known))
     transport = CheckedTransport(httpx2.AsyncHTTPTransport(), elsewhere, faults)
     async with httpx2.AsyncClient(transport=transport) as client:
         return (await client.post(url, content=b"")).text

@@ -1,0 +1,33 @@
+"""A record that is deleted while a run waits enters no later prompt of the run."""
+
+from __future__ import annotations
+
+from clew.tools.tool import tool
+from tests.agents.paying import Bank, answer
+from tests.agents.waiting import answer_of
+
+FOUND = "the number of the safe is 4711"
+
+
+async def test_a_record_that_is_deleted_while_a_run_waits_enters_no_later_prompt(bank: Bank) -> None:
+    @tool()
+    async def look(place: str) -> str:
+        """Look somewhere."""
+        return f"in {place}: {FOUND}"
+
+    script = [
+        {"user": "pay", "call": {"look": {"place": "the drawer"}}},
+        {"expect": FOUND, "call": {"pay": {"amount": 3}}},
+        {"expect": "paid 3", "say": "Done."},
+    ]
+    async with bank.asking(script, look) as (run, sent, question):
+        responses = await run.written(sent.run, run.flow.response)
+        (found,) = [each for each in responses if each.context["tool"] == "look"]
+        await run.trail.records.delete(found.id, by=run.me)
+        asked = len(run.model.requests)
+        await answer(run, question, "once")
+        ended = answer_of(await run.rest_of(sent))
+        later = run.model.requests[asked:]
+    assert FOUND not in str(later)
+    assert ended.status == "done", ended.text
+    assert "text was deleted" in str(later)
