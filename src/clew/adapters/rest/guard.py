@@ -1,9 +1,10 @@
-"""The fast parser with the limits that it lacks: the size of headers, and how long a request may take to arrive."""
+"""uvicorn's fast parser with limits on the size of headers and on the time that a request takes to arrive, and with one
+write for each answer."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -23,7 +24,7 @@ class GuardedProtocol(HttpToolsProtocol):
     _read = 0  # size of the present read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(transport)
+        super().connection_made(JoiningTransport(transport, self.loop))
         self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -87,6 +88,47 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.transport.write(answer)
             self.transport.close()
+
+
+class JoiningTransport(asyncio.Transport):
+    """Joins two writes of one turn of the event loop. uvicorn writes the head of an answer and then its body; a second
+    system call costs more than the rest of a short request."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._pending: bytes | None = None
+        self.is_closing = transport.is_closing  # type: ignore[method-assign]  # called for every request
+        self.pause_reading = transport.pause_reading  # type: ignore[method-assign]
+        self.resume_reading = transport.resume_reading  # type: ignore[method-assign]
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._pending is None:
+            self._pending = bytes(data)
+            self._loop.call_soon(self._flush)
+        else:
+            joined, self._pending = self._pending + data, None
+            self._transport.write(joined)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._pending = None
+        self._transport.abort()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._transport.get_extra_info(name, default)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._transport.set_protocol(protocol)
+
+    def _flush(self) -> None:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            self._transport.write(pending)
 
 
 def _answer(status: str, code: str, message: str, hint: str) -> bytes:
