@@ -4,13 +4,16 @@ write for each answer."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal, cast
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from clew.adapters.rest.errors import ErrorBody, RestProblem
 from clew.adapters.rest.protocol import MAX_HEADERS, ArrivalLimits
+
+Headers = Sequence[tuple[bytes, bytes]]
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -22,15 +25,48 @@ class GuardedProtocol(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _size = 0  # of the reads since the headers began, without the present one and the one they began in
     _read = 0  # size of the present read
+    _idle_since: float | None = None  # when the last answer ended, None while a request is under way
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(JoiningTransport(transport, self.loop))
+        super().connection_made(transport)
         self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._move("whole")
         self._set_deadline()
         super().connection_lost(exc)
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+
+    def on_response_complete(self) -> None:
+        """As in uvicorn, with one timer for a connection: a new one for each request would cost more than the rest of
+        this class."""
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._wait_for_request(self.timeout_keep_alive)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection, unless a request came since the timer was set."""
+        self.timeout_keep_alive_task = None
+        if self._idle_since is None:
+            return  # the end of the present answer sets the timer again
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._wait_for_request(left)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _wait_for_request(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle_since = None
 
     def data_received(self, data: bytes) -> None:
         self._read = len(data)
@@ -53,6 +89,7 @@ class GuardedProtocol(HttpToolsProtocol):
             raise ValueError("the headers are too large")  # ends the parsing
         self._move("body")
         super().on_headers_complete()
+        cast("dict[str, object]", self.scope)["clew.whole_answer"] = WholeAnswer(self.cycle)
 
     def on_message_complete(self) -> None:
         self._move("whole")
@@ -90,45 +127,43 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-class JoiningTransport(asyncio.Transport):
-    """Joins two writes of one turn of the event loop. uvicorn writes the head of an answer and then its body; a second
-    system call costs more than the rest of a short request."""
+class WholeAnswer:
+    """Writes a finished answer at once. uvicorn writes the head and the body of an answer one after the other, and
+    looks at each header: a second system call and that look cost more than a short request itself."""
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self._transport = transport
-        self._loop = loop
-        self._pending: bytes | None = None
-        self.is_closing = transport.is_closing  # type: ignore[method-assign]  # called for every request
-        self.pause_reading = transport.pause_reading  # type: ignore[method-assign]
-        self.resume_reading = transport.resume_reading  # type: ignore[method-assign]
+    __slots__ = ("_cycle",)
+    _dated: ClassVar[tuple[Headers, bytes]] = ((), b"")  # the headers of every answer, and their bytes
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._pending is None:
-            self._pending = bytes(data)
-            self._loop.call_soon(self._flush)
-        else:
-            joined, self._pending = self._pending + data, None
-            self._transport.write(joined)
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
 
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
+    @property
+    def is_possible(self) -> bool:
+        """Whether the connection takes an answer now."""
+        return not (self._cycle.response_started or self._cycle.flow.write_paused or self._cycle.disconnected)
 
-    def abort(self) -> None:
-        self._pending = None
-        self._transport.abort()
+    def write(self, status: int, headers: Headers, body: bytes) -> None:
+        """Write the answer. The headers state the length of the body; nobody checks their characters here."""
+        cycle = self._cycle
+        cycle.response_started = cycle.response_complete = True
+        lines = [STATUS_LINE[status], self._common_headers(), *[b"%b: %b\r\n" % pair for pair in headers]]
+        lines.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+        if cycle.scope["method"] != "HEAD":
+            lines.append(body)
+        cycle.transport.write(b"".join(lines))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._transport.get_extra_info(name, default)
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._transport.set_protocol(protocol)
-
-    def _flush(self) -> None:
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            self._transport.write(pending)
+    def _common_headers(self) -> bytes:
+        """uvicorn makes these headers anew each second, because one of them is the date."""
+        headers, encoded = WholeAnswer._dated
+        if headers is not self._cycle.default_headers:
+            headers = self._cycle.default_headers
+            encoded = b"".join(b"%b: %b\r\n" % pair for pair in headers)
+            WholeAnswer._dated = headers, encoded
+        return encoded
 
 
 def _answer(status: str, code: str, message: str, hint: str) -> bytes:
