@@ -13,10 +13,11 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.conversations.sessions import Sessions
-from clew.agents.permissions.questions import list_all, read_answered_questions
+from clew.agents.permissions.questions import read_answered_questions
 from clew.agents.runs.callers import MAX_DEPTH, find_caller
 from clew.agents.runs.requests import CALLED_TAG
 from clew.errors import ClewError, NotFound
+from clew.trail.bulk import each_record
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import ContextMatch, Selector
@@ -45,7 +46,7 @@ async def find_lasting_permissions(trail: Trail, flow: Flow, *, by: Principal) -
     lasting = Selector(
         schema_name=flow.permission_answer, context_match=(ContextMatch(path="answer", op="in", value=list(LASTING)),)
     )
-    answers = [each async for each in list_all(trail, lasting, by=by)]
+    answers = [each async for each in each_record(trail, lasting, by=by, oldest_first=False)]
     ids = [id for each in answers if (id := find_request_id(each))]
     standing = await read_answered_questions(trail, flow, ids, by=by)
     to = {answer.id: standing.questions[question] for question, answer in standing.answers.items()}

@@ -18,6 +18,7 @@ from clew.agents.repairs.failures import bounded_input
 from clew.agents.runs.executor import inherit
 from clew.agents.runs.requests import response_draft
 from clew.errors import ClewError, NotFound
+from clew.trail.bulk import each_record
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, encode_canonical
 from clew.trail.model.event import Event, RetryPolicy
 from clew.trail.model.flow import Flow
@@ -28,7 +29,6 @@ from clew.trail.work.handlers import Handler
 
 MAX_SHOWN = 20_000
 """Characters of an input that a person can be asked about."""
-_PAGE = 200
 CHANGED = "the request was changed or deleted after the question"
 
 
@@ -115,21 +115,8 @@ async def _about(trail: Trail, flow: Flow, request_ids: Sequence[str], by: Princ
     for start in range(0, len(request_ids), MAX_TERMS):
         tags = [f"{REQUEST_TAG}{id}" for id in request_ids[start : start + MAX_TERMS]]
         selector = Selector(schema_names=schemas, any_tags=tags)
-        async for each in list_all(trail, selector, by=by, oldest_first=True):
+        async for each in each_record(trail, selector, by=by):
             yield each
-
-
-async def list_all(
-    trail: Trail, selector: Selector, *, by: Principal, oldest_first: bool = False
-) -> AsyncIterator[Breadcrumb]:
-    """All records that match a selector, page by page."""
-    cursor: str | None = None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=_PAGE, cursor=cursor, oldest_first=oldest_first)
-        for each in page.items:
-            yield each
-        if (cursor := page.cursor) is None:
-            return
 
 
 async def find_subject(trail: Trail, question: Breadcrumb, *, by: Principal) -> Breadcrumb | None:
