@@ -33,7 +33,7 @@ class SystemClock:
         self._origin = time.monotonic_ns()
 
     def now(self) -> datetime:
-        return self._started + timedelta(microseconds=(time.monotonic_ns() - self._origin) // 1000)
+        return self._started + timedelta(0, 0, (time.monotonic_ns() - self._origin) // 1000)
 
     def new_id(self) -> str:
         """A version 7 UUID: 48 bits of milliseconds, then 74 random bits."""

@@ -132,6 +132,26 @@ async def test_a_body_that_stops_half_way_is_408_and_nothing_is_written(served: 
         assert (await http.get("/breadcrumbs")).json()["items"] == []
 
 
+async def test_an_answer_comes_whole_with_its_head_whatever_the_method_and_version(served: Served) -> None:
+    async with connected(served, ArrivalLimits()) as wire:
+        await wire.send(HEAD + b"X-Request-Id: mine\r\n\r\n")
+        head = (await wire.until(b"\r\n\r\n")).lower().split(b"\r\n")
+        assert await wire.until(b"}") == b'{"status":"up"}'
+        assert {b"x-request-id: mine", b"x-content-type-options: nosniff", b"content-length: 15"} <= set(head)
+        await wire.send(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"content-length: 15" in (await wire.until(b"\r\n\r\n")).lower()
+        await wire.send(HEAD + b"Connection: close\r\n\r\n")
+        assert b"connection: close" in (await wire.until(b"\r\n\r\n")).lower()
+        assert await wire.rest() == b'{"status":"up"}'
+
+
+async def test_requests_that_come_in_one_read_are_answered_in_order(served: Served) -> None:
+    async with connected(served, ArrivalLimits()) as wire:
+        missing = HEAD.replace(b"/health", b"/nothing")
+        await wire.send(b"\r\n".join((HEAD, missing, HEAD)) + b"\r\n")
+        assert [(await wire.answer())[0] for _ in range(3)] == [200, 404, 200]
+
+
 async def test_time_between_requests_does_not_count(served: Served) -> None:
     async with connected(served, ArrivalLimits(headers=SOON, body=SOON)) as wire:
         await wire.send(HEAD + b"\r\n")

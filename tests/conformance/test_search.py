@@ -400,6 +400,27 @@ async def test_searches_and_writes_at_once_disturb_nobody(trail: Trail, me: Prin
     assert await search() == 50 + sum(number % 2 == 0 for number in range(0, 90, 3))
 
 
+async def test_searches_that_wait_together_find_each_write_that_was_answered_before_them(
+    trail: Trail, open_again: OpenAgain, me: Principal, stranger: Principal
+) -> None:
+    """Writers of two owners and of two open trails, whose searches share the work of reading new writes."""
+    other = await open_again()
+
+    async def write_and_search(number: int) -> list[list[str]]:
+        by, writer = (me, stranger)[number % 2], (trail, other)[number // 2 % 2]
+        word = "k" + str(number).translate(str.maketrans("0123456789", "abcdefghij")) + "z"
+        made = await make(writer, by, f"thread {word}")
+        found = [await found_titles(trail, by, word)]
+        await writer.records.update(made.id, Change(title=f"wool {word}"), expect=1, by=by)
+        found.append(await found_titles(trail, by, word))
+        await writer.records.delete(made.id, by=by)
+        found.append(await found_titles(trail, by, word))
+        return [[title.replace(word, "x") for title in titles] for titles in found]
+
+    for found in await asyncio.gather(*(write_and_search(number) for number in range(60))):
+        assert found == [["thread x"], ["wool x"], []]
+
+
 async def test_a_reopened_trail_finds_what_it_found(trail: Trail, open_again: OpenAgain, me: Principal) -> None:
     await make_all(trail, me, *(f"thread {number}" for number in range(700)), embedding=[1.0, 2.0])
     before = await look_for(trail, me, "thread 77", vector=[1.0, 0.0], limit=50)

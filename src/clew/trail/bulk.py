@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterable
 from itertools import islice
 
 from clew.access import Principal
 from clew.errors import NotFound
 from clew.trail.model.breadcrumb import Breadcrumb
-from clew.trail.model.selector import Selector
+from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
 
 PAGE = 500
@@ -17,11 +18,16 @@ AT_ONCE = 200
 """How many single writes are under way together: the engine commits them in groups."""
 
 
-async def each_record(trail: Trail, selector: Selector, *, by: Principal) -> AsyncIterator[Breadcrumb]:
-    """All that a selector selects and the caller may see, oldest first, a page at a time."""
+async def each_record(
+    trail: Trail, selector: Selector = EVERYTHING, *, by: Principal, oldest_first: bool = True, most: int | None = None
+) -> AsyncIterator[Breadcrumb]:
+    """The records that a selector selects and the caller may see, at most `most` of them, read a page at a time."""
     cursor: str | None = None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=PAGE, cursor=cursor, oldest_first=True)
+    left = sys.maxsize if most is None else most
+    while left > 0:
+        limit = min(PAGE, left)
+        page = await trail.records.list(selector, by=by, limit=limit, cursor=cursor, oldest_first=oldest_first)
+        left -= len(page.items)
         for record in page.items:
             yield record
         if (cursor := page.cursor) is None:
@@ -39,11 +45,7 @@ async def drop_records(trail: Trail, ids: Iterable[str], *, by: Principal) -> in
 
 async def drop_selected(trail: Trail, selector: Selector, most: int, *, by: Principal) -> int:
     """Delete up to `most` of what a selector selects and the caller may see, the oldest first; how many."""
-    ids: list[str] = []
-    async for each in each_record(trail, selector, by=by):
-        if len(ids) == most:
-            break
-        ids.append(each.id)
+    ids = [each.id async for each in each_record(trail, selector, by=by, most=most)]
     return await drop_records(trail, ids, by=by)
 
 

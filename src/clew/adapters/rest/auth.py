@@ -76,7 +76,7 @@ class Keys:
         self._credential = credential.encode()
         self._clock = clock
         self._lifetime = lifetime
-        self._verified: OrderedDict[str, VerifiedCaller] = OrderedDict()
+        self._verified: OrderedDict[bytes, VerifiedCaller] = OrderedDict()
 
     def check_credential(self, given: str) -> None:
         """Raise NotAuthenticated unless this is the credential. A near miss takes as long as a far one."""
@@ -97,11 +97,15 @@ class Keys:
 
     def verify(self, token: str) -> VerifiedCaller:
         """The caller of a token for calls. Raises NotAuthenticated. A repeated token is only looked up."""
-        known = self._verified.get(token)
+        return self.verify_header(b"Bearer " + token.encode("latin-1", "replace"))
+
+    def verify_header(self, header: bytes) -> VerifiedCaller:
+        """As `verify`, with an Authorization header that has a bearer token. A repeated header is only looked up."""
+        known = self._verified.get(header)
         if known is None:
-            known = self._remember(token, self._verify(token, CALLS))
+            known = self._remember(header, self._verify(bearer_token(header).decode("latin-1"), CALLS))
         if known.until <= self._clock.now():
-            self._verified.pop(token, None)
+            self._verified.pop(header, None)
             raise NotAuthenticated("the token has expired")
         return known
 
@@ -149,8 +153,8 @@ class Keys:
             raise NotAuthenticated("the token has expired")
         return VerifiedCaller(principal=principal, until=until)
 
-    def _remember(self, token: str, caller: VerifiedCaller) -> VerifiedCaller:
-        self._verified[token] = caller
+    def _remember(self, header: bytes, caller: VerifiedCaller) -> VerifiedCaller:
+        self._verified[header] = caller
         if len(self._verified) > _REMEMBERED:
             self._verified.popitem(last=False)
         return caller
@@ -198,6 +202,16 @@ def _key_wish(folder: Path, name: str, content: bytes) -> Wish:
         digest=digest_parts([content]),
         summary="a file that you did not make: whoever made it can get tokens of this server and act as you",
     )
+
+
+def is_bearer(header: bytes) -> bool:
+    """Whether an Authorization header has a bearer token."""
+    return header[:7].lower() == b"bearer "
+
+
+def bearer_token(header: bytes) -> bytes:
+    """The token of an Authorization header, empty where it has none."""
+    return header[7:].strip() if is_bearer(header) else b""
 
 
 def _principal(claims: _Claims) -> Principal:

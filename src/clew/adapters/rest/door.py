@@ -45,15 +45,19 @@ class Door:
         scope["clew.request_id"] = request_id
         started = False
 
-        async def send_marked(message: Message) -> None:
+        def mark(status: int) -> tuple[bytes, bytes]:
             nonlocal started
+            started = True
+            path = scope.get("clew.path", UNMATCHED)
+            self._metrics.record_request(scope["method"], path, status, perf_counter() - began)
+            return b"x-request-id", request_id.encode()
+
+        async def send_marked(message: Message) -> None:
             if message["type"] == "http.response.start":
-                started = True
-                message["headers"] += ((b"x-request-id", request_id.encode()),)
-                path = scope.get("clew.path", UNMATCHED)
-                self._metrics.record_request(scope["method"], path, message["status"], perf_counter() - began)
+                message["headers"] += (mark(message["status"]),)
             await send(message)
 
+        scope["clew.mark"] = mark
         try:
             if not is_for_us:
                 await error_response(421, _FOREIGN)(scope, receive, send_marked)

@@ -1,15 +1,19 @@
-"""The fast parser with the limits that it lacks: the size of headers, and how long a request may take to arrive."""
+"""uvicorn's fast parser with limits on the size of headers and on the time that a request takes to arrive, and with one
+write for each answer."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal, cast
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from clew.adapters.rest.errors import ErrorBody, RestProblem
 from clew.adapters.rest.protocol import MAX_HEADERS, ArrivalLimits
+
+Headers = Sequence[tuple[bytes, bytes]]
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -21,6 +25,7 @@ class GuardedProtocol(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _size = 0  # of the reads since the headers began, without the present one and the one they began in
     _read = 0  # size of the present read
+    _idle_since: float | None = None  # when the last answer ended, None while a request is under way
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -30,6 +35,38 @@ class GuardedProtocol(HttpToolsProtocol):
         self._move("whole")
         self._set_deadline()
         super().connection_lost(exc)
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+
+    def on_response_complete(self) -> None:
+        """As in uvicorn, with one timer for a connection: a new one for each request would cost more than the rest of
+        this class."""
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._wait_for_request(self.timeout_keep_alive)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection, unless a request came since the timer was set."""
+        self.timeout_keep_alive_task = None
+        if self._idle_since is None:
+            return  # the end of the present answer sets the timer again
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._wait_for_request(left)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _wait_for_request(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle_since = None
 
     def data_received(self, data: bytes) -> None:
         self._read = len(data)
@@ -52,6 +89,7 @@ class GuardedProtocol(HttpToolsProtocol):
             raise ValueError("the headers are too large")  # ends the parsing
         self._move("body")
         super().on_headers_complete()
+        cast("dict[str, object]", self.scope)["clew.whole_answer"] = WholeAnswer(self.cycle)
 
     def on_message_complete(self) -> None:
         self._move("whole")
@@ -87,6 +125,45 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.transport.write(answer)
             self.transport.close()
+
+
+class WholeAnswer:
+    """Writes a finished answer at once. uvicorn writes the head and the body of an answer one after the other, and
+    looks at each header: a second system call and that look cost more than a short request itself."""
+
+    __slots__ = ("_cycle",)
+    _dated: ClassVar[tuple[Headers, bytes]] = ((), b"")  # the headers of every answer, and their bytes
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the connection takes an answer now."""
+        return not (self._cycle.response_started or self._cycle.flow.write_paused or self._cycle.disconnected)
+
+    def write(self, status: int, headers: Headers, body: bytes) -> None:
+        """Write the answer. The headers state the length of the body; nobody checks their characters here."""
+        cycle = self._cycle
+        cycle.response_started = cycle.response_complete = True
+        lines = [STATUS_LINE[status], self._common_headers(), *[b"%b: %b\r\n" % pair for pair in headers]]
+        lines.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+        if cycle.scope["method"] != "HEAD":
+            lines.append(body)
+        cycle.transport.write(b"".join(lines))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+
+    def _common_headers(self) -> bytes:
+        """uvicorn makes these headers anew each second, because one of them is the date."""
+        headers, encoded = WholeAnswer._dated
+        if headers is not self._cycle.default_headers:
+            headers = self._cycle.default_headers
+            encoded = b"".join(b"%b: %b\r\n" % pair for pair in headers)
+            WholeAnswer._dated = headers, encoded
+        return encoded
 
 
 def _answer(status: str, code: str, message: str, hint: str) -> bytes:

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from clew.access import Principal
-from clew.adapters.rest.auth import Keys, VerifiedCaller
+from clew.adapters.rest.auth import Keys, VerifiedCaller, bearer_token, is_bearer
 from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.parsing import body_decoder, check_content_type, query_decoder, read_body
 from clew.catalog.workspace.workspace import Workspace
@@ -105,6 +105,11 @@ class RestReply:
         self.headers = [(b"content-type", media), (b"content-length", length), *headers]
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
+        whole = scope.get("clew.whole_answer")
+        if whole is not None and whole.is_possible:
+            self.headers.append(scope["clew.mark"](self.status))
+            whole.write(self.status, self.headers, self.body)
+            return
         await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self.body})
 
@@ -218,20 +223,15 @@ def _identify(
     if operation.guard == "open":
         return None
     if operation.guard == "credential":
-        given = headers.get(b"x-clew-credential") or _bearer(headers) or b""
+        given = headers.get(b"x-clew-credential") or bearer_token(headers.get(b"authorization", b""))
         keys.check_credential(given.decode("latin-1"))
         return None
-    token = _bearer(headers)
-    if token is not None:
-        caller = keys.verify(token.decode("latin-1"))
+    header = headers.get(b"authorization", b"")
+    if is_bearer(header):
+        caller = keys.verify_header(header)
     elif operation.guard == "stream" and (given_token := query().token):
         caller = keys.verify_for_stream(given_token)
     else:
         raise NotAuthenticated("this needs a token")
     caller.principal.require(operation.verb)
     return caller
-
-
-def _bearer(headers: dict[bytes, bytes]) -> bytes | None:
-    given = headers.get(b"authorization")
-    return given[7:].strip() if given is not None and given[:7].lower() == b"bearer " else None

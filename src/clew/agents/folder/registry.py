@@ -13,6 +13,7 @@ from clew.agents.runs.workflow_runner import Workflow, read_workflow
 from clew.context.definition import AgentDefinition, read_definition
 from clew.errors import InvalidInput
 from clew.tools.permissions.policy import read_policy
+from clew.trail.bulk import each_record
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
@@ -66,14 +67,9 @@ class AgentRegistry:
     async def load(self) -> None:
         """Read all definitions, each name's newest."""
         selector = Selector(schema_names=(self._flow.agent, self._flow.workflow))
-        cursor = None
-        while True:
-            page = await self._trail.records.list(selector, by=self._by, limit=500, cursor=cursor, oldest_first=True)
-            for record in page.items:
-                if (entry := self._read(record, None)) is not None:
-                    self._entries[entry.name] = entry
-            if (cursor := page.cursor) is None:
-                return
+        async for record in each_record(self._trail, selector, by=self._by):
+            if (entry := self._read(record, None)) is not None:
+                self._entries[entry.name] = entry
 
     async def follow(self, after: int, changed: Changed) -> None:
         """Apply every later change until cancelled. Retries when the storage fails."""

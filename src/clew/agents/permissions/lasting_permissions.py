@@ -46,7 +46,7 @@ async def find_lasting_permissions(trail: Trail, flow: Flow, *, by: Principal) -
     lasting = Selector(
         schema_name=flow.permission_answer, context_match=(ContextMatch(path="answer", op="in", value=list(LASTING)),)
     )
-    answers = [each async for each in each_record(trail, lasting, by=by)][::-1]
+    answers = [each async for each in each_record(trail, lasting, by=by, oldest_first=False)]
     ids = [id for each in answers if (id := find_request_id(each))]
     standing = await read_answered_questions(trail, flow, ids, by=by)
     to = {answer.id: standing.questions[question] for question, answer in standing.answers.items()}

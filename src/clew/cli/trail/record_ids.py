@@ -7,13 +7,13 @@ import difflib
 from clew.app import App
 from clew.cli.terminal.output import SHORT
 from clew.errors import ClewError, InvalidInput, NotFound
+from clew.trail.bulk import each_record
 from clew.trail.model.breadcrumb import Breadcrumb, check_id
 
 SHORTEST = 6
 SEARCHED = 10_000
 """How many of the newest breadcrumbs are looked at for a shortened id."""
 
-PAGE = 1_000
 LISTED = "`clew trail ls` shows ids, and --scopes those that need a scope"
 
 
@@ -63,15 +63,7 @@ def _is_whole(given: str) -> bool:
 
 
 async def _recent_ids(app: App) -> list[str]:
-    found: list[str] = []
-    cursor: str | None = None
-    for _ in range(SEARCHED // PAGE):
-        page = await app.trail.records.list(by=app.me, limit=PAGE, cursor=cursor)
-        found += [each.id for each in page.items]
-        cursor = page.cursor
-        if cursor is None:
-            break
-    return found
+    return [each.id async for each in each_record(app.trail, by=app.me, oldest_first=False, most=SEARCHED)]
 
 
 def _missing(given: str, known: list[str]) -> NotFound:

@@ -20,6 +20,7 @@ from clew.knowledge.node_search import link_in_order
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, SourceKind
 from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, NodeGraph
 from clew.secrecy import mask_keys
+from clew.trail.bulk import each_record
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
@@ -29,7 +30,6 @@ NO_SESSION = "outside"
 """The session of entries whose writer is in none."""
 MAX_LIMIT = 1_000
 MAX_NAME = 120
-_PAGE = 200
 _CONCURRENT = 50
 """Entries that others may write to a session at the same time."""
 _MOMENT = timedelta(microseconds=1)
@@ -155,17 +155,9 @@ async def write_entry(
 async def list_all(
     trail: Trail, selector: Selector, by: Principal, limit: int, *, oldest_first: bool = False
 ) -> list[Breadcrumb]:
-    """Up to `limit` breadcrumbs, page by page, in order of creation."""
-    found: list[Breadcrumb] = []
-    cursor: str | None = None
-    while len(found) < limit:
-        size = min(_PAGE, limit - len(found))
-        page = await trail.records.list(selector, by=by, limit=size, cursor=cursor, oldest_first=oldest_first)
-        found += page.items
-        cursor = page.cursor
-        if cursor is None:
-            break
-    return found
+    """Up to `limit` breadcrumbs in order of creation."""
+    records = each_record(trail, selector, by=by, oldest_first=oldest_first, most=limit)
+    return [each async for each in records]
 
 
 async def _entry_before(trail: Trail, id: str, session_id: str, by: Principal) -> str | None:

@@ -15,7 +15,7 @@ from clew.trail.model.policies import TtlPolicy, parse_policy
 from clew.trail.model.prepare import SchemaRules
 from clew.trail.model.step_order import StepOrder
 from clew.trail.model.validation import compile_schema
-from clew.trail.templates.hints import check_hints
+from clew.trail.templates.hints import check_hints, plan_hints
 
 SCHEMA, POLICY = "schema.def.v1", "ttl.policy.v1"
 DEFINITIONS = frozenset({SCHEMA, POLICY})
@@ -50,7 +50,12 @@ def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = 
         check_hints(hints)
     check = compile_schema(schema, "context.json_schema") if schema is not None else None
     return name, SchemaRules(
-        check=check, order=_parse_order(context), llm_hints=hints, embeds=embeds == "auto", policies=policies
+        check=check,
+        order=_parse_order(context),
+        llm_hints=hints,
+        hint_plan=plan_hints(hints) if hints else None,
+        embeds=embeds == "auto",
+        policies=policies,
     )
 
 

@@ -14,7 +14,6 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import NEVER, Ttl, check_schema_name, check_tags
 
-POLICY_SCHEMA = "ttl.policy.v1"
 MAX_SECONDS = 100 * 365 * 86_400
 MAX_READS = 1_000_000_000
 

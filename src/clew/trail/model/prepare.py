@@ -34,7 +34,7 @@ from clew.trail.model.readable import ReadableText, pointers, readable
 from clew.trail.model.step_order import StepOrder
 from clew.trail.model.validation import SchemaCheck
 from clew.trail.store import Embedder
-from clew.trail.templates.hints import apply_hints, check_hints, resolve_hints
+from clew.trail.templates.hints import HintPlan, apply_hints, check_hints, resolve_hints
 
 UNIT = 1e-6
 """A length that differs from 1 by less is left as it is."""
@@ -72,6 +72,7 @@ class SchemaRules(msgspec.Struct, frozen=True, kw_only=True):
     check: SchemaCheck | None = None
     order: StepOrder | None = None
     llm_hints: dict[str, Any] | None = None
+    hint_plan: HintPlan | None = None
     embeds: bool = True
     policies: tuple[TtlPolicy, ...] = ()
 

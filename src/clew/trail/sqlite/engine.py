@@ -27,6 +27,7 @@ from clew.trail.sqlite.file import FATAL, check_file, free_companions, lay_out_l
 T = TypeVar("T")
 AudienceIds = dict[tuple[str, tuple[str, ...]], tuple[int, int]]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 GROUP = 256
 MAX_AUDIENCES = 10_000
 CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 4_000
@@ -36,11 +37,11 @@ FIRST_LAYOUT, LONGEST_LAYOUT = 64, 5_000
 
 
 def to_micros(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(microseconds=1)
+    return (moment - EPOCH) // MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
+    return EPOCH + timedelta(0, 0, micros)
 
 
 class Writing:
@@ -178,7 +179,8 @@ class Engine:
 
     def read(self, work: Callable[[Sql], T]) -> T:
         """Run a short read here and now: a point lookup costs less than a change of threads."""
-        self._refuse()
+        if self._closed or self.damage is not None:
+            self._refuse()
         try:
             return work(self.reader())
         except apsw.Error as error:

@@ -27,16 +27,17 @@ from clew.trail.sqlite import version_writes as write
 from clew.trail.sqlite.definitions import NEWEST, DefinitionBook
 from clew.trail.sqlite.engine import Engine, Writing, from_micros
 from clew.trail.sqlite.log import MAX_BYTES
-from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb, to_checksum
+from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, VIEWED, Audiences, to_breadcrumb, to_checksum, to_view
 from clew.trail.sqlite.selector_sql import build_where
 from clew.trail.store import Embedder, VersionInfo
-from clew.trail.templates.hints import apply_hints, resolve_hints
+from clew.trail.templates.hints import apply_plan, plan_hints
 
 INLINE_TEXTS = 4
 FRESH_AT_MOST = 50
 """How many breadcrumbs of a batch are kept for the handlers that get them within the same transaction."""
 MAX_PAGE = 1_000
-CURRENT_WITH_NEWEST = CURRENT.replace(" FROM ", f", ({NEWEST}) FROM ")
+CURRENT_OF_ID = f"{CURRENT} WHERE b.id = :id AND {ALIVE}"
+VIEW_OF_ID = f"{VIEWED}, ({NEWEST}) FROM breadcrumbs b WHERE b.id = :id AND {ALIVE}"
 TOO_FAST = "the definitions change faster than breadcrumbs can be checked"
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 PATIENCE = 10
@@ -190,7 +191,7 @@ class SqliteRecords:
         id = writing.execute(sql, (by.owner_id, key)).get
         if id is None:
             return None
-        rows = writing.execute(f"{CURRENT} WHERE b.id = :id AND {ALIVE}", {"id": id, "now": writing.wall}).fetchall()
+        rows = writing.execute(CURRENT_OF_ID, {"id": id, "now": writing.wall}).fetchall()
         row = next((row for row in rows if self._audiences.may_see(writing.connection, row[2], by)), None)
         if row is None:
             raise AlreadyExists("idempotency key", repr(key))
@@ -309,26 +310,21 @@ class SqliteRecords:
 
     async def read(self, id: str, *, by: Principal) -> View:
         by.require("read")
-        found, schema_hints = self._engine.read(lambda connection: self._with_hints(connection, id, by))
-        if found.ttl.max_reads is not None:
+        view, max_reads = self._engine.read(lambda connection: self._view(connection, id, by))
+        if max_reads is not None:
             await self._engine.write(lambda writing: self._count_read(writing, id, by))
-        hints = resolve_hints(found.llm_hints, schema_hints)
-        return View(
-            id=found.id,
-            title=found.title,
-            context=apply_hints(found.context, hints, title=found.title) if hints else found.context,
-            tags=found.tags,
-            schema_name=found.schema_name,
-            version=found.version,
-            updated_at=found.updated_at,
-        )
+        return view
 
-    def _with_hints(self, connection: Sql, id: str, by: Principal) -> tuple[Breadcrumb, Any]:
-        *row, newest = self._one(connection, id, by, self._engine.wall(), CURRENT_WITH_NEWEST)
-        found = to_breadcrumb(row, self._audiences.of(connection, row[2]))
-        if found.llm_hints is not None or found.schema_name is None:
-            return found, None
-        return found, self._book.as_of(connection, by.owner_id, newest).rules(found.schema_name).llm_hints
+    def _view(self, connection: Sql, id: str, by: Principal) -> tuple[View, int | None]:
+        """The breadcrumb with its hints applied, and its limit of reads."""
+        *row, newest = self._one(connection, id, by, self._engine.wall(), VIEW_OF_ID, audience=0)
+        view, hints = to_view(id, row)
+        plan = plan_hints(hints) if hints else None
+        if hints is None and view.schema_name is not None:
+            plan = self._book.as_of(connection, by.owner_id, newest).rules(view.schema_name).hint_plan
+        if plan is not None:
+            view = msgspec.structs.replace(view, context=apply_plan(view.context, plan, title=view.title))
+        return view, row[8]
 
     def _count_read(self, writing: Writing, id: str, by: Principal) -> None:
         row = self._find_in(writing, id, by)
@@ -402,12 +398,15 @@ class SqliteRecords:
     def _find_in(self, writing: Writing, id: str, by: Principal) -> Any:
         return self._one(writing.connection, id, by, writing.wall)
 
-    def _one(self, connection: Sql, id: str, by: Principal, now: int, select: str = CURRENT) -> Any:
-        """The row of a live breadcrumb that the caller may see. Raises NotFound."""
+    def _one(
+        self, connection: Sql, id: str, by: Principal, now: int, sql: str = CURRENT_OF_ID, *, audience: int = 2
+    ) -> Any:
+        """The row of a live breadcrumb that the caller may see; `audience` is the place of its audience in the row.
+        Raises NotFound."""
         if not id.isascii():
             raise NotFound("breadcrumb", id)
-        for row in connection.execute(f"{select} WHERE b.id = :id AND {ALIVE}", {"id": id, "now": now}).fetchall():
-            if self._audiences.may_see(connection, row[2], by):
+        for row in connection.execute(sql, {"id": id, "now": now}).fetchall():
+            if self._audiences.may_see(connection, row[audience], by):
                 return row
         raise NotFound("breadcrumb", id)
 

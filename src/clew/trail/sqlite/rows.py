@@ -11,7 +11,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import Corrupted
 from clew.sqlite_file import Sql
-from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Ttl, checksum_of
+from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Ttl, View, checksum_of
 from clew.trail.model.event import Event, EventType
 from clew.trail.sqlite.engine import Writing, from_micros
 
@@ -21,6 +21,10 @@ CURRENT = (
     "SELECT b.rid, b.id, b.audience, b.version, b.schema_name, b.title, b.context, b.tags, b.llm_hints, b.entities,"
     " b.entity_keywords, b.ttl_kind, b.expires_at, b.max_reads, b.read_count, b.checksum, b.created_at,"
     " b.updated_at, b.created_by, b.updated_by FROM breadcrumbs b"
+)
+VIEWED = (
+    "SELECT b.audience, b.version, b.schema_name, b.title, b.context, b.tags, b.llm_hints, b.entities, b.max_reads,"
+    " b.checksum, b.updated_at"
 )
 OLDER = (
     "SELECT b.rid, b.id, b.audience, v.version, v.schema_name, v.title, v.context, v.tags, v.llm_hints, v.entities,"
@@ -121,14 +125,15 @@ def to_breadcrumb(row: Sequence[Any], audience: Audience) -> Breadcrumb:
     hints = llm_hints.encode() if llm_hints is not None else None
     named = entities.encode() if entities is not None else None
     try:
+        content = context.encode()
         tag_list = _decode_texts(tags)
-        if checksum_of(id, title, context.encode(), tag_list, schema_name, hints, named) != checksum:
+        if checksum_of(id, title, content, tag_list, schema_name, hints, named) != checksum:
             raise Corrupted(f"the content of {id} version {version} does not fit its checksum")
         return Breadcrumb(
             id=id,
             owner_id=audience[0],
             title=title,
-            context=_decode(context),
+            context=_decode(content),
             tags=tag_list,
             schema_name=schema_name,
             version=version,
@@ -143,6 +148,30 @@ def to_breadcrumb(row: Sequence[Any], audience: Audience) -> Breadcrumb:
             created_by=created_by,
             updated_by=updated_by,
         )
+    except (msgspec.DecodeError, AttributeError) as error:
+        raise Corrupted(f"the content of {id} version {version} cannot be read: {error}") from error
+
+
+def to_view(id: str, row: Sequence[Any]) -> tuple[View, dict[str, Any] | None]:
+    """A row of VIEWED as it is stored, and its own llm_hints. Raises Corrupted as `to_breadcrumb` does."""
+    _, version, schema_name, title, context, tags, llm_hints, entities, _, checksum, updated_at = row
+    hints = llm_hints.encode() if llm_hints is not None else None
+    named = entities.encode() if entities is not None else None
+    try:
+        content = context.encode()
+        tag_list = _decode_texts(tags)
+        if checksum_of(id, title, content, tag_list, schema_name, hints, named) != to_checksum(checksum):
+            raise Corrupted(f"the content of {id} version {version} does not fit its checksum")
+        view = View(
+            id=id,
+            title=title,
+            context=_decode(content),
+            tags=tag_list,
+            schema_name=schema_name,
+            version=version,
+            updated_at=from_micros(updated_at),
+        )
+        return view, _decode(hints) if hints is not None else None
     except (msgspec.DecodeError, AttributeError) as error:
         raise Corrupted(f"the content of {id} version {version} cannot be read: {error}") from error
 

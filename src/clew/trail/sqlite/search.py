@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import msgspec
 import numpy as np
@@ -32,8 +33,8 @@ _decode_texts = msgspec.json.Decoder(frozenset[str]).decode
 
 
 class SqliteSearch:
-    """See `clew.trail.store.Search`. One thread holds the index and answers; it first reads what was written
-    since the last search, by whichever process."""
+    """See `clew.trail.store.Search`. One thread holds the index and answers. It first reads the writes since the last
+    search, of all processes. Searches that wait together share one such catch-up: it began after they were called."""
 
     def __init__(self, engine: Engine, audiences: Audiences, embedder: Embedder | None, space: str | None) -> None:
         self._engine = engine
@@ -44,11 +45,16 @@ class SqliteSearch:
         self._masks = Masks(engine, self._index)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-search")
         self._unsynced = 0
+        self._numbers = count(1)
+        self._newest_call = 0
+        self._caught_up: tuple[int, tuple[int, ...]] = (0, ())
+        """The number of the newest search that was called before the last catch-up, and the audiences it was for."""
 
     async def search(self, request: SearchRequest, *, by: Principal) -> SearchResult:
         by.require("read")
         check_request(request)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._search, request, by)
+        number = self._newest_call = next(self._numbers)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._search, request, by, number)
 
     async def warm(self) -> None:
         """Load the index now rather than at the first search."""
@@ -69,13 +75,23 @@ class SqliteSearch:
         self._unsynced = 0
         self._engine.read(self._index.sync)
 
-    def _search(self, request: SearchRequest, by: Principal) -> SearchResult:
+    def _search(self, request: SearchRequest, by: Principal, number: int) -> SearchResult:
         self._unsynced = 0
-        return self._engine.read(lambda connection: self._answer(connection, request, by))
+        return self._engine.read(lambda connection: self._answer(connection, request, by, number))
 
-    def _answer(self, connection: Sql, request: SearchRequest, by: Principal) -> SearchResult:
+    def _catch_up(self, connection: Sql, visible: tuple[int, ...], number: int) -> None:
+        """Read the writes since the last time, unless that happened for these audiences after the search was called. A
+        catch-up for other audiences may have left records of these ones unread."""
+        newest, audiences = self._caught_up
+        if number > newest or visible != audiences:
+            newest = self._newest_call  # searches that are called from here on need a catch-up of their own
+            self._caught_up = (0, ())
+            self._index.sync(connection, visible)
+            self._caught_up = (newest, visible)
+
+    def _answer(self, connection: Sql, request: SearchRequest, by: Principal, number: int) -> SearchResult:
         visible = self._audiences.visible(connection, by.owner_id, by.scopes)
-        self._index.sync(connection, visible)
+        self._catch_up(connection, visible, number)
         question = parse_question(request.text, owner_salt(by.owner_id, self._engine.secret))
         query = self._query_vector(connection, request)
         effort = 1

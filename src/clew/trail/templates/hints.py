@@ -47,7 +47,9 @@ class _Transform(NamedTuple):
     body: Any
 
 
-class _Plan(NamedTuple):
+class HintPlan(NamedTuple):
+    """Hints that were read and checked, ready to be applied to any number of contexts."""
+
     include: _Tree | None
     exclude: _Tree | None
     transforms: tuple[_Transform, ...]
@@ -72,7 +74,7 @@ def check_hints(hints: Mapping[str, Any]) -> None:
     size = len(encode_canonical(hints, "llm_hints"))
     if size > MAX_HINTS:
         raise TooLarge("llm_hints", size, MAX_HINTS)
-    for transform in _plan(hints).transforms:
+    for transform in plan_hints(hints).transforms:
         _named(transform.field, _check_body, transform)
 
 
@@ -83,9 +85,11 @@ def apply_hints(context: dict[str, Any], hints: Mapping[str, Any] | None, *, tit
     own. The context is not changed; the result may share parts with it. Raises as check_hints does, and
     TemplateError when the transforms together go over the budget of one rendering.
     """
-    if not hints:
-        return context
-    plan = _remembered_plan(hints)
+    return apply_plan(context, _remembered_plan(hints), title=title) if hints else context
+
+
+def apply_plan(context: dict[str, Any], plan: HintPlan, *, title: str = "") -> dict[str, Any]:
+    """As `apply_hints`, with hints that `plan_hints` has read."""
     view = {} if plan.replaces else context
     if plan.include is not None and not plan.replaces:
         view = _only(view, plan.include)
@@ -189,7 +193,9 @@ def _only_below(value: Any, tree: _Tree) -> Any:
 
 def _without(value: Any, tree: _Tree) -> Any:
     """A value less the named fields."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
+        if tree.keys().isdisjoint(value):
+            return value
         return {
             key: _without(item, tree[key]) if key in tree else item
             for key, item in value.items()
@@ -203,18 +209,19 @@ def _without(value: Any, tree: _Tree) -> Any:
 # Reading the hints
 
 
-def _remembered_plan(hints: Mapping[str, Any]) -> _Plan:
+def _remembered_plan(hints: Mapping[str, Any]) -> HintPlan:
     """The plan of hints, from a cache where they are short: those of a schema are applied to all its records."""
     encoded = msgspec.json.encode(hints)
-    return _decode_plan(encoded) if len(encoded) <= MAX_CACHED_HINTS else _plan(hints)
+    return _decode_plan(encoded) if len(encoded) <= MAX_CACHED_HINTS else plan_hints(hints)
 
 
 @lru_cache(256)
-def _decode_plan(encoded: bytes) -> _Plan:
-    return _plan(msgspec.json.decode(encoded))
+def _decode_plan(encoded: bytes) -> HintPlan:
+    return plan_hints(msgspec.json.decode(encoded))
 
 
-def _plan(hints: Mapping[str, Any]) -> _Plan:
+def plan_hints(hints: Mapping[str, Any]) -> HintPlan:
+    """Read hints once. Raises as check_hints does, except for the bodies of transforms."""
     for key in hints:
         if key not in _KEYS:
             raise InvalidInput(f"llm_hints.{str(key)[:40]}", "is not known", hint=f"Known are {', '.join(_KEYS)}")
@@ -227,7 +234,7 @@ def _plan(hints: Mapping[str, Any]) -> _Plan:
         raise InvalidInput("llm_hints.mode", "is replace, but no transform says what to show instead")
     if len(transforms) > MAX_TRANSFORMS:
         raise TooLarge("llm_hints.transform", len(transforms), MAX_TRANSFORMS, "transforms")
-    return _Plan(_tree(hints, "include"), _tree(hints, "exclude"), transforms, mode == "replace")
+    return HintPlan(_tree(hints, "include"), _tree(hints, "exclude"), transforms, mode == "replace")
 
 
 def _short_forms(hints: Mapping[str, Any]) -> list[_Transform]:
