@@ -82,15 +82,18 @@ class Linker:
         for item in imports:
             targets = self._resolver.resolve(path, item)
             named = self._imported_symbol(path, item, targets)
+            name = "*" if item.name == "*" else item.alias or item.name
             for place in [named] if named is not None else [SymbolPlace(target, "") for target in targets]:
                 if place.path != path:
-                    yield CodeEdge(path, "", place.path, place.qualname, "imports", item.line)
+                    yield CodeEdge(path, "", place.path, place.qualname, "imports", item.line, name=name)
+                elif not item.module and place.qualname:
+                    yield CodeEdge(path, "", path, place.qualname, "exports", item.line, name=name)
 
     def _imported_symbol(self, path: str, item: ImportFact, targets: list[str]) -> SymbolPlace | None:
         if item.name in ("", "*"):
             return None
         for target in targets:
-            found = self._names.find(target, item.name) if target != path else None
+            found = self._names.find(target, item.name) if target != path or not item.module else None
             if found is not None:
                 return found
         return SymbolPlace(targets[-1], "") if len(targets) > 1 else None
