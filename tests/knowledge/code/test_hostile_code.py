@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import io
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from clew.knowledge.code import index_pass, pool
 from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.extract import extract, is_hard
 from clew.knowledge.code.languages.walker import MAX_SYMBOLS
-from clew.knowledge.code.linking.link_worker import Links, serve
+from clew.knowledge.code.linking import link_worker
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import GIVEN_UP, MORE_MEMORY, NOT_SURVIVED, POOL_FROM, Pool, run_job, run_jobs
@@ -27,6 +26,7 @@ from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.search.issue_text import parse_issue_text
 from clew.knowledge.code.search.passages import split_comments
+from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.project.style import _CASES
 from tests.knowledge.code.linked import edges_of, facts
@@ -216,17 +216,11 @@ def test_facts_of_nothing_are_nothing() -> None:
     assert isinstance(decode_facts(run_jobs([ParseJob(b"x", "")])[0].facts), FileFacts)
 
 
-def test_the_process_that_links_answers_whatever_happens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(self: Links) -> None:
+def test_the_process_that_links_answers_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(store: object, root: str) -> None:
         raise KeyError("a\nb")
 
-    monkeypatch.setattr(Links, "follow", fail)
-    monkeypatch.setattr("sys.stdin", io.StringIO("follow\nlink\n"))
-    try:
-        serve(str(tmp_path / "code.db"), str(tmp_path))
-    finally:
-        gc.unfreeze()
-        gc.enable()
-    assert capsys.readouterr().out == "unforeseen KeyError\ndone\n"
+    monkeypatch.setitem(link_worker._COMMANDS, "follow", fail)
+    with closing(CodeStore(tmp_path / "code.db")) as store:
+        answers = [link_worker.answer_command(command, store, str(tmp_path)) for command in ("follow", "link")]
+    assert answers == ["unforeseen KeyError", "done"]

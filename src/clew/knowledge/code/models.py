@@ -14,7 +14,7 @@ from clew.knowledge.nodes.node_store import Node
 
 SymbolKind = Literal["class", "interface", "function", "method", "constant", "variable", "module"]
 ReferenceKind = Literal["call", "inherit", "reference", "decorate"]
-EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
+EdgeType = Literal["calls", "imports", "exports", "inherits", "references"]
 
 FORMAT = 4
 """Increase it with every change of extraction: facts of another format are extracted again."""
@@ -85,7 +85,8 @@ class FileFacts(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CodeEdge(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
-    """One symbol uses another. The qualname of a file is empty. A guess rests on the name alone."""
+    """One symbol uses another. The qualname of a file is empty. A guess rests on the name alone. `name` is the name
+    that an import or export gives to its target, `*` if it takes all names."""
 
     source_path: str
     source_qualname: str
@@ -94,6 +95,7 @@ class CodeEdge(msgspec.Struct, frozen=True, array_like=True, order=True, gc=Fals
     type: EdgeType
     line: int
     is_guess: bool = False
+    name: str = ""
 
 
 class SymbolRow(NamedTuple):

@@ -167,7 +167,7 @@ def write_edges(sql: Sql, by_path: Mapping[str, Iterable[CodeEdge]]) -> None:
         if not file or before == digest:
             continue
         _drop_edges(sql, file)
-        sql.executemany("INSERT INTO edges VALUES (?, ?, ?, ?, ?)", rows)
+        sql.executemany("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?)", rows)
         if is_whole:
             sql.execute("INSERT INTO linked VALUES (?, ?)", (file, digest))
 
@@ -184,9 +184,9 @@ def _symbols_by_name(sql: Sql, path: str) -> dict[str, tuple[int, str]]:
 
 def _to_rows(
     edges: Iterable[CodeEdge], symbols: Callable[[str], Mapping[str, tuple[int, str]]]
-) -> tuple[list[tuple[int, str, int, int, bool]], bool]:
-    """Edges by number, one for each line, and whether all symbols were known."""
-    found: dict[tuple[int, str, int, int], bool] = {}
+) -> tuple[list[tuple[int, str, int, int, str, bool]], bool]:
+    """Edges by number, one for each line and name, and whether all symbols were known."""
+    found: dict[tuple[int, str, int, int, str], bool] = {}
     is_whole = True
     for edge in edges:
         source = symbols(edge.source_path).get(edge.source_qualname)
@@ -195,7 +195,7 @@ def _to_rows(
             is_whole = False
             continue
         is_implementing = edge.type == "inherits" and target[1] == "interface" != source[1]
-        key = (source[0], "implements" if is_implementing else edge.type, target[0], edge.line)
+        key = (source[0], "implements" if is_implementing else edge.type, target[0], edge.line, edge.name)
         found[key] = found.get(key, True) and edge.is_guess
     return sorted((*key, is_guess) for key, is_guess in found.items()), is_whole
 

@@ -29,7 +29,7 @@ from clew.knowledge.code.search import passages
 from clew.sqlite_file import Sql, connect, make_private, translated
 from clew.trust import user_file
 
-FORMAT = 3
+FORMAT = 4
 """Increase it with every change of the tables."""
 
 _APPLICATION = 0x636F6465
@@ -59,9 +59,10 @@ CREATE INDEX symbols_lower ON symbols (lower);
 CREATE INDEX symbols_qualname ON symbols (qualname);
 CREATE INDEX symbols_file ON symbols (file, qualname);
 CREATE TABLE edges (
-    source INTEGER NOT NULL, type TEXT NOT NULL, target INTEGER NOT NULL, line INTEGER NOT NULL, guess INTEGER NOT NULL,
-    PRIMARY KEY (source, type, target, line)
+    source INTEGER NOT NULL, type TEXT NOT NULL, target INTEGER NOT NULL, line INTEGER NOT NULL, name TEXT NOT NULL,
+    guess INTEGER NOT NULL, PRIMARY KEY (source, type, target, line, name)
 ) WITHOUT ROWID;
+CREATE INDEX edges_name ON edges (name) WHERE name != '';
 CREATE INDEX edges_target ON edges (target, type, source, line, guess);
 CREATE TABLE linked (file INTEGER PRIMARY KEY, digest BLOB NOT NULL);
 """

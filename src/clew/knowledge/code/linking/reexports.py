@@ -1,14 +1,13 @@
 """Re-exported and inherited names: `package.name` for a symbol that the package imports from one of its files, and
-`Class.method` for a method of a base class. The stored edges lead to the definition."""
+`Class.method` for a method of a base class. The edges of imports have the names that they give to their targets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from posixpath import basename, splitext
 
 from clew.knowledge.code.files import kind_of
-from clew.knowledge.code.models import FILE_KIND, ImportFact, SymbolRow
-from clew.knowledge.code.rows import decode_facts, find_facts, find_symbols
+from clew.knowledge.code.models import FILE_KIND, SymbolRow
+from clew.knowledge.code.rows import find_symbols
 from clew.sqlite_file import Sql
 
 DEEPEST = 8
@@ -20,6 +19,8 @@ _MODULES = (
     ".rs",
 )  # fmt: skip
 _CLASSES = ("class", "interface")
+_IMPORTED = "WHERE s.id IN (SELECT target FROM edges WHERE source = ? AND type IN ('imports', 'exports') AND name = ?)"
+_NAMED_SO = "WHERE s.qualname != '' AND s.id IN (SELECT target FROM edges WHERE name = ? AND name != '')"
 
 _Seen = set[tuple[int, tuple[str, ...]]]
 """Symbols that were searched for a name already: classes and files may refer to each other in cycles."""
@@ -39,18 +40,8 @@ def find_reexported(sql: Sql, file: SymbolRow | None, parts: Sequence[str]) -> S
 
 def find_renamed(sql: Sql, name: str) -> list[SymbolRow]:
     """The symbols that files export or import under a name which is not their own."""
-    if name == "default":
-        return []
-    query = (
-        f"WHERE s.kind = '{FILE_KIND}' AND f.left_out = '' AND EXISTS (SELECT 1 FROM blobs b WHERE b.blob = f.blob"
-        " AND b.language = f.language AND instr(b.facts, ?) > 0) ORDER BY f.path"
-    )
-    found: dict[int, SymbolRow] = {}
-    for file in sorted(find_symbols(sql, query, (name.encode(),)), key=lambda row: kind_of(row.path))[:MOST_FILES]:
-        row = _in_file(sql, file, (name,), set(), DEEPEST)
-        if row is not None:
-            found.setdefault(row.id, row)
-    return list(found.values())
+    found = find_symbols(sql, _NAMED_SO, (name,)) if name != "default" else []
+    return sorted(found, key=lambda row: (kind_of(row.path), row.path))[:MOST_FILES]
 
 
 def _modules(sql: Sql, parts: Sequence[str]) -> list[SymbolRow]:
@@ -64,49 +55,25 @@ def _modules(sql: Sql, parts: Sequence[str]) -> list[SymbolRow]:
 
 
 def _in_file(sql: Sql, file: SymbolRow, parts: Sequence[str], seen: _Seen, depth: int) -> SymbolRow | None:
+    """The symbol of a dotted name in a file: its own, an imported one, or one of a module that it imports."""
     if (file.id, tuple(parts)) in seen:
         return None
     found = _member(sql, file, parts, seen, DEEPEST)
     if found is not None or not depth:
         return found
-    facts = find_facts(sql, file.blob, file.language)
-    imports = decode_facts(facts).imports if facts else ()
-    named = [item for item in imports if (item.alias or item.name) == parts[0]]
-    whole = [item for item in imports if item.name == "*"]
-    for item in (*named, *whole):
-        if not item.module:  # the file exports its own symbol under another name
-            found = _in_file(sql, file, (item.name, *parts[1:]), seen, depth - 1)
-            if found is not None:
-                return found
-        for target in _imported(sql, file, item):
-            found = _imported_symbol(sql, target, item, parts, seen, depth - 1)
-            if found is not None:
-                return found
-    return None
-
-
-def _imported_symbol(
-    sql: Sql, target: SymbolRow, item: ImportFact, parts: Sequence[str], seen: _Seen, depth: int
-) -> SymbolRow | None:
-    """The symbol of an imported name."""
-    if target.qualname:
-        is_it = target.name == item.name
-        return (_member(sql, target, parts[1:], seen, DEEPEST) if len(parts) > 1 else target) if is_it else None
-    if item.name == "*":
-        return _in_file(sql, target, parts, seen, depth)
-    if _is_module(target, item.name) and len(parts) > 1:
-        return _in_file(sql, target, parts[1:], seen, depth)
-    return _in_file(sql, target, (item.name, *parts[1:]), seen, depth)
-
-
-def _imported(sql: Sql, file: SymbolRow, item: ImportFact) -> list[SymbolRow]:
-    where = "WHERE s.id IN (SELECT target FROM edges WHERE source = ? AND type = 'imports' AND line = ?)"
-    return find_symbols(sql, where, (file.id, item.line))
-
-
-def _is_module(file: SymbolRow, name: str) -> bool:
-    stem = splitext(basename(file.path))[0]
-    return name in ("", stem) or file.path.endswith((f"/{name}/__init__.py", f"/{name}/mod.rs"))
+    first, rest = parts[0], parts[1:]
+    for target in find_symbols(sql, _IMPORTED, (file.id, first)):
+        if not rest:
+            found = target if target.qualname else None
+        elif target.qualname:
+            found = _member(sql, target, rest, seen, DEEPEST)
+        else:
+            found = _in_file(sql, target, rest, seen, depth - 1)
+        if found is not None:
+            return found
+    whole = (target for target in find_symbols(sql, _IMPORTED, (file.id, "*")) if not target.qualname)
+    reached = (_in_file(sql, target, parts, seen, depth - 1) for target in whole)
+    return next((each for each in reached if each is not None), None)
 
 
 def _of_class_named(sql: Sql, parts: Sequence[str]) -> SymbolRow | None:

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, Key
-
-if TYPE_CHECKING:
-    from clew.knowledge.code.python_calls.calls import CallRecord
 
 MAX_VALUES = 64
 MAX_OBJECTS = 12
@@ -28,14 +25,14 @@ Watcher = tuple[Callable[..., None], tuple[Any, ...]]
 
 @dataclass(slots=True, eq=False)
 class FunctionValue:
-    """A function; `base` is the offset of its file's variables. Gone once its file no longer defines it."""
+    """A function; `base` is the offset of its file's variables."""
 
     path: str
     qualname: str
     base: int
     info: Function
-    is_gone: bool = False
-    visits: dict[tuple[int, int], CallRecord] = field(default_factory=dict)
+    visits: set[tuple[int, int]] = field(default_factory=set)
+    """The calls that were followed into it, by site and receiver."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +43,6 @@ class ClassValue:
     qualname: str
     base: int
     info: Class
-    is_gone: bool = False
     bases: dict[int, list[int]] = field(default_factory=dict)
     mro: tuple[int, ...] | None = None
     subclasses: set[int] = field(default_factory=set)
