@@ -38,14 +38,13 @@ _log = logging.getLogger(__name__)
 
 class DocumentPiece(msgspec.Struct, frozen=True, kw_only=True):
     """A section or a part of one. `key` is unique in its document. Lines count from 1, and are 0 for a document without
-    lines; `hash` is that of its file where a document has several files."""
+    lines."""
 
     key: str
     name: str
     text: str
     first: int = 0
     last: int = 0
-    hash: str = ""
     metadata: dict[str, Any] = {}
 
 

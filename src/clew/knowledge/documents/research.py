@@ -12,7 +12,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import ClewError, InvalidInput, ModelError, NotFound
+from clew.errors import ClewError, InvalidInput, ModelError
 from clew.knowledge.code.search.issue_text import find_paths
 from clew.knowledge.documents.findings import (
     NOTHING,
@@ -27,7 +27,6 @@ from clew.knowledge.documents.findings import (
     write_text,
 )
 from clew.knowledge.documents.ingest import Ingested, NewSource, ingest_source, verify_source
-from clew.knowledge.documents.packages import PackageDocs
 from clew.knowledge.evidence.conflicts import detect, record_conflicts
 from clew.knowledge.history.links import CrossDomain
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
@@ -45,8 +44,6 @@ PER_APPROACH = PER_DOMAIN = DEFAULT_LIMIT = 5
 MAX_TOKENS = 100_000
 MAX_QUERY = 4_000
 MOST_CONFLICTS = 20
-MAX_LEARNED = 3
-"""Packages that one question may read."""
 
 ACADEMIC = tuple(each for each in NodeType if each >= NodeType.PAPER)
 DOCS = (NodeType.DOCUMENTATION, NodeType.RFC, NodeType.TUTORIAL)
@@ -60,7 +57,7 @@ _HEADINGS = {
 
 class Library:
     """The documents that one principal sees. Calls raise InvalidInput for bad arguments, and errors of the trail.
-    `packages` are read when a question names them; `root` is the folder of relative paths."""
+    `root` is the folder of relative paths."""
 
     def __init__(
         self,
@@ -68,12 +65,11 @@ class Library:
         clock: Clock,
         by: Principal,
         search: SearchDomains,
-        packages: PackageDocs,
         root: Path,
         model: Model | None = None,
     ) -> None:
         self.trail, self.clock = trail, clock
-        self._by, self._domains, self._packages, self._root, self._model = by, search, packages, root, model
+        self._by, self._domains, self._root, self._model = by, search, root, model
 
     async def research(
         self,
@@ -89,7 +85,6 @@ class Library:
         """Search documents on a topic: ten for each step of depth; each step searches for the words that are missing.
         With a `confidence_threshold` research stops as soon as a source has this share of the query's words."""
         steps = DEPTHS[depth] if isinstance(depth, str) else depth
-        await self._learn(query)
         left_out = (*(() if include_papers else (NodeType.PAPER,)), *(() if include_docs else DOCS))
         types = tuple(each for each in ACADEMIC if each not in left_out) if left_out else ()
         config = RetrievalConfig(
@@ -267,14 +262,6 @@ class Library:
             with suppress(ClewError):
                 found.append(await self._domains.get(NodeDomain.CODE, path, by=self._by))
         return found
-
-    async def _learn(self, query: str) -> None:
-        """Read the packages that a query names."""
-        if not (self._by.may("create") and self._by.may("update")):
-            return
-        for named in (await self._packages.mentioned(query))[:MAX_LEARNED]:
-            with suppress(NotFound):  # declared, but not installed here
-                await self._packages.learn(named)
 
 
 def _headed(found: Mapping[NodeDomain, Sequence[ScoredNode]]) -> dict[str, Sequence[ScoredNode]]:

@@ -43,7 +43,7 @@ def build_reference(open_knowledge: OpenKnowledge) -> Domain:
     tools = [each for group in groups for each in group(open_knowledge)]
     return Domain(
         name=NAME,
-        description="What others wrote: documents of this repository and of its packages, papers and standards",
+        description="What others wrote: documents of this repository, papers and standards",
         tools=add_withheld_note(tools, open_knowledge),
     )
 
@@ -60,7 +60,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         confidence_threshold: Threshold = 0.0,
         max_tokens: Tokens = 100_000,
     ) -> GuidedContent:
-        """Find what documents, packages, papers and standards say on a topic, with their sources."""
+        """Find what documents, papers and standards say on a topic, with their sources."""
         library = (await known()).library(ctx.by)
         found = await library.research(
             query,

@@ -18,7 +18,7 @@ import msgspec
 from clew.catalog.operations.text import inline
 from clew.knowledge.code.file_content import read_content
 from clew.knowledge.project.formats import ManifestFile, parse
-from clew.knowledge.project.manifests import Statement, list_names, parse_manifest, reader_of
+from clew.knowledge.project.manifests import Statement, parse_manifest, reader_of
 from clew.knowledge.project.tools import (
     CATEGORIES,
     Confidence,
@@ -234,7 +234,7 @@ class ProjectFiles:
             for place in (os.path.join(level, folder) for folder in _FOLDERS):
                 real = os.path.normpath(os.path.join(self.root, place))
                 is_own = os.path.realpath(real) == real  # no link leads out of the project
-                paths = (os.path.join(place, name) for name in (list_names(real) if is_own else ()))
+                paths = (os.path.join(place, name) for name in (_list_names(real) if is_own else ()))
                 yield from islice(filter(_may_name_tools, paths), MAX_LISTED)
             if not level:
                 return
@@ -245,6 +245,14 @@ class ProjectFiles:
         for _, folders, names in os.walk(os.path.join(self.root, self.target)):
             folders[:] = sorted(name for name in folders if name not in _OTHERS and name[0] != ".")
             yield from names
+
+
+def _list_names(folder: str) -> list[str]:
+    """The names in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def _may_name_tools(path: str) -> bool:
