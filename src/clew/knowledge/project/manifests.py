@@ -310,12 +310,12 @@ def is_copied(path: str) -> bool:
 
 def is_manifest(path: str) -> bool:
     """Whether a file of this name declares packages."""
-    return _ecosystem_of(path) is not None
+    return ecosystem_of(path) is not None
 
 
 def parse_manifest(path: str, text: str) -> PackageManifest:
     """The packages that a manifest declares, in the order of its parts, up to a limit; none for another file."""
-    ecosystem, read = _ecosystem_of(path), reader_of(path)
+    ecosystem, read = ecosystem_of(path), reader_of(path)
     if ecosystem is None or read is None:
         return PackageManifest(path=path, problem="is no manifest of a known name")
     if len(text) > MAX_TEXT:
@@ -336,7 +336,8 @@ def parse_manifest(path: str, text: str) -> PackageManifest:
     return PackageManifest(path=path, packages=tuple(packages), problem=parse(file).problem)
 
 
-def _ecosystem_of(path: str) -> Ecosystem | None:
+def ecosystem_of(path: str) -> Ecosystem | None:
+    """The ecosystem whose packages a file of this name declares, or None."""
     name = path.rpartition("/")[2]
     if name.endswith(".gemspec"):
         return "ruby"
