@@ -106,12 +106,15 @@ class TokenMatches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def get_design_tokens(code: CodeGraph, category: Category | Literal["all"] = "all") -> list[DesignToken]:
-    """Return the tokens of one category, or all, in the order of files and lines."""
+    """List the colours, spacings and other design tokens of the project."""
     return [token for token in await _read(code) if category in (token.category, "all")]
 
 
 async def find_design_token(code: CodeGraph, value: str) -> TokenMatches:
-    """Return the tokens with a value. Raises InvalidInput for an empty value."""
+    """Find the design token of a value, such as #3B82F6.
+
+    Raises InvalidInput for an empty value.
+    """
     if not value.strip():
         raise InvalidInput("value", "is empty", hint="Give a value such as '#3B82F6' or '16px'")
     wanted = _comparable(value[:MAX_VALUE])
