@@ -4,32 +4,30 @@ to the domain `history`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from clew.catalog.operations.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge
 from clew.knowledge.domains.lessons import Moment
+from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import READS, WIDTH
 from clew.knowledge.history.brief import entry_text, summarise_session
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
+from clew.knowledge.history.journal import Chronicle
 from clew.knowledge.nodes.node_store import Node
 from clew.tools import Effects, Tool, ToolContext, tool
-
-if TYPE_CHECKING:
-    from clew.knowledge.history.journal import Chronicle
 
 WRITES = Effects(reaches_out=False)
 MARKS = Effects(repeats_safely=True, reaches_out=False)
 Scope = Literal["own_and_promoted", "current_only", "cross_session"]
-EntryId = Annotated[str, msgspec.Meta(description="the id of an entry")]
 Search = Annotated[str, msgspec.Meta(description="a text to search for; empty: the newest")]
 
 
 def journal_tools(known: OpenKnowledge) -> Sequence[Tool]:
     """Tools that write, find, share and sum up entries."""
-    return *_entry_tools(known), *_promotion_tools(known)
+    return *_entry_tools(known), *_shared_tools(known)
 
 
 def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
@@ -96,33 +94,19 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
         )
         return _lines(await chronicle.query(wanted))
 
-    @tool(name="session_summary", effects=READS, searchable=False)
-    async def session_summary(
-        ctx: ToolContext, session_id: Annotated[str, msgspec.Meta(description="empty: the own session")] = ""
-    ) -> str:
-        """Sum up a session from its entries: how many of each category, from when to when, and the latest of each."""
-        return "\n".join((await summarise_session(await _chronicle(known, ctx), session_id)).lines)
-
-    return store, query, cross_session_query, session_summary
+    return store, query, cross_session_query
 
 
-def _promotion_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="promote_pattern", effects=MARKS, searchable=False)
-    async def promote_pattern(id: EntryId, ctx: ToolContext) -> str:
-        """Share a pattern with all sessions."""
-        return _promotion(await (await _chronicle(known, ctx)).promote(id, only=Category.PATTERN))
+def _shared_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    async def chronicle(ctx: ToolContext) -> Chronicle:
+        return await _chronicle(known, ctx)
 
-    @tool(name="promote", effects=MARKS, searchable=False)
-    async def promote(id: EntryId, ctx: ToolContext) -> str:
-        """Share an entry of any category with all sessions."""
-        return _promotion(await (await _chronicle(known, ctx)).promote(id))
-
-    @tool(name="take_back", effects=MARKS, searchable=False)
-    async def take_back(id: EntryId, ctx: ToolContext) -> str:
-        """Undo a promotion: only the session of the entry reads it."""
-        return _promotion(await (await _chronicle(known, ctx)).take_back(id))
-
-    return promote_pattern, promote, take_back
+    return (
+        method_tool(summarise_session, chronicle, lambda brief: "\n".join(brief.lines), name="session_summary"),
+        method_tool(Chronicle.promote_pattern, chronicle, _promotion, effects=MARKS),
+        method_tool(Chronicle.promote, chronicle, _promotion, effects=MARKS),
+        method_tool(Chronicle.take_back, chronicle, _promotion, effects=MARKS),
+    )
 
 
 async def _chronicle(known: OpenKnowledge, ctx: ToolContext) -> Chronicle:

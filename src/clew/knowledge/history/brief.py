@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -71,9 +71,10 @@ async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
     return page.as_brief()
 
 
-async def summarise_session(chronicle: Chronicle, session_id: str = "") -> Brief:
-    """The summary of a session, by default the chronicle's own: counts, times, and the latest entries of each
-    category."""
+async def summarise_session(
+    chronicle: Chronicle, session_id: Annotated[str, msgspec.Meta(description="empty: the own session")] = ""
+) -> Brief:
+    """Sum up a session from its entries: how many of each category, from when to when, and the latest of each."""
     session = session_id or chronicle.session_id
     entries = await chronicle.query(ArchiveQuery(cross_session=True, session_ids=(session,), limit=_ENTRIES))
     page = _BriefPage()
