@@ -252,7 +252,7 @@ def describe_tool(root: str, name: str, category: ToolCategory, language: str, t
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools of one category. `open_language` is the first in question for which nothing is configured."""
+    """The tools of one category. `open_language` is the language in question where nothing is configured."""
 
     open_language: str
     tools: tuple[DiscoveredTool, ...]
@@ -260,40 +260,34 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan_project(files: ProjectFiles, category: ToolCategory, named: Sequence[str] = ()) -> Scan:
-    """Find the tools of a category. Every named language needs a configuration; without names one is enough, and the
-    language of most files is in question."""
-    if files.is_file and not named:
-        named = files.languages()
-    languages = tuple(dict.fromkeys(named)) or tuple(files.languages()[:1])
+    """Find the tools of a category: for the named languages, or for all. A configured tool leaves no question; else the
+    first named language, or that of most files, is in question. Configured tools displace others, and tools for one
+    language come before tools for any."""
+    languages = tuple(named) or tuple(files.languages()[:1])
+    wanted = languages if named or files.is_file else ()
     found = [sign for file in files.texts() for sign in find_signs(file)]
-    signs = [sign for sign in found if sign.category == category and known_tools()[sign.tool].languages]
-    if named:
-        signs = [sign for sign in signs if any(map(known_tools()[sign.tool].serves, languages))]
-    signs.sort(key=lambda sign: not sign.is_config)
-    configured = [known_tools()[sign.tool] for sign in signs if sign.is_config]
-    is_enough = bool(configured) and not named
-    missing = [each for each in languages if not is_enough and not any(tool.serves(each) for tool in configured)]
-    tools = tuple(_to_tool(files, category, signs, sign, languages) for sign in _choose(signs, languages))
-    confidence: Confidence = "high" if configured and not missing else "medium" if tools else "low"
-    return Scan(open_language=next(iter(missing), ""), tools=tools, confidence=confidence)
+    signs = [sign for sign in found if sign.category == category and _serves(sign.tool, wanted)]
+    configured = [sign for sign in signs if sign.is_config]
+    is_enough = any("*" not in known_tools()[sign.tool].languages for sign in configured)
+    chosen: dict[str, Sign] = {}
+    for sign in configured if is_enough else (*configured, *signs):
+        chosen.setdefault(sign.tool, sign)
+    ordered = sorted(chosen.values(), key=lambda sign: "*" in known_tools()[sign.tool].languages)
+    tools = tuple(_to_tool(files, category, signs, sign, languages) for sign in ordered)
+    confidence: Confidence = "high" if configured else "medium" if tools else "low"
+    return Scan(open_language="".join(languages[:1]), tools=tools, confidence=confidence)
+
+
+def _serves(tool: str, languages: Sequence[str]) -> bool:
+    """Whether a tool serves one of the languages, or any if there are none."""
+    known = known_tools()[tool]
+    return any(map(known.serves, languages)) if languages else bool(known.languages)
 
 
 def _language(tool: str, languages: Sequence[str]) -> str:
     """The first language in question that a tool serves, or else its first."""
     served = known_tools()[tool].languages
     return next((each for each in languages if each in served), served[0])
-
-
-def _choose(signs: Sequence[Sign], languages: Sequence[str]) -> list[Sign]:
-    """The first sign of each tool, in the order of the languages. A configuration for a language displaces tools that
-    are only named for it; tools for any language come last and displace nothing."""
-    configured = {_language(sign.tool, languages) for sign in signs if sign.is_config} - {"*"}
-    chosen = dict[str, Sign]()
-    for sign in signs:
-        if sign.is_config or _language(sign.tool, languages) not in configured:
-            chosen.setdefault(sign.tool, sign)
-    order = {language: at for at, language in enumerate((*languages, "", "*"))}
-    return sorted(chosen.values(), key=lambda sign: order.get(_language(sign.tool, languages), order[""]))
 
 
 def _to_tool(
