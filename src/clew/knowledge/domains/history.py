@@ -111,7 +111,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         """Show the state of the session: open threads, decisions and failures, each with its source."""
         knowledge = await known()
         await knowledge.decisions.catch_up()
-        return "\n".join((await write_brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)).lines)
+        return (await write_brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)).text
 
     return search_history, why_line, briefing
 

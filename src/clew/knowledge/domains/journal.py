@@ -102,7 +102,7 @@ def _shared_tools(known: OpenKnowledge) -> Sequence[Tool]:
         return await _chronicle(known, ctx)
 
     return (
-        method_tool(summarise_session, chronicle, lambda brief: "\n".join(brief.lines), name="session_summary"),
+        method_tool(summarise_session, chronicle, lambda brief: brief.text, name="session_summary"),
         method_tool(Chronicle.promote_pattern, chronicle, _promotion, effects=MARKS),
         method_tool(Chronicle.promote, chronicle, _promotion, effects=MARKS),
         method_tool(Chronicle.take_back, chronicle, _promotion, effects=MARKS),
