@@ -138,7 +138,6 @@ def _storage_tools(known: OpenKnowledge) -> Sequence[Tool]:
         stored = await knowledge.archive(ctx.by).store_summary(
             content, summary_type, session, code_references, tags, inspired_by=sources, title=title, outcome=outcome
         )
-        knowledge.resolver.cache.clear()
         if summary_type == "mistake" and outcome.strip():
             await knowledge.mistakes(ctx.by).report_mistake(title.strip() or content, content, outcome, tags=tags)
         if summary_type == "preference" and title.strip():

@@ -81,9 +81,17 @@ class Chronicle:
         self._trail, self._by, self._clock, self._firewall = trail, by, clock, firewall
         self.session_id = session_id
 
-    async def store(self, content: str, category: Category, title: str = "", *, tags: Sequence[str] = ()) -> Node:
-        """Write an entry of this session, as `write_entry`."""
-        metadata = {"tags": list(tags)}
+    async def store(
+        self,
+        content: Annotated[str, msgspec.Meta(description="the text of the entry")],
+        category: Category,
+        title: Annotated[str, msgspec.Meta(description="a short name; empty: how the text begins")] = "",
+        *,
+        tags: Sequence[str] = (),
+    ) -> Node:
+        """Write an entry of this session into the journal. It is checked against the code, and marked if unconfirmed;
+        `user_voice` counts as said by the user."""
+        more = {"tags": list(tags)}
         return await write_entry(
             self._trail,
             self._by,
@@ -91,7 +99,7 @@ class Chronicle:
             category,
             self.session_id,
             title=title,
-            metadata=metadata,
+            metadata=more,
             firewall=self._firewall,
         )
 
