@@ -426,7 +426,6 @@ async def test_what_a_tool_is_handed_is_unverified_and_leads_nowhere(root: Path,
     assert UNVERIFIED in answer
     assert "turnip" in answer
     assert "docs.python.org" not in answer
-    assert "rfc-editor.org" not in answer
 
 
 async def test_the_address_that_a_page_claims_is_kept_as_a_claim(root: Path) -> None:

@@ -31,7 +31,6 @@ from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.consented_trail import TrailConsent, consented_trail
-from clew.knowledge.documents.packages import PackageDocs
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, Ground
 from clew.knowledge.expiry import remove_expired
@@ -280,8 +279,7 @@ class Knowledge:
 
     def library(self, by: Principal) -> Library:
         """Ingested documents that the caller may see, and research over them."""
-        packages = PackageDocs(self._trail, self.clock, self.root, by=self._owner)
-        return Library(self._shown, self.clock, by, self.search, packages, self.root, self._model)
+        return Library(self._shown, self.clock, by, self.search, self.root, self._model)
 
     async def close(self) -> None:
         """Write pending traces, and close the index. A second call does nothing."""

@@ -39,25 +39,35 @@ async def put_keyed(
 async def put_as(
     trail: Trail, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
 ) -> Breadcrumb:
-    """Create the draft under its id, or change the record that is there; `change` may return None to leave it.
-
-    Concurrent writers lose nothing: each change applies to the latest version. Raises as `create` and `update`;
-    Conflict only after many retries.
-    """
-    for tries_left in reversed(range(_RETRIES)):
+    """Create the draft under its id, or change the record that is there, as `change_record`."""
+    for _ in range(_RETRIES):
         try:
-            present = await trail.records.get(str(draft.id), by=by)
-            wanted = change(present)
-            if wanted is None:
-                return present
-            return await trail.records.update(present.id, wanted, expect=present.version, by=by)
+            return await change_record(trail, str(draft.id), change, by=by)
         except NotFound:
             with suppress(AlreadyExists):
                 return await trail.records.create(draft, by=by)
+    return await trail.records.create(draft, by=by)
+
+
+async def change_record(
+    trail: Trail, id: str, change: Callable[[Breadcrumb], Change | None], *, by: Principal
+) -> Breadcrumb:
+    """Change a record; `change` may return None to leave it.
+
+    Concurrent writers lose nothing: each change applies to the latest version. Raises as `get` and `update`; Conflict
+    only after many retries.
+    """
+    for tries_left in reversed(range(_RETRIES)):
+        present = await trail.records.get(id, by=by)
+        wanted = change(present)
+        if wanted is None:
+            return present
+        try:
+            return await trail.records.update(id, wanted, expect=present.version, by=by)
         except Conflict:
             if not tries_left:
                 raise
-    return await trail.records.create(draft, by=by)
+    raise AssertionError("the last retry returns or raises")
 
 
 async def keep_keyed(trail: Trail, key: str, draft: Draft, *, by: Principal) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.knowledge.documents.packages import PackageDocs
 from clew.knowledge.documents.research import Library
 from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.search_domains import SearchDomains
@@ -26,8 +25,7 @@ def domains(trail: Trail) -> SearchDomains:
 @pytest.fixture
 def open_library(trail: Trail, clock: ManualClock, me: Principal, domains: SearchDomains, root: Path) -> OpenLibrary:
     """Opens a library, of one who may do everything unless told otherwise."""
-    packages = PackageDocs(trail, clock, root, by=me)
-    return lambda model=None, by=me: Library(trail, clock, by, domains, packages, root, model)
+    return lambda model=None, by=me: Library(trail, clock, by, domains, root, model)
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ async def test_a_question_finds_the_tool_that_it_needs_first(app: App, query: st
 
 @pytest.mark.req("SYL-27")
 async def test_an_ingested_rfc_is_found_by_every_tool_of_the_domain(app: App) -> None:
-    told = await get(app, f"{REFERENCE}/ingest_source", kind="rfc", text=RFC)
+    told = await get(app, f"{REFERENCE}/ingest_source", kind="rfc", title="RFC 9110: HTTP Semantics", text=RFC)
     assert "RFC 9110: HTTP Semantics" in told
     assert "unverified, trust 20" in told
     assert "clew verify" in told

@@ -94,10 +94,10 @@ async def test_a_session_writes_for_itself_and_reads_what_was_promoted(
     assert await tuesday.query() == []
 
     clock.advance(minutes=5)
-    promoted = await monday.promote(stored.id, only=Category.PATTERN)
+    promoted = await monday.promote_pattern(stored.id)
     assert promoted.metadata["promoted"] == {"by": "ann", "at": clock.now().isoformat(), "because": "user"}
     assert titles(await tuesday.query()) == {"Retry"}
-    assert await monday.promote(stored.id, only=Category.PATTERN) == promoted
+    assert await monday.promote_pattern(stored.id) == promoted
 
     taken = await tuesday.take_back(stored.id)
     assert taken.metadata["promoted"] is None
@@ -109,7 +109,7 @@ async def test_a_session_writes_for_itself_and_reads_what_was_promoted(
 async def test_only_a_pattern_is_promoted_as_a_pattern(monday: Chronicle, trail: Trail, me: Principal) -> None:
     stored = await monday.store("It broke", Category.FAILURE)
     with pytest.raises(InvalidInput, match="failure, not a pattern"):
-        await monday.promote(stored.id, only=Category.PATTERN)
+        await monday.promote_pattern(stored.id)
     note = await trail.records.create(Draft(title="a note", context={"x": 1}), by=me)
     with pytest.raises(NotFound):
         await monday.promote(note.id)

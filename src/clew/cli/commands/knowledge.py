@@ -197,8 +197,7 @@ async def brief(
     if json:
         print_json(found)
         return
-    for line in found.lines:
-        say(line)
+    say(found.text)
 
 
 async def _note_withheld(known: Knowledge) -> None:

@@ -1,1 +1,1 @@
-"""Documents: the repository's own, those of its packages, and sources that users add; and research over them."""
+"""Documents: sources that users add, and research over them."""

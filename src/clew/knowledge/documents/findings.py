@@ -108,7 +108,7 @@ def _finding(question: str, node: Node, number: int, at: datetime) -> ResearchFi
         number=number,
         node=node,
         name=inline(mask_keys(node.name)),
-        place=_place(node),
+        place=citation_of(node),
         excerpt=marked(shown) if _is_unverified(node) else shown,
         warning=freshness_of(node, at).warning or warning,
     )
@@ -116,14 +116,6 @@ def _finding(question: str, node: Node, number: int, at: datetime) -> ResearchFi
 
 def _is_unverified(node: Node) -> bool:
     return node.domain is not NodeDomain.CODE and not node.verified
-
-
-def _place(node: Node) -> str:
-    """The citation of a node; for a package, the file and lines of the installed version."""
-    file = node.metadata.get("file")
-    if node.package is None or not file:
-        return citation_of(node)
-    return f"{inline(node.source or node.package, 100)}: {citation_of(msgspec.structs.replace(node, path=str(file)))}"
 
 
 def _render(request: ResearchRequest, sources: Sequence[ResearchFinding]) -> str:

@@ -28,7 +28,6 @@ from clew.knowledge.documents.readers import (
     is_html,
     read_page,
     read_paper,
-    read_rfc,
     text_pieces,
 )
 from clew.knowledge.documents.store import CutDocument, Saved, read_document, save_document
@@ -280,8 +279,6 @@ def _read(source: NewSource, body: bytes, name: str) -> SourceText:
     if not is_text(body):
         raise FormatError(name, "is neither text nor a PDF")
     text = readable_text(body)
-    if source.kind == "rfc":
-        return read_rfc(text, name, source.title)
     if is_html(text) or name.lower().endswith((".html", ".htm", ".xhtml")):
         return read_page(text, source.title)
     title = clean_name(source.title, name)

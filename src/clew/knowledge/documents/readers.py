@@ -1,4 +1,4 @@
-"""Readers of source formats: text, HTML, RFC and PDF. Each is bounded, and cuts a source into pieces."""
+"""Readers of source formats: text, HTML and PDF. Each is bounded, and cuts a source into pieces."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ _log = logging.getLogger(__name__)
 
 class DocumentPiece(msgspec.Struct, frozen=True, kw_only=True):
     """A section or a part of one. `key` is unique in its document. Lines count from 1, and are 0 for a document without
-    lines; `hash` is that of its file where a document has several files."""
+    lines."""
 
     key: str
     name: str
     text: str
     first: int = 0
     last: int = 0
-    hash: str = ""
     metadata: dict[str, Any] = {}
 
 
@@ -113,50 +112,6 @@ def read_page(text: str, title: str = "") -> SourceText:
         published_at=parse_date(dates[0]) if dates else None,
         url=page.url if page.url.startswith(("https://", "http://")) else "",
     )
-
-
-# -- RFC -------------------------------------------------------------------------------------------------------
-
-_NUMBER = re.compile(r"(?:Request for Comments:|\bRFC)\s*(\d{1,5})\b")
-_SECTION = re.compile(r"(?:Appendix\s+)?(\d{1,2}(?:\.\d{1,3}){0,4}|[A-Z](?:\.\d{1,2}){0,3})\.?\s{1,3}(\S.*)")
-_PAGE_BREAK = re.compile(r".{0,120}\[Page \d+\]\s*|RFC \d{1,5}\s{2,}.*\s{2,}.*\d{4}\s*")
-_CONTENTS = re.compile(r"(?:\.\s?){3,}\s*\d+\s*$|\s{3,}\d+\s*$")
-_NAMED = frozenset(("abstract", "status of this memo", "copyright notice", "table of contents", "acknowledgements"))
-_HEAD = 60
-"""Lines at the top that hold number and title."""
-_WIDTH = 200
-"""No line of an RFC is longer; only the start of a longer line is looked at."""
-
-
-def read_rfc(text: str, name: str, title: str = "") -> SourceText:
-    """An RFC in its text form, by numbered section. Lines between pages are blanked, so line numbers stay. Raises
-    FormatError for a text without an RFC number."""
-    lines = [_without_page_break(line) for line in text.replace("\f", " ").split("\n")]
-    head = [line[:_WIDTH].strip() for line in lines[:_HEAD]]
-    at = next((at for at, line in enumerate(head) if _NUMBER.search(line)), None)
-    found = _NUMBER.search(head[at]) if at is not None else None
-    if found is None:
-        raise FormatError(name, "is no RFC: it names no number")
-    blocks = re.split(r"\n\s*\n", "\n".join(head[at:]))  # the title is the paragraph after that of the number
-    own = clean_name(" ".join(blocks[1].split("\n")[:3]) if len(blocks) > 1 else "", f"RFC {found[1]}")
-    title = clean_name(title, f"RFC {found[1]}: {own}")
-    marked = [_as_heading(line, before) for before, line in zip(["", *lines], lines, strict=False)]
-    pieces = text_pieces("rfc.md", "\n".join(marked), title)
-    return SourceText(title=title, pieces=pieces, url=f"https://www.rfc-editor.org/rfc/rfc{found[1]}")
-
-
-def _without_page_break(line: str) -> str:
-    return "" if len(line) <= _WIDTH and _PAGE_BREAK.fullmatch(line) else line.rstrip()
-
-
-def _as_heading(line: str, before: str) -> str:
-    """The heading of a section as one of markdown; other lines as they are."""
-    if not line or line[0].isspace() or before.strip() or len(line) > 100 or _CONTENTS.search(line):
-        return line
-    numbered = _SECTION.fullmatch(line)
-    if not numbered and line.strip().lower() not in _NAMED:
-        return line
-    return f"{'#' * min(6, numbered[1].count('.') + 1 if numbered else 1)} {line}"
 
 
 # -- PDF -------------------------------------------------------------------------------------------------------

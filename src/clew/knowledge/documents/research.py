@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import ClewError, InvalidInput, ModelError, NotFound
+from clew.errors import ClewError, InvalidInput, ModelError
 from clew.knowledge.code.search.issue_text import find_paths
 from clew.knowledge.documents.findings import (
     NOTHING,
@@ -27,7 +27,6 @@ from clew.knowledge.documents.findings import (
     write_text,
 )
 from clew.knowledge.documents.ingest import Ingested, NewSource, ingest_source, verify_source
-from clew.knowledge.documents.packages import PackageDocs
 from clew.knowledge.evidence.conflicts import detect, record_conflicts
 from clew.knowledge.history.links import CrossDomain
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
@@ -38,15 +37,23 @@ from clew.llm.requests import Model
 from clew.llm.tokens import estimate_tokens
 from clew.trail.store import Trail
 
-Depth = Literal["quick", "standard", "deep"]
+Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
+ReferenceId = Annotated[str, msgspec.Meta(description="the id of a reference")]
+Depth = Annotated[
+    Literal[1, 2, 3, "quick", "standard", "deep"], msgspec.Meta(description="1 to 3: ten sources for each step")
+]
+Threshold = Annotated[
+    float,
+    msgspec.Meta(ge=0, le=1, description="stop as soon as a source has this share of the query's words; 0: never"),
+]
+Tokens = Annotated[int, msgspec.Meta(ge=1, description="the most tokens of all sources that are read")]
 DEPTHS: dict[str, int] = {"quick": 1, "standard": 2, "deep": 3}
 RESULTS_A_DEPTH = 10
 PER_APPROACH = PER_DOMAIN = DEFAULT_LIMIT = 5
 MAX_TOKENS = 100_000
 MAX_QUERY = 4_000
 MOST_CONFLICTS = 20
-MAX_LEARNED = 3
-"""Packages that one question may read."""
 
 ACADEMIC = tuple(each for each in NodeType if each >= NodeType.PAPER)
 DOCS = (NodeType.DOCUMENTATION, NodeType.RFC, NodeType.TUTORIAL)
@@ -60,7 +67,7 @@ _HEADINGS = {
 
 class Library:
     """The documents that one principal sees. Calls raise InvalidInput for bad arguments, and errors of the trail.
-    `packages` are read when a question names them; `root` is the folder of relative paths."""
+    `root` is the folder of relative paths."""
 
     def __init__(
         self,
@@ -68,28 +75,29 @@ class Library:
         clock: Clock,
         by: Principal,
         search: SearchDomains,
-        packages: PackageDocs,
         root: Path,
         model: Model | None = None,
     ) -> None:
         self.trail, self.clock = trail, clock
-        self._by, self._domains, self._packages, self._root, self._model = by, search, packages, root, model
+        self._by, self._domains, self._root, self._model = by, search, root, model
 
     async def research(
         self,
-        query: str,
-        depth: int | Depth = 2,
+        query: Query,
+        depth: Depth = 2,
         focus_areas: Sequence[str] = (),
         include_papers: bool = True,
         include_docs: bool = True,
         *,
-        confidence_threshold: float = 0.0,
-        max_tokens: int = MAX_TOKENS,
+        confidence_threshold: Threshold = 0.0,
+        max_tokens: Tokens = MAX_TOKENS,
     ) -> ResearchFindings:
-        """Search documents on a topic: ten for each step of depth; each step searches for the words that are missing.
-        With a `confidence_threshold` research stops as soon as a source has this share of the query's words."""
+        """Find what documents, papers and standards say on a topic, with their sources.
+
+        Each step of depth searches for the words that are missing so far. With a `confidence_threshold`, the findings
+        say why retrieval stopped.
+        """
         steps = DEPTHS[depth] if isinstance(depth, str) else depth
-        await self._learn(query)
         left_out = (*(() if include_papers else (NodeType.PAPER,)), *(() if include_docs else DOCS))
         types = tuple(each for each in ACADEMIC if each not in left_out) if left_out else ()
         config = RetrievalConfig(
@@ -109,23 +117,22 @@ class Library:
         request = ResearchRequest(
             question=query, task=f"What do the sources say on this: {query}{focus}", suggests=True
         )
-        stopped = f"{retrieved.stopped} after {retrieved.depth} of {steps} steps"
+        stopped = f"{retrieved.stopped} after {retrieved.depth} of {steps} steps" if confidence_threshold else ""
         return msgspec.structs.replace(await self._answer(request, retrieved.found), stopped=stopped)
 
     async def find_best_practices(
-        self, topic: str, technology: str = "", limit: int = DEFAULT_LIMIT
+        self, topic: str, technology: str = "", limit: Limit = DEFAULT_LIMIT
     ) -> ResearchFindings:
-        """Recommendations on a topic, for a technology if one is given."""
+        """Find best practices: what is recommended on a topic."""
         query = f"{technology} {topic} best practices" if technology else topic
         found = await self._search(NodeDomain.ACADEMIC, query, limit, ADVICE)
         task = f"Which practices do the sources recommend for {query}?"
         return await self._answer(ResearchRequest(question=topic, task=task, suggests=True), found)
 
     async def find_papers(
-        self, query: str, limit: int = DEFAULT_LIMIT, min_year: int | None = None, venues: Sequence[str] = ()
+        self, query: Query, limit: Limit = DEFAULT_LIMIT, min_year: int | None = None, venues: Sequence[str] = ()
     ) -> ResearchFindings:
-        """Papers on a topic, each once, without a model. `min_year` drops older and undated papers; papers of `venues`
-        come first."""
+        """Find ingested papers, each once. `min_year` drops older and undated papers; papers of `venues` come first."""
         papers: dict[str, ScoredNode] = {}
         for each in await self._search(NodeDomain.ACADEMIC, query, min(100, 10 * limit), (NodeType.PAPER,)):
             if min_year is None or (each.node.published_at and each.node.published_at.year >= min_year):
@@ -137,9 +144,12 @@ class Library:
         return await self._answer(ResearchRequest(question=query, suggests=True), ranked[:limit])
 
     async def compare_approaches(
-        self, approaches: Sequence[str], context: str = "", criteria: Sequence[str] = ()
+        self,
+        approaches: Annotated[Sequence[str], msgspec.Meta(description="two to four")],
+        context: str = "",
+        criteria: Sequence[str] = (),
     ) -> ResearchFindings:
-        """Compare two to four approaches by five sources each."""
+        """Compare two to four approaches by what is written on each."""
         names = list(dict.fromkeys(each.strip() for each in approaches if each.strip()))
         if not 2 <= len(names) <= 4:
             raise InvalidInput("approaches", "must be two to four that differ", hint="For example REST and gRPC")
@@ -153,14 +163,14 @@ class Library:
         return await self._answer_groups(ResearchRequest(question=question, task=task, criteria=criteria), groups)
 
     async def synthesize_with_codebase(self, topic: str, show_gaps: bool = False) -> ResearchFindings:
-        """Recommendations beside the code. `show_gaps` adds recommendations of which the code shows nothing."""
+        """Compare recommendations of documents with the code. `show_gaps` adds those that the code does not show."""
         found = await self._search_each(topic, (NodeDomain.ACADEMIC, NodeDomain.CODE))
         gaps = find_gaps(found[NodeDomain.ACADEMIC], found[NodeDomain.CODE]) if show_gaps else ()
         task = f"How is this done here, and how do others do it: {topic}" + (" Name the gaps." if show_gaps else "")
         return await self._answer_groups(ResearchRequest(question=topic, task=task, gaps=gaps), _headed(found))
 
     async def design_proposal(self, request: str, context: str = "") -> ResearchFindings:
-        """The frame of a proposal: existing code, earlier decisions, recommendations, and open questions as gaps."""
+        """Draft a design proposal from the existing code, earlier decisions and what others recommend."""
         query = f"{request} {context}".strip()
         found = await self._search_each(query, (NodeDomain.CODE, NodeDomain.HISTORY, NodeDomain.ACADEMIC))
         gaps = find_gaps(found[NodeDomain.ACADEMIC], found[NodeDomain.CODE])
@@ -168,8 +178,8 @@ class Library:
         asked = ResearchRequest(question=request, task=task, title=f"Design proposal: {request}", gaps=gaps)
         return await self._answer_groups(asked, _headed(found))
 
-    async def get_code_for_academic(self, academic_id: str, limit: int = DEFAULT_LIMIT) -> ResearchFindings:
-        """The code that a document describes or that implements it, then the most similar code. Raises NotFound."""
+    async def get_code_for_academic(self, academic_id: ReferenceId, limit: Limit = DEFAULT_LIMIT) -> ResearchFindings:
+        """Find the code that a reference is about, then the most similar code."""
         node = await self._domains.get(NodeDomain.ACADEMIC, academic_id, by=self._by)
         if node.path and node.source is None:  # a section of a file has no edges: its text names the code
             linked = await self._named_code(node)
@@ -177,8 +187,10 @@ class Library:
             linked = await CrossDomain(self.trail, self._by).linked(academic_id, NodeDomain.CODE)
         return await self._around(node, linked, NodeDomain.CODE, limit)
 
-    async def get_history_for_academic(self, academic_id: str, limit: int = RESULTS_A_DEPTH) -> ResearchFindings:
-        """The history that a document led to, then the most similar history. Raises NotFound."""
+    async def get_history_for_academic(
+        self, academic_id: ReferenceId, limit: Limit = RESULTS_A_DEPTH
+    ) -> ResearchFindings:
+        """Find what was decided or done because of a reference, then similar history."""
         node = await self._domains.get(NodeDomain.ACADEMIC, academic_id, by=self._by)
         saved = await self._domains.find_saved(academic_id, by=self._by)
         linked = await CrossDomain(self.trail, self._by).linked(saved, NodeDomain.HISTORY)
@@ -267,14 +279,6 @@ class Library:
             with suppress(ClewError):
                 found.append(await self._domains.get(NodeDomain.CODE, path, by=self._by))
         return found
-
-    async def _learn(self, query: str) -> None:
-        """Read the packages that a query names."""
-        if not (self._by.may("create") and self._by.may("update")):
-            return
-        for named in (await self._packages.mentioned(query))[:MAX_LEARNED]:
-            with suppress(NotFound):  # declared, but not installed here
-                await self._packages.learn(named)
 
 
 def _headed(found: Mapping[NodeDomain, Sequence[ScoredNode]]) -> dict[str, Sequence[ScoredNode]]:

@@ -19,9 +19,6 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
-READER = 2
-"""Increase it when documents are cut differently: documents of another number are read again."""
-
 
 class CutDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A document cut into pieces. `state` changes with its content; `fields` and `sources` belong to all nodes."""
@@ -59,24 +56,16 @@ async def read_document(trail: Trail, key: str, *, by: Principal) -> list[Breadc
     return [found[id] for id in order] if is_whole else []
 
 
-async def find_saved(trail: Trail, key: str, state: str, *, by: Principal) -> list[Breadcrumb]:
-    """The nodes of a document if it is saved in this state, cut by the present reader; else none."""
-    found = await read_document(trail, key, by=by)
-    states = {(each.context["metadata"].get("state"), each.context["metadata"].get("reader")) for each in found}
-    return found if states == {(state, READER)} else []
-
-
 def _draft_nodes(document: CutDocument, by: Principal) -> list[Draft]:
     """The signed drafts of a document. Their ids follow from its key and the keys of the pieces."""
     ids = [keyed_id(by.owner_id, f"reference:{document.key}#{piece.key}") for piece in document.pieces]
-    own = {"document": document.key, "state": document.state, "reader": READER}
+    own = {"document": document.key, "state": document.state}
     drafts = []
     for id, piece in zip(ids, document.pieces, strict=True):
         metadata = {**(document.fields.get("metadata") or {}), **piece.metadata, **own, "piece": piece.key}
         fields: NodeFields = {
             **document.fields,
             "id": id,
-            "content_hash": piece.hash or document.fields.get("content_hash"),
             "metadata": {**metadata, **({"pieces": ids} if id == ids[0] else {})},
             "tags": (_tag(document.key),),
             **({"line_start": piece.first, "line_end": piece.last} if piece.first else {}),

@@ -12,6 +12,7 @@ import msgspec
 from clew.catalog.domain import Domain
 from clew.catalog.operations.text import code_span, fence, inline
 from clew.errors import NotFound
+from clew.knowledge.code.file_content import find_origins
 from clew.knowledge.domains.devtools import devtools_tools
 from clew.knowledge.domains.node_lines import (
     READS,
@@ -25,6 +26,8 @@ from clew.knowledge.domains.node_lines import (
 from clew.knowledge.domains.project import project_tools
 from clew.knowledge.domains.search_tools import search_tools
 from clew.knowledge.evidence.provenance import on_one_line
+from clew.knowledge.git.blame import read_line_history
+from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 
@@ -190,11 +193,6 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
 
 
 async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) -> Sequence[GitCommit]:
-    # with the rest of knowledge
-    from clew.knowledge.code.file_content import find_origins
-    from clew.knowledge.git.blame import read_line_history
-    from clew.knowledge.git.store import CommitFilter
-
     if line:
         [origin] = await asyncio.to_thread(find_origins, knowledge.root, path, line, line)
         return await asyncio.to_thread(read_line_history, knowledge.root, origin, limit=limit)

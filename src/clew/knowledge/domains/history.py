@@ -14,6 +14,7 @@ from clew.catalog.operations.text import inline
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import Moment, lesson_tools
+from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note, node_line, node_lines
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.git.commits import commit_node
@@ -22,7 +23,7 @@ from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.brief import Tier, write_brief
 from clew.knowledge.history.entries import NO_SESSION
 from clew.knowledge.history.explanation import find_resolutions
-from clew.knowledge.history.journal import ALL, DECISIONS, FAILURES, WORK, Include, SummaryType
+from clew.knowledge.history.journal import ALL, DECISIONS, FAILURES, WORK, Archive, SummaryType
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeFilter, ScoredNode
 from clew.knowledge.text import stems
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from clew.knowledge.base import Knowledge
     from clew.knowledge.git.log import GitCommit
     from clew.knowledge.history.explanation import LineExplanation
-    from clew.knowledge.history.journal import Archive, StoredSummary
+    from clew.knowledge.history.journal import StoredSummary
     from clew.knowledge.history.links import CrossDomain, Related
 
 NAME = "history"
@@ -61,7 +62,7 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
         tools=add_withheld_note(
             (
                 *_entry_points(open_knowledge),
-                *_session_tools(open_knowledge),
+                *_storage_tools(open_knowledge),
                 *_topic_tools(open_knowledge),
                 *journal_tools(open_knowledge),
                 *_question_tools(open_knowledge),
@@ -110,12 +111,12 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         """Show the state of the session: open threads, decisions and failures, each with its source."""
         knowledge = await known()
         await knowledge.decisions.catch_up()
-        return "\n".join((await write_brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)).lines)
+        return (await write_brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)).text
 
     return search_history, why_line, briefing
 
 
-def _session_tools(known: OpenKnowledge) -> Sequence[Tool]:
+def _storage_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="store_summary", title="Note a decision, a mistake or a preference", effects=WRITES)
     async def store_summary(
         content: Annotated[str, msgspec.Meta(description="what to remember, in a sentence or a few")],
@@ -137,28 +138,13 @@ def _session_tools(known: OpenKnowledge) -> Sequence[Tool]:
         stored = await knowledge.archive(ctx.by).store_summary(
             content, summary_type, session, code_references, tags, inspired_by=sources, title=title, outcome=outcome
         )
-        knowledge.resolver.cache.clear()
         if summary_type == "mistake" and outcome.strip():
             await knowledge.mistakes(ctx.by).report_mistake(title.strip() or content, content, outcome, tags=tags)
         if summary_type == "preference" and title.strip():
             await knowledge.preferences(ctx.by).set_preference(title, content)
         return stored_line(stored)
 
-    @tool(name="get_session_history", effects=READS, searchable=False)
-    async def get_session_history(
-        ctx: ToolContext, session_id: str = "", chronological: bool = True, include: Include = "all"
-    ) -> str:
-        """List the entries of a session."""
-        found = await (await _archive(known, ctx)).get_session_history(session_id, chronological, include)
-        return "\n".join(map(node_line, found)) or "It noted nothing."
-
-    @tool(name="get_code_for_history", effects=READS, searchable=False)
-    async def get_code_for_history(history_id: str, ctx: ToolContext) -> str:
-        """List the code that an entry is about."""
-        found = await (await _archive(known, ctx)).get_code_for_history(history_id)
-        return "\n".join(map(node_line, found)) or "It names no code."
-
-    return store_summary, get_session_history, get_code_for_history
+    return (store_summary,)
 
 
 def _topic_tools(known: OpenKnowledge) -> Sequence[Tool]:
@@ -176,22 +162,28 @@ def _topic_tools(known: OpenKnowledge) -> Sequence[Tool]:
         lines = [f"{node_line(each.node)} {_resolution(each.node.metadata.get('resolution'))}" for each in found]
         return "\n".join(lines) or f"No failure like that was noted. {HOW_TO_NOTE}"
 
-    @tool(name="find_patterns", effects=READS, searchable=False)
-    async def find_patterns(
-        query: Query,
-        ctx: ToolContext,
-        min_occurrences: Annotated[int, msgspec.Meta(ge=1)] = 2,
-        category: Annotated[str, msgspec.Meta(description="a tag that each must have; empty: any")] = "",
-    ) -> str:
-        """List patterns that came up more than once."""
-        found = await (await _archive(known, ctx)).find_patterns(query, min_occurrences, category)
-        lines = [
-            f"- {inline(each[0].node.content, WIDTH)} ({len(each)} times: {', '.join(one.node.id for one in each)})"
-            for each in found
-        ]
-        return "\n".join(lines) or "No pattern came up that often."
+    async def archive(ctx: ToolContext) -> Archive:
+        return await _archive(known, ctx)
 
-    return get_decisions, find_failures, find_patterns
+    return (
+        get_decisions,
+        find_failures,
+        method_tool(Archive.find_patterns, archive, _pattern_lines),
+        method_tool(Archive.get_session_history, archive, _node_list),
+        method_tool(Archive.get_code_for_history, archive, _node_list),
+    )
+
+
+def _node_list(found: Sequence[Node]) -> str:
+    return "\n".join(map(node_line, found)) or "There is none."
+
+
+def _pattern_lines(found: Sequence[Sequence[ScoredNode]]) -> str:
+    lines = [
+        f"- {inline(each[0].node.content, WIDTH)} ({len(each)} times: {', '.join(one.node.id for one in each)})"
+        for each in found
+    ]
+    return "\n".join(lines) or "No pattern came up that often."
 
 
 def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:

@@ -4,129 +4,92 @@ to the domain `history`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from clew.catalog.operations.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge
 from clew.knowledge.domains.lessons import Moment
-from clew.knowledge.domains.node_lines import READS, WIDTH
+from clew.knowledge.domains.method_tool import method_tool
+from clew.knowledge.domains.node_lines import WIDTH
 from clew.knowledge.history.brief import entry_text, summarise_session
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
+from clew.knowledge.history.journal import Chronicle
 from clew.knowledge.nodes.node_store import Node
-from clew.tools import Effects, Tool, ToolContext, tool
-
-if TYPE_CHECKING:
-    from clew.knowledge.history.journal import Chronicle
+from clew.tools import Effects, Tool, ToolContext
 
 WRITES = Effects(reaches_out=False)
 MARKS = Effects(repeats_safely=True, reaches_out=False)
 Scope = Literal["own_and_promoted", "current_only", "cross_session"]
-EntryId = Annotated[str, msgspec.Meta(description="the id of an entry")]
 Search = Annotated[str, msgspec.Meta(description="a text to search for; empty: the newest")]
 
 
 def journal_tools(known: OpenKnowledge) -> Sequence[Tool]:
     """Tools that write, find, share and sum up entries."""
-    return *_entry_tools(known), *_promotion_tools(known)
+
+    async def chronicle(ctx: ToolContext) -> Chronicle:
+        return (await known()).chronicle(ctx.by, ctx.by.session or NO_SESSION)
+
+    return (
+        method_tool(
+            Chronicle.store, chronicle, lambda entry: f"Stored as {entry.id} ({entry.category}).", effects=WRITES
+        ),
+        method_tool(query, chronicle, _lines),
+        method_tool(cross_session_query, chronicle, _lines),
+        method_tool(summarise_session, chronicle, lambda brief: brief.text, name="session_summary"),
+        method_tool(Chronicle.promote_pattern, chronicle, _promotion, effects=MARKS),
+        method_tool(Chronicle.promote, chronicle, _promotion, effects=MARKS),
+        method_tool(Chronicle.take_back, chronicle, _promotion, effects=MARKS),
+    )
 
 
-def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="store", effects=WRITES, searchable=False)
-    async def store(
-        content: Annotated[str, msgspec.Meta(description="the text of the entry")],
-        category: Category,
-        ctx: ToolContext,
-        title: Annotated[str, msgspec.Meta(description="a short name; empty: how the text begins")] = "",
-        tags: Sequence[str] = (),
-    ) -> str:
-        """Write an entry of this session into the journal. It is checked against the code, and marked if unconfirmed;
-        `user_voice` counts as said by the user."""
-        entry = await (await _chronicle(known, ctx)).store(content, category, title, tags=tags)
-        (await known()).resolver.cache.clear()
-        return f"Stored as {entry.id} ({entry.category})."
-
-    @tool(name="query", effects=READS, searchable=False)
-    async def query(
-        ctx: ToolContext,
-        search: Search = "",
-        category: Category | None = None,
-        scope: Annotated[
-            Scope, msgspec.Meta(description="own entries and promoted ones of any session; only own ones; or all")
-        ] = "own_and_promoted",
-        promoted_only: bool = False,
-        sources: Annotated[Sequence[str], msgspec.Meta(description="only of these writers")] = (),
-        since: Moment = None,
-        until: Moment = None,
-        limit: Limit = 10,
-    ) -> str:
-        """List entries of the journal: best first with a search text, else newest first."""
-        wanted = ArchiveQuery(
-            search_text=search,
-            categories=(category,) if category else (),
-            current_only=scope == "current_only",
-            cross_session=scope == "cross_session",
-            promoted_only=promoted_only,
-            sources=sources,
-            since=since,
-            until=until,
-            limit=limit,
-        )
-        return _lines(await (await _chronicle(known, ctx)).query(wanted))
-
-    @tool(name="cross_session_query", effects=READS, searchable=False)
-    async def cross_session_query(
-        ctx: ToolContext,
-        search: Search = "",
-        session_ids: Annotated[Sequence[str], msgspec.Meta(description="only of these sessions; empty: of all")] = (),
-        exclude_current: Annotated[bool, msgspec.Meta(description="leave out the own session")] = False,
-        category: Category | None = None,
-        limit: Limit = 10,
-    ) -> str:
-        """List entries of other sessions."""
-        chronicle = await _chronicle(known, ctx)
-        wanted = ArchiveQuery(
-            search_text=search,
-            categories=(category,) if category else (),
-            session_ids=session_ids,
-            exclude_sessions=(chronicle.session_id,) if exclude_current else (),
-            cross_session=True,
-            limit=limit,
-        )
-        return _lines(await chronicle.query(wanted))
-
-    @tool(name="session_summary", effects=READS, searchable=False)
-    async def session_summary(
-        ctx: ToolContext, session_id: Annotated[str, msgspec.Meta(description="empty: the own session")] = ""
-    ) -> str:
-        """Sum up a session from its entries: how many of each category, from when to when, and the latest of each."""
-        return "\n".join((await summarise_session(await _chronicle(known, ctx), session_id)).lines)
-
-    return store, query, cross_session_query, session_summary
+async def query(
+    chronicle: Chronicle,
+    search: Search = "",
+    category: Category | None = None,
+    scope: Annotated[
+        Scope, msgspec.Meta(description="own entries and promoted ones of any session; only own ones; or all")
+    ] = "own_and_promoted",
+    promoted_only: bool = False,
+    sources: Annotated[Sequence[str], msgspec.Meta(description="only of these writers")] = (),
+    since: Moment = None,
+    until: Moment = None,
+    limit: Limit = 10,
+) -> list[Node]:
+    """List entries of the journal: best first with a search text, else newest first."""
+    wanted = ArchiveQuery(
+        search_text=search,
+        categories=(category,) if category else (),
+        current_only=scope == "current_only",
+        cross_session=scope == "cross_session",
+        promoted_only=promoted_only,
+        sources=sources,
+        since=since,
+        until=until,
+        limit=limit,
+    )
+    return await chronicle.query(wanted)
 
 
-def _promotion_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="promote_pattern", effects=MARKS, searchable=False)
-    async def promote_pattern(id: EntryId, ctx: ToolContext) -> str:
-        """Share a pattern with all sessions."""
-        return _promotion(await (await _chronicle(known, ctx)).promote(id, only=Category.PATTERN))
-
-    @tool(name="promote", effects=MARKS, searchable=False)
-    async def promote(id: EntryId, ctx: ToolContext) -> str:
-        """Share an entry of any category with all sessions."""
-        return _promotion(await (await _chronicle(known, ctx)).promote(id))
-
-    @tool(name="take_back", effects=MARKS, searchable=False)
-    async def take_back(id: EntryId, ctx: ToolContext) -> str:
-        """Undo a promotion: only the session of the entry reads it."""
-        return _promotion(await (await _chronicle(known, ctx)).take_back(id))
-
-    return promote_pattern, promote, take_back
-
-
-async def _chronicle(known: OpenKnowledge, ctx: ToolContext) -> Chronicle:
-    return (await known()).chronicle(ctx.by, ctx.by.session or NO_SESSION)
+async def cross_session_query(
+    chronicle: Chronicle,
+    search: Search = "",
+    session_ids: Annotated[Sequence[str], msgspec.Meta(description="only of these sessions; empty: of all")] = (),
+    exclude_current: Annotated[bool, msgspec.Meta(description="leave out the own session")] = False,
+    category: Category | None = None,
+    limit: Limit = 10,
+) -> list[Node]:
+    """List entries of other sessions."""
+    wanted = ArchiveQuery(
+        search_text=search,
+        categories=(category,) if category else (),
+        session_ids=session_ids,
+        exclude_sessions=(chronicle.session_id,) if exclude_current else (),
+        cross_session=True,
+        limit=limit,
+    )
+    return await chronicle.query(wanted)
 
 
 def _promotion(entry: Node) -> str:

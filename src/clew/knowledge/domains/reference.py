@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.operations.text import inline
 from clew.errors import InvalidInput
+from clew.knowledge.documents.findings import ResearchFindings
 from clew.knowledge.documents.ingest import Kind, NewSource
 from clew.knowledge.documents.readers import parse_date
-from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
+from clew.knowledge.documents.research import Library
+from clew.knowledge.domains.code import Limit, OpenKnowledge
+from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
 from clew.knowledge.evidence.provenance import NodeSource, on_one_line, sources_of
@@ -21,76 +24,47 @@ from clew.secrecy import mask_keys
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
 
 if TYPE_CHECKING:
-    from clew.knowledge.documents.findings import ResearchFindings
     from clew.knowledge.evidence.conflicts import SourceConflict
 
 NAME = "reference"
 NodeId = Annotated[str, msgspec.Meta(description="the id of a note, a decision or a reference")]
-ReferenceId = Annotated[str, msgspec.Meta(description="the id of a reference")]
-Depth = Annotated[
-    Literal[1, 2, 3, "quick", "standard", "deep"], msgspec.Meta(description="1 to 3: ten sources for each step")
-]
-Threshold = Annotated[
-    float,
-    msgspec.Meta(ge=0, le=1, description="stop as soon as a source has this share of the query's words; 0: never"),
-]
-Tokens = Annotated[int, msgspec.Meta(ge=1, description="the most tokens of all sources that are read")]
 
 
 def build_reference(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over documents; the first tool that runs calls `open_knowledge`."""
-    groups = (_entry_points, _searches, _evidence_tools)
+    groups = (_research_tools, _ingestion_tools, _evidence_tools)
     tools = [each for group in groups for each in group(open_knowledge)]
     return Domain(
         name=NAME,
-        description="What others wrote: documents of this repository and of its packages, papers and standards",
+        description="What others wrote: documents of this repository, papers and standards",
         tools=add_withheld_note(tools, open_knowledge),
     )
 
 
-def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="research", title="What is written on this", effects=READS)
-    async def research(
-        query: Query,
-        ctx: ToolContext,
-        depth: Depth = 2,
-        focus_areas: Sequence[str] = (),
-        include_papers: bool = True,
-        include_docs: bool = True,
-        confidence_threshold: Threshold = 0.0,
-        max_tokens: Tokens = 100_000,
-    ) -> GuidedContent:
-        """Find what documents, packages, papers and standards say on a topic, with their sources."""
-        library = (await known()).library(ctx.by)
-        found = await library.research(
-            query,
-            depth,
-            focus_areas,
-            include_papers,
-            include_docs,
-            confidence_threshold=confidence_threshold,
-            max_tokens=max_tokens,
-        )
-        lines = [findings_text(found)]
-        lines += [f"Retrieval: {found.stopped}."] if confidence_threshold and found.stopped else []
-        return GuidedContent(content="\n".join(lines), guidance=_next_steps(found))
+def _research_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    async def library(ctx: ToolContext) -> Library:
+        return (await known()).library(ctx.by)
 
-    @tool(name="compare_approaches", title="Compare approaches", effects=READS)
-    async def compare_approaches(
-        approaches: Annotated[Sequence[str], msgspec.Meta(description="two to four")],
-        ctx: ToolContext,
-        context: str = "",
-        criteria: Sequence[str] = (),
-    ) -> str:
-        """Compare two to four approaches by what is written on each."""
-        library = (await known()).library(ctx.by)
-        return findings_text(await library.compare_approaches(approaches, context, criteria))
+    def made(method: Callable[..., Awaitable[ResearchFindings]], title: str = "") -> Tool:
+        return method_tool(method, library, findings_text, title=title)
 
-    @tool(name="find_best_practices", title="Best practices", effects=READS)
-    async def find_best_practices(topic: str, ctx: ToolContext, technology: str = "", limit: Limit = 5) -> str:
-        """Find best practices: what is recommended on a topic."""
-        return findings_text(await (await known()).library(ctx.by).find_best_practices(topic, technology, limit))
+    return (
+        method_tool(Library.research, library, _researched, title="What is written on this"),
+        made(Library.compare_approaches, "Compare approaches"),
+        made(Library.find_best_practices, "Best practices"),
+        made(Library.design_proposal, "Draft a design proposal"),
+        made(Library.find_papers),
+        made(Library.synthesize_with_codebase),
+        made(Library.get_code_for_academic),
+        made(Library.get_history_for_academic),
+    )
 
+
+def _researched(found: ResearchFindings) -> GuidedContent:
+    return GuidedContent(content=findings_text(found), guidance=_next_steps(found))
+
+
+def _ingestion_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="ingest_source", title="Ingest a source", effects=Effects(reaches_out=False))
     async def ingest_source(
         kind: Kind,
@@ -116,38 +90,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         verify = "" if done.is_verified else f"\nA person can verify it: `clew verify {done.ids[0]}`"
         return f"{inline(done.title, 120)}: {became}.{verify}"
 
-    @tool(name="design_proposal", title="Draft a design proposal", effects=READS)
-    async def design_proposal(request: str, ctx: ToolContext, context: str = "") -> str:
-        """Draft a design proposal from the existing code, earlier decisions and what others recommend."""
-        return findings_text(await (await known()).library(ctx.by).design_proposal(request, context))
-
-    return research, compare_approaches, find_best_practices, ingest_source, design_proposal
-
-
-def _searches(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="find_papers", effects=READS, searchable=False)
-    async def find_papers(
-        query: Query, ctx: ToolContext, limit: Limit = 5, min_year: int | None = None, venues: Sequence[str] = ()
-    ) -> str:
-        """Find ingested papers."""
-        return findings_text(await (await known()).library(ctx.by).find_papers(query, limit, min_year, venues))
-
-    @tool(name="synthesize_with_codebase", effects=READS, searchable=False)
-    async def synthesize_with_codebase(topic: str, ctx: ToolContext, show_gaps: bool = False) -> str:
-        """Compare recommendations of documents with the code."""
-        return findings_text(await (await known()).library(ctx.by).synthesize_with_codebase(topic, show_gaps))
-
-    @tool(name="get_code_for_academic", effects=READS, searchable=False)
-    async def get_code_for_academic(academic_id: ReferenceId, ctx: ToolContext, limit: Limit = 5) -> str:
-        """Find the code that a reference is about."""
-        return findings_text(await (await known()).library(ctx.by).get_code_for_academic(academic_id, limit))
-
-    @tool(name="get_history_for_academic", effects=READS, searchable=False)
-    async def get_history_for_academic(academic_id: ReferenceId, ctx: ToolContext) -> str:
-        """Find what was decided or done because of a reference."""
-        return findings_text(await (await known()).library(ctx.by).get_history_for_academic(academic_id))
-
-    return find_papers, synthesize_with_codebase, get_code_for_academic, get_history_for_academic
+    return (ingest_source,)
 
 
 def _evidence_tools(known: OpenKnowledge) -> Sequence[Tool]:
@@ -195,6 +138,7 @@ def findings_text(found: ResearchFindings) -> str:
     """The text of the findings, with a line for each warning, conflict and gap, and for other domains to ask."""
     lines = [found.text, *found.warnings, *(f"disagreement: {each}" for each in found.conflicts)]
     lines += [f"gap: {each}" for each in found.gaps]
+    lines += [f"Retrieval: {found.stopped}."] if found.stopped else []
     lines += [f"Also in: {', '.join(found.also_exists_in)}"] if found.sources and found.also_exists_in else []
     return "\n".join(lines)
 

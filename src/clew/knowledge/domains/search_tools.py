@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from clew.knowledge.domains.node_lines import READS
+from clew.knowledge.search_domains import result_line
 from clew.tools import Tool, ToolContext, tool
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ def search_tools(known: OpenKnowledge) -> Sequence[Tool]:
         limit_per_domain: Annotated[int, msgspec.Meta(ge=1, le=50)] = 5,
     ) -> str:
         """Search code, history and references at once, and show the results of each."""
-        from clew.knowledge.search_domains import result_line  # with the rest of knowledge
-
         knowledge = await known()
         limit, now = limit_per_domain, knowledge.clock.now()
         found = await knowledge.search.search_all(query, by=ctx.by, at=now, domains=domains, limit_per_domain=limit)
@@ -48,8 +47,6 @@ def search_tools(known: OpenKnowledge) -> Sequence[Tool]:
         thoroughness: Literal["quick", "moderate", "thorough"] = "moderate",
     ) -> str:
         """Search everything and show the best results within a budget of tokens."""
-        from clew.knowledge.search_domains import result_line  # with the rest of knowledge
-
         knowledge = await known()
         now = knowledge.clock.now()
         found = await knowledge.search.smart_search(

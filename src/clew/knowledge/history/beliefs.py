@@ -9,7 +9,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -205,9 +205,15 @@ class BeliefLedger:
         )
         return _to_belief(await self._trail.records.create(draft, by=self._by))
 
-    async def retract(self, id: str, why: str) -> None:
-        """Record that a belief was never right. The belief stays on record, and questions about earlier recorded times
-        still find it. Raises NotFound, InvalidInput without a reason."""
+    async def retract(
+        self,
+        id: Annotated[str, msgspec.Meta(description="the id of a belief, as get_beliefs shows it")],
+        why: Annotated[str, msgspec.Meta(description="why it is not right")],
+    ) -> Belief:
+        """Record that a belief was never right. The belief stays on record, with the reason.
+
+        Questions about earlier recorded times still find it. Raises NotFound, InvalidInput without a reason.
+        """
         if not why.strip():
             raise InvalidInput("why", "is empty", hint="Say why it is not right")
         found = await self._get(id)
@@ -219,6 +225,7 @@ class BeliefLedger:
             scopes=found.scopes,
         )
         await self._trail.records.create(draft, by=self._by)
+        return _to_belief(found)
 
     async def as_of(
         self,

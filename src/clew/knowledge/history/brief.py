@@ -1,11 +1,11 @@
 """Briefs: the state of a session in three sizes, and the summary of a session. Each size begins with the one before it.
-Every line cites its entry."""
+Every line ends with the place of its entry."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -36,17 +36,10 @@ _FULL = (
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """A text and its size. `[n]` cites the n-th of `sources`, the ids of entries, and of `places`."""
+    """A text, and its size in tokens."""
 
     text: str
     tokens: int
-    sources: tuple[str, ...]
-    places: tuple[str, ...]
-
-    @property
-    def lines(self) -> list[str]:
-        """The text, then the places by number."""
-        return [self.text, *(f"[{number}] {place}" for number, place in enumerate(self.places, 1))]
 
 
 async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
@@ -55,33 +48,33 @@ async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
     if tier not in get_args(Tier):
         raise InvalidInput("tier", f"{tier!r} is not a size", hint=f"Sizes are {', '.join(get_args(Tier))}")
     own = await chronicle.query(ArchiveQuery(current_only=True, limit=_ENTRIES))
-    page = _BriefPage()
-    page.write_counts(chronicle.session_id, own)
+    lines = _count_lines(chronicle.session_id, own)
     if tier != "micro":
-        page.write_sections(own, _STANDARD)
+        lines += _section_lines(own, _STANDARD, _STANDARD_LINES, _SHORT)
         records = await chronicle.decision_records(_ENTRIES)
-        page.write_records(records, _FULL_LINES if tier == "full" else _STANDARD_LINES)
+        heading = f"Decisions of the project: {len(records):,}, newest first"
+        most = _FULL_LINES if tier == "full" else _STANDARD_LINES
+        lines += _list_lines(heading, records, most, _SHORT) if records else []
     if tier == "full":
-        page.write_sections(own, _FULL, _FULL_LINES, _LONG)
-        page.write_list("Timeline", list(reversed(own)), _FULL_LINES, _LONG)
-        others = ArchiveQuery(
-            cross_session=True, promoted_only=True, exclude_sessions=(chronicle.session_id,), limit=_FULL_LINES
-        )
-        page.write_list("Promoted by other sessions", await chronicle.query(others), _FULL_LINES, _LONG)
-    return page.as_brief()
+        lines += _section_lines(own, _FULL, _FULL_LINES, _LONG)
+        lines += _list_lines(f"Timeline: {len(own) or 'none'}", own[::-1], _FULL_LINES, _LONG)
+        session = chronicle.session_id
+        query = ArchiveQuery(cross_session=True, promoted_only=True, exclude_sessions=(session,), limit=_FULL_LINES)
+        others = await chronicle.query(query)
+        lines += _list_lines(f"Promoted by other sessions: {len(others) or 'none'}", others, _FULL_LINES, _LONG)
+    return _to_brief(lines)
 
 
-async def summarise_session(chronicle: Chronicle, session_id: str = "") -> Brief:
-    """The summary of a session, by default the chronicle's own: counts, times, and the latest entries of each
-    category."""
+async def summarise_session(
+    chronicle: Chronicle, session_id: Annotated[str, msgspec.Meta(description="empty: the own session")] = ""
+) -> Brief:
+    """Sum up a session from its entries: how many of each category, from when to when, and the latest of each."""
     session = session_id or chronicle.session_id
     entries = await chronicle.query(ArchiveQuery(cross_session=True, session_ids=(session,), limit=_ENTRIES))
-    page = _BriefPage()
-    page.write_counts(session, entries)
+    lines = _count_lines(session, entries)
     if entries:
-        page.lines.append(f"From {entries[-1].at:%Y-%m-%d %H:%M} to {entries[0].at:%Y-%m-%d %H:%M}.")
-    page.write_sections(entries, (*_STANDARD, *_FULL))
-    return page.as_brief()
+        lines.append(f"From {entries[-1].at:%Y-%m-%d %H:%M} to {entries[0].at:%Y-%m-%d %H:%M}.")
+    return _to_brief([*lines, *_section_lines(entries, (*_STANDARD, *_FULL), _STANDARD_LINES, _SHORT)])
 
 
 def entry_text(entry: Node, width: int) -> str:
@@ -98,60 +91,42 @@ def _comparable(text: str) -> str:
     return " ".join(text[: _LONG * 4].split()).rstrip("….").casefold()
 
 
-class _BriefPage:
-    """A text with its citations."""
+def _to_brief(lines: Sequence[str]) -> Brief:
+    text = "\n".join(lines)
+    return Brief(text=text, tokens=count_tokens(text))
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self._places: dict[str, str] = {}
-        """The place of each cited entry by its id, in order."""
 
-    def as_brief(self) -> Brief:
-        text = "\n".join(self.lines)
-        places = self._places
-        return Brief(text=text, tokens=count_tokens(text), sources=tuple(places), places=tuple(places.values()))
+def _count_lines(session_id: str, entries: Sequence[Node]) -> list[str]:
+    """Counts by category, and the latest state of a task."""
+    counts = Counter(Category(entry.category or Category.GENERAL) for entry in entries)
+    numbers = ", ".join(f"{count} {_name(category, count)}" for category, count in sorted(counts.items()))
+    session = "This terminal" if session_id == NO_SESSION else f"Session {inline(session_id, _SHORT)}"
+    states = [entry for entry in entries if entry.category == Category.TASK_STATE][:1]
+    now = [f"Now: {entry_text(entry, _SHORT)} ({place_of_entry(entry)})" for entry in states]
+    return [f"{session}: {numbers or 'nothing recorded yet'}.", *now]
 
-    def write_counts(self, session_id: str, entries: Sequence[Node]) -> None:
-        """Counts by category, and the latest state of a task."""
-        counts = Counter(Category(entry.category or Category.GENERAL) for entry in entries)
-        numbers = ", ".join(f"{count} {_name(category, count)}" for category, count in sorted(counts.items()))
-        who = "This terminal" if session_id == NO_SESSION else f"Session {inline(session_id, _SHORT)}"
-        self.lines.append(f"{who}: {numbers or 'nothing recorded yet'}.")
-        newest = next((entry for entry in entries if entry.category == Category.TASK_STATE), None)
-        if newest is not None:
-            self.lines.append(f"Now: {entry_text(newest, _SHORT)} [{self._cite(newest)}]")
 
-    def write_sections(
-        self,
-        entries: Sequence[Node],
-        sections: Sequence[tuple[str, Category]],
-        most: int = _STANDARD_LINES,
-        width: int = _SHORT,
-    ) -> None:
-        for heading, category in sections:
-            self.write_list(heading, [entry for entry in entries if entry.category == category], most, width)
+def _section_lines(
+    entries: Sequence[Node], sections: Sequence[tuple[str, Category]], most: int, width: int
+) -> list[str]:
+    groups = [(heading, [entry for entry in entries if entry.category == category]) for heading, category in sections]
+    return [
+        line for heading, own in groups for line in _list_lines(f"{heading}: {len(own) or 'none'}", own, most, width)
+    ]
 
-    def write_list(self, heading: str, entries: Sequence[Node], most: int, width: int) -> None:
-        """A heading and its entries, or that there are none."""
-        lines = [f"{entry.at:%Y-%m-%d %H:%M} {entry_text(entry, width)}" for entry in entries[:most]]
-        self._write(f"\n{heading}: {len(entries) or 'none'}", lines, entries)
 
-    def write_records(self, records: Sequence[Node], most: int) -> None:
-        """The newest decision records, if there are any."""
-        days = [inline(str(entry.metadata.get("day") or "undated"), 40) for entry in records[:most]]
-        lines = [f"{day} {entry_text(entry, _SHORT)}" for day, entry in zip(days, records, strict=False)]
-        if records:
-            self._write(f"\nDecisions of the project: {len(records):,}, newest first", lines, records)
+def _list_lines(heading: str, entries: Sequence[Node], most: int, width: int) -> list[str]:
+    """A heading and its first entries, each with its time and place."""
+    lines = [f"- {_when(entry)} {entry_text(entry, width)} ({place_of_entry(entry)})" for entry in entries[:most]]
+    more = [f"- … and {len(entries) - most:,} more"] if len(entries) > most else []
+    return ["", heading, *lines, *more]
 
-    def _write(self, heading: str, lines: Sequence[str], entries: Sequence[Node]) -> None:
-        self.lines.append(heading)
-        self.lines += [f"- {line} [{self._cite(entry)}]" for line, entry in zip(lines, entries, strict=False)]
-        if len(entries) > len(lines):
-            self.lines.append(f"- … and {len(entries) - len(lines):,} more")
 
-    def _cite(self, entry: Node) -> int:
-        self._places.setdefault(entry.id, place_of_entry(entry))
-        return list(self._places).index(entry.id) + 1
+def _when(entry: Node) -> str:
+    """The time of an entry; of a decision record, the day that it states."""
+    if entry.metadata.get("kind") == "adr":
+        return inline(str(entry.metadata.get("day") or "undated"), 40)
+    return f"{entry.at:%Y-%m-%d %H:%M}"
 
 
 def _name(category: Category, count: int) -> str:

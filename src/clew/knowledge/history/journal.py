@@ -4,7 +4,7 @@ to code (`Archive`). No model takes part."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -47,7 +47,7 @@ SummaryType = Literal[
     "feature",
 ]
 Include = Literal["all", "decisions", "tasks", "failures"]
-PromotedBecause = Literal["user", "session_success", "inspector", "uses"]
+EntryId = Annotated[str, msgspec.Meta(description="the id of an entry")]
 
 _CATEGORIES: dict[SummaryType, Category] = {
     "task_completion": Category.TASK_STATE,
@@ -81,9 +81,17 @@ class Chronicle:
         self._trail, self._by, self._clock, self._firewall = trail, by, clock, firewall
         self.session_id = session_id
 
-    async def store(self, content: str, category: Category, title: str = "", *, tags: Sequence[str] = ()) -> Node:
-        """Write an entry of this session, as `write_entry`."""
-        metadata = {"tags": list(tags)}
+    async def store(
+        self,
+        content: Annotated[str, msgspec.Meta(description="the text of the entry")],
+        category: Category,
+        title: Annotated[str, msgspec.Meta(description="a short name; empty: how the text begins")] = "",
+        *,
+        tags: Sequence[str] = (),
+    ) -> Node:
+        """Write an entry of this session into the journal. It is checked against the code, and marked if unconfirmed;
+        `user_voice` counts as said by the user."""
+        more = {"tags": list(tags)}
         return await write_entry(
             self._trail,
             self._by,
@@ -91,7 +99,7 @@ class Chronicle:
             category,
             self.session_id,
             title=title,
-            metadata=metadata,
+            metadata=more,
             firewall=self._firewall,
         )
 
@@ -110,20 +118,29 @@ class Chronicle:
         selector = msgspec.structs.replace(selector, context_match=(*selector.context_match, of_record))
         return newest_first(map(to_node, await list_all(self._trail, selector, self._by, limit)))
 
-    async def promote(self, id: str, because: PromotedBecause = "user", *, only: Category | None = None) -> Node:
-        """Share an entry with all sessions, and record by whom, when and why. Doing it again changes nothing. Raises
-        InvalidInput for an entry of another category than `only`."""
+    async def promote_pattern(self, id: EntryId) -> Node:
+        """Share a pattern with all sessions.
+
+        Raises InvalidInput for an entry of another category.
+        """
+        category = (await self._get(id)).context["category"]
+        if category != Category.PATTERN:
+            raise InvalidInput("id", f"{id} is a {category}, not a pattern", hint="Promote it with `promote`")
+        return await self.promote(id)
+
+    async def promote(self, id: EntryId) -> Node:
+        """Share an entry of any category with all sessions.
+
+        The entry says by whom and when. Doing it again changes nothing.
+        """
         found = await self._get(id)
-        category = found.context["category"]
-        if only is not None and category != only:
-            raise InvalidInput("id", f"{id} is a {category}, not a {only}", hint="Promote it with `promote`")
         if PROMOTED in found.tags:
             return to_node(found)
-        mark = {"by": self._by.agent_id, "at": self._clock.now().isoformat(), "because": because}
+        mark = {"by": self._by.agent_id, "at": self._clock.now().isoformat(), "because": "user"}
         return await self._mark(found, mark, (*found.tags, PROMOTED))
 
-    async def take_back(self, id: str) -> Node:
-        """Undo a promotion: only the entry's own session reads it."""
+    async def take_back(self, id: EntryId) -> Node:
+        """Undo a promotion: only the session of the entry reads it."""
         found = await self._get(id)
         return await self._mark(found, None, tuple(tag for tag in found.tags if tag != PROMOTED))
 
@@ -213,9 +230,16 @@ class Archive:
 
         return await self._checks.recheck(find)
 
-    async def find_patterns(self, query: str, min_occurrences: int = 2, category: str = "") -> list[list[ScoredNode]]:
-        """Patterns with at least `min_occurrences` descriptions, most frequent first, each with its descriptions.
-        Descriptions that share most words are one pattern. `category` is a tag that each must have."""
+    async def find_patterns(
+        self,
+        query: Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")],
+        min_occurrences: Annotated[int, msgspec.Meta(ge=1)] = 2,
+        category: Annotated[str, msgspec.Meta(description="a tag that each must have; empty: any")] = "",
+    ) -> list[list[ScoredNode]]:
+        """List patterns that came up more than once.
+
+        The most frequent come first, each with its descriptions: those that share most words are one pattern.
+        """
         found = await self.find(query, _CANDIDATES, PATTERNS)
         tagged = [each for each in found if not category or category in each.node.metadata.get("tags", ())]
         return sorted((group for group in _group(tagged) if len(group) >= min_occurrences), key=len, reverse=True)
@@ -223,8 +247,10 @@ class Archive:
     async def get_session_history(
         self, session_id: str = "", chronological: bool = True, include: Include = "all"
     ) -> list[Node]:
-        """The entries of a session, by default the caller's, oldest first, or newest first when not chronological.
-        Raises InvalidInput without a session."""
+        """List the entries of a session, by default the own one.
+
+        Raises InvalidInput without a session.
+        """
         session = session_id or self._by.session
         if not session:
             raise InvalidInput("session_id", "is needed: you are in no session", hint="Name one")
@@ -233,7 +259,7 @@ class Archive:
         return [node for node in map(to_node, found) if _is_included(node, include)]
 
     async def get_code_for_history(self, history_id: str) -> list[Node]:
-        """The code that an entry changed or refers to, with the lines that it names. Raises NotFound."""
+        """List the code that an entry is about."""
         entry = to_node(await self._trail.records.get(history_id, by=self._by))
         lines = {ref.key: ref.line for ref in references_of(entry) if ref.line}
         found = await self.links.linked(history_id, NodeDomain.CODE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -31,6 +31,7 @@ _SHORT, _SHARED_SHORT, _SHARED = 3, 2, 3
 """A plan repeats a mistake when it shares this part of the words, and this number: fewer for a short pattern."""
 
 Response = Literal["accepted", "rejected"]
+PreferenceKind = Annotated[str, msgspec.Meta(description="of what kind, for example indentation")]
 _Edit = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -56,10 +57,17 @@ class Mistakes:
         self._trail, self._by, self._clock = trail, by, clock
 
     async def report_mistake(
-        self, pattern: str, error: str, fix: str, context: str = "", tags: Sequence[str] = ()
+        self,
+        pattern: Annotated[str, msgspec.Meta(description="the attempt")],
+        error: Annotated[str, msgspec.Meta(description="the failure")],
+        fix: Annotated[str, msgspec.Meta(description="what to do instead")],
+        context: str = "",
+        tags: Sequence[str] = (),
     ) -> Mistake:
-        """Record a mistake. A report in the same words counts once more: the latest error and fix replace the earlier
-        ones, tags add up. Raises InvalidInput for an empty part."""
+        """Record a mistake for all sessions. Reporting it again raises its confidence.
+
+        The latest error and fix replace the earlier ones, tags add up. Raises InvalidInput for an empty part.
+        """
         for field, text in (("pattern", pattern), ("error", error), ("fix", fix)):
             if not text.strip():
                 raise InvalidInput(field, "is empty")
@@ -79,9 +87,13 @@ class Mistakes:
         found = await put_keyed(self._trail, key, draft, lambda was: Change(context=edit(was.context)), by=self._by)
         return _to_mistake(found)
 
-    async def check_mistakes(self, approach: str) -> list[Mistake]:
-        """The known mistakes that a plan repeats, the most certain first; a plan without any is safe to proceed with.
-        Raises InvalidInput for an empty plan."""
+    async def check_mistakes(
+        self, approach: Annotated[str, msgspec.Meta(description="the plan, in a sentence")]
+    ) -> list[Mistake]:
+        """Check whether a plan was a mistake before, and show what to do instead.
+
+        The most certain mistakes come first. Raises InvalidInput for an empty plan.
+        """
         if not approach.strip():
             raise InvalidInput("approach", "is empty")
         request = SearchRequest(text=approach[:4_000], selector=Selector(schema_name=MISTAKE), limit=_CANDIDATES)
@@ -129,8 +141,10 @@ class UserPreferences:
     def __init__(self, trail: Trail, by: Principal, clock: Clock, session_id: str = "") -> None:
         self._trail, self._by, self._clock, self._session = trail, by, clock, session_id
 
-    async def get_preferences(self, category: str = "all") -> Preferences:
-        """All preferences, or those of one category: lasting ones, and those of this session."""
+    async def get_preferences(
+        self, category: Annotated[str, msgspec.Meta(description="only of this kind")] = "all"
+    ) -> Preferences:
+        """List the user's preferences: explicit, learned, and of this session."""
         found = Preferences(explicit={}, implicit={}, session_overrides={})
         async for record in each_record(self._trail, Selector(schema_name=PREFERENCE), by=self._by):
             name, context = record.context["category"], record.context
@@ -143,18 +157,34 @@ class UserPreferences:
                 found.implicit[name] = msgspec.convert(context["implicit"], Inferred)
         return found
 
-    async def set_preference(self, category: str, preference: str, *, for_session: bool = False) -> None:
-        """Store an explicit preference, for good or for this session only. Raises InvalidInput for an empty text, or
-        without a session."""
+    async def set_preference(
+        self,
+        category: PreferenceKind,
+        preference: Annotated[str, msgspec.Meta(description="what the user wants")],
+        *,
+        for_session: Annotated[bool, msgspec.Meta(description="only until this session ends")] = False,
+    ) -> str:
+        """Remember what the user prefers. Only what the user said: do not guess.
+
+        Returns the category and how long it holds. Raises InvalidInput for an empty text, or without a session.
+        """
         name, value = _checked("category", category), _checked("preference", preference)
         if for_session and not self._session:
             raise InvalidInput("for_session", "there is no session")
         await self._put(name, lambda was: {**was, "category": name, "explicit": value}, in_session=for_session)
+        return f"{name}, for this session" if for_session else f"{name}, for all sessions"
 
-    async def learn(self, category: str, suggestion: str, response: Response) -> Preferences:
-        """Learn from the response to a suggestion. The first acceptance gives a confidence of 0.6, each further one 0.1
-        more, up to 1; a rejection takes 0.2, down to 0. Accepting another value starts anew; rejecting an unknown one
-        changes nothing."""
+    async def learn(
+        self,
+        category: PreferenceKind,
+        suggestion: Annotated[str, msgspec.Meta(description="the value that was suggested")],
+        response: Annotated[Response, msgspec.Meta(description="the user's response")],
+    ) -> Preferences:
+        """Learn from the user's response to a suggestion: the first acceptance counts 0.6, each further one 0.1 more, a
+        rejection 0.2 less.
+
+        Accepting another value starts anew; rejecting an unknown one changes nothing.
+        """
         name, value = _checked("category", category), _checked("suggestion", suggestion)
         now = self._clock.now()
 

@@ -3,14 +3,14 @@ itself does the storage, vectors, filters and walks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import Conflict, NotFound
+from clew.errors import NotFound
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node import (
     DEFAULT_TRUST,
@@ -24,6 +24,7 @@ from clew.knowledge.nodes.node import (
     to_node,
     type_tag,
 )
+from clew.knowledge.upsert import change_record
 from clew.trail.bulk import drop_selected
 from clew.trail.model.breadcrumb import Breadcrumb, Change
 from clew.trail.model.edge import Direction, Edge, EdgeType
@@ -43,7 +44,6 @@ __all__ = [
     "NodeGraph",
     "ScoredNode",
     "build_node",
-    "rewrite",
     "to_node",
     "to_selector",
 ]
@@ -52,7 +52,6 @@ KEPT_EXPIRED = timedelta(days=30)
 """The time between the expiry of history and its removal."""
 MOST_REMOVED = 10_000
 """Nodes that one call removes."""
-_TRIES = 5
 
 
 class ScoredNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +114,11 @@ class NodeGraph:
         await self.get_node(old)
         edge = Edge(source=new, target=old, type=EdgeType.SUPERSEDES.label)
         await self._trail.edges.add([edge], by=self._by, replace=True)
-        return to_node(await rewrite(self._trail, old, lambda context: {**context, "superseded_by": new}, by=self._by))
+
+        def change(was: Breadcrumb) -> Change:
+            return Change(context={**was.context, "superseded_by": new})
+
+        return to_node(await change_record(self._trail, old, change, by=self._by))
 
     async def remove_expired(self, now: datetime, most: int = MOST_REMOVED) -> int:
         """Delete the nodes of history that expired more than KEPT_EXPIRED ago, the oldest first, `most` at a time, and
@@ -193,28 +196,6 @@ class NodeGraph:
         except NotFound:
             return False
         return True
-
-
-async def rewrite(
-    trail: Trail, id: str, edit: Callable[[dict[str, Any]], dict[str, Any]], *, by: Principal
-) -> Breadcrumb:
-    """Replace the context of a breadcrumb by the result of `edit`; retries after concurrent writes.
-
-    Raises NotFound, and Conflict when others are quicker each time.
-    """
-    for _ in range(_TRIES - 1):
-        try:
-            return await _rewrite_once(trail, id, edit, by)
-        except Conflict:
-            continue
-    return await _rewrite_once(trail, id, edit, by)
-
-
-async def _rewrite_once(
-    trail: Trail, id: str, edit: Callable[[dict[str, Any]], dict[str, Any]], by: Principal
-) -> Breadcrumb:
-    found = await trail.records.get(id, by=by)
-    return await trail.records.update(id, Change(context=edit(found.context)), expect=found.version, by=by)
 
 
 def to_selector(filter: NodeFilter) -> Selector:

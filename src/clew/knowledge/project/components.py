@@ -17,7 +17,7 @@ from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import find_symbols
 from clew.knowledge.lines import clip
 from clew.knowledge.project.style import is_component
-from clew.knowledge.project.texts import FileText, Need, read_file, read_need, terms_in
+from clew.knowledge.project.texts import FileText, Need, NeedText, read_file, read_need, terms_in
 from clew.trail.search.text import split_word
 
 ComponentType = Literal["ui", "hook", "utility", "pattern"]
@@ -77,9 +77,13 @@ class ComponentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     suggestion: str = ""
 
 
-async def find_component(code: CodeGraph, need: str, type: ComponentType | Literal["any"] = "any") -> ComponentAnswer:
-    """Return the components that fit a need, best first, or a suggestion. Raises InvalidInput for a need without
-    words."""
+async def find_component(
+    code: CodeGraph, need: NeedText, type: ComponentType | Literal["any"] = "any"
+) -> ComponentAnswer:
+    """Find an existing component, hook or utility, before a new one is written.
+
+    Raises InvalidInput for a need without words.
+    """
     wanted = read_need(need, _KINDS)
     await code.look()
     hits = frozenset(hit.node.id for hit in await code.search(" ".join(wanted.words), limit=_LOOKED_AT))

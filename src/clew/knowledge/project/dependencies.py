@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import Annotated
 
 import msgspec
 
@@ -26,7 +27,17 @@ from clew.knowledge.project.manifests import (
     parse_manifest,
 )
 from clew.knowledge.project.style import FAMILY, group_of
-from clew.knowledge.project.texts import MAX_TEXT, FileText, Need, own_files, read_file, read_files, read_need, terms_in
+from clew.knowledge.project.texts import (
+    MAX_TEXT,
+    FileText,
+    Need,
+    NeedText,
+    own_files,
+    read_file,
+    read_files,
+    read_need,
+    terms_in,
+)
 
 MAX_MANIFESTS, MAX_CODE = 200, 1_000
 MAX_EXAMPLES, MAX_PACKAGES = 3, 5
@@ -135,15 +146,25 @@ def _read_manifest(code: CodeGraph, path: str) -> PackageManifest:
     return parse_manifest(path, file.text)
 
 
-async def check_dependency(code: CodeGraph, need: str) -> DependencyAnswer:
-    """Return the packages that meet a need, or suggest some. Raises InvalidInput for a need without words."""
+async def check_dependency(code: CodeGraph, need: NeedText) -> DependencyAnswer:
+    """Find a package of the project that meets a need, before another is added.
+
+    Raises InvalidInput for a need without words.
+    """
     wanted = read_need(need, _FILLER)
     files = await code.files()
     return await asyncio.to_thread(_check, code, files, wanted)
 
 
-async def analyze_dependencies(code: CodeGraph, target: str = "") -> DependencyAnalysis:
-    """Analyse the dependencies of a project, or of a file or folder. Raises NotFound where there is none."""
+async def analyze_dependencies(
+    code: CodeGraph,
+    target: Annotated[str, msgspec.Meta(description="a file or folder; empty for the whole project")] = "",
+) -> DependencyAnalysis:
+    """Analyze dependencies: which packages this project or a part of it depends on and where it imports them, which are
+    unused or undeclared, and which files depend on it.
+
+    Raises NotFound for a target that is not there.
+    """
     files = await code.files()
     place = target.strip().strip("/").removeprefix("./")
     inside = [file for file in files if not place or file.path == place or file.path.startswith(f"{place}/")]

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,28 +125,46 @@ class ToolDiscovery:
     ) -> ToolDiscoveryResponse:
         """The project decides where it configures a tool; else the choice of the user, then research, then options."""
         self.scans += 1
-        scan = await asyncio.to_thread(scan_project, files, request.tool_category, request.languages)
+        category = request.tool_category
+        scan = await asyncio.to_thread(scan_project, files, category, request.languages)
         response = ToolDiscoveryResponse(tier=1, confidence=scan.confidence, tools=scan.tools)
         if scan.confidence == "high":
             return response
         language = scan.open_language
-        offer = Offer(self._root, request.tool_category, language, request.target_path)
-        settled = [tool for tool in scan.tools if tool.config_path]
-        named = [tool for tool in scan.tools if not tool.config_path]
-        inferred = [tool for tool in named if not language or known_tools()[tool.name].serves(language)]
+        inferred = [tool for tool in scan.tools if not language or known_tools()[tool.name].serves(language)]
         name, _, command = chosen.get(language or _UNKNOWN, "").partition(": ")
         if name:
-            tool = offer.chosen(name, command, inferred)
-            return msgspec.structs.replace(response, tier=3, tools=(*settled, tool))
-        advice = await self._recommend(request.tool_category, language)
+            tool = _as_chosen(self._suggest(request, inferred, language, name), self._root, command)
+            return msgspec.structs.replace(response, tier=3, tools=(tool,))
+        advice = await self._recommend(category, language)
         if advice is not None:
-            agreed = [tool for tool in inferred if tool.name == advice[0]]  # these name their place in the project
-            tools = agreed or [offer.tool(advice[0], language, advice[1])]
-            return msgspec.structs.replace(response, tier=2, tools=(*settled, *tools))
-        tools, options = inferred or offer.usual((language,)), offer.options(inferred)
+            return msgspec.structs.replace(
+                response, tier=2, tools=(self._suggest(request, inferred, language, *advice),)
+            )
+        usual = [default_toolsets().get(each, {}).get(category, "") for each in ([language] if language else _COMMON)]
+        names = dict.fromkeys([*(tool.name for tool in inferred), *filter(None, usual), *tools_for(category, language)])
+        offered = [self._suggest(request, inferred, language, each) for each in names]
         return msgspec.structs.replace(
-            response, tier=3, tools=(*settled, *tools), requires_user=True, user_options=options
+            response,
+            tier=3,
+            tools=tuple(inferred or (offered[:1] if language and usual[0] else ())),
+            requires_user=True,
+            user_options=build_options(offered, category, language),
         )
+
+    def _suggest(
+        self,
+        request: ToolDiscoveryRequest,
+        inferred: Sequence[DiscoveredTool],
+        language: str,
+        name: str,
+        rationale: str = "",
+    ) -> DiscoveredTool:
+        """A tool by its name: the inferred one, which names its place in the project, or else the one of the table."""
+        tool = describe_tool(self._root, name, request.tool_category, language, request.target_path)
+        why = rationale or f"A common {category_label(request.tool_category)}{f' for {language}' if language else ''}"
+        same = [each for each in inferred if each.name == name]
+        return same[0] if same else msgspec.structs.replace(tool, source="academic_research", rationale=why)
 
     async def _recommend(self, category: ToolCategory, language: str) -> tuple[str, str] | None:
         try:
@@ -243,56 +261,25 @@ def _naming(nodes: Sequence[Node], name: str, category: ToolCategory) -> list[No
     return list(found.values())
 
 
-class Offer:
-    """The tools that can be offered for one category and language in a project."""
-
-    def __init__(self, root: str, category: ToolCategory, language: str, target: str) -> None:
-        self._root, self._category, self._language, self._target = root, category, language, target
-
-    def tool(self, name: str, language: str, rationale: str) -> DiscoveredTool:
-        tool = describe_tool(self._root, name, self._category, language, self._target)
-        return msgspec.structs.replace(tool, source="academic_research", rationale=rationale)
-
-    def usual(self, languages: Iterable[str]) -> list[DiscoveredTool]:
-        """The usual tools of languages that have one."""
-        names = [(each, default_toolsets().get(each, {}).get(self._category, "")) for each in languages]
-        return [
-            self.tool(name, each, f"The usual {category_label(self._category)} for {each}")
-            for each, name in names
-            if name
-        ]
-
-    def chosen(self, name: str, command: str, inferred: Sequence[DiscoveredTool]) -> DiscoveredTool:
-        """The tool that a choice means: an inferred or known one, or one of the user's own."""
-        usual = self.tool(name, self._language, "")
-        tool = next((each for each in inferred if each.name == name), usual)
-        return msgspec.structs.replace(
-            tool,
-            run_command=command or tool.run_command,
-            is_installed=is_installed(self._root, name, command or tool.run_command),
-            source="user_choice",
-            rationale="The user chose it",
-        )
-
-    def options(self, inferred: Sequence[DiscoveredTool]) -> tuple[ToolOption, ...]:
-        """Each tool once: inferred ones, the usual one, others, and last a tool of the user's own. The first is
-        recommended."""
-        language = self._language
-        usual = self.usual([language] if language else _COMMON)
-        why = f"Another {category_label(self._category)} for {language}"
-        others = [self.tool(name, language, why) for name in tools_for(self._category, language)]
-        found: dict[str, DiscoveredTool] = {}
-        for tool in (*inferred, *usual, *others):
-            found.setdefault(tool.name, tool)
-        listed = [_option(tool) for tool in found.values()][:MAX_OPTIONS]
-        listed[:1] = [msgspec.structs.replace(option, recommended=True) for option in listed[:1]]
-        own = DiscoveredTool(name=CUSTOM, category=self._category, language=language, source="user_choice")
-        return (*listed, ToolOption(tool=own, pros=("Whatever fits",), cons=("Its command has to be given",)))
+def _as_chosen(tool: DiscoveredTool, root: str, command: str) -> DiscoveredTool:
+    """A tool that the user chose, with the command that the user gave."""
+    run = command or tool.run_command
+    installed = is_installed(root, tool.name, run)
+    return msgspec.structs.replace(
+        tool, run_command=run, is_installed=installed, source="user_choice", rationale="The user chose it"
+    )
 
 
-def _option(tool: DiscoveredTool) -> ToolOption:
+def build_options(tools: Sequence[DiscoveredTool], category: ToolCategory, language: str) -> tuple[ToolOption, ...]:
+    """The options of the user: these tools, of which the first is recommended, and last a tool of the user's own."""
+    listed = [_option(tool, is_first=at == 0) for at, tool in enumerate(tools[:MAX_OPTIONS])]
+    own = DiscoveredTool(name=CUSTOM, category=category, language=language, source="user_choice")
+    return (*listed, ToolOption(tool=own, pros=("Whatever fits",), cons=("Its command has to be given",)))
+
+
+def _option(tool: DiscoveredTool, is_first: bool) -> ToolOption:
     known = known_tools().get(tool.name, KnownTool())
     first = [tool.rationale] if tool.source == "package_manifest" or not known.pros else []
     pros = (*first, *known.pros, *(["Installed here"] if tool.is_installed else []))
     against = "Not configured here yet" if tool.is_installed else "Not installed here"
-    return ToolOption(tool=tool, pros=pros, cons=(*known.cons, against))
+    return ToolOption(tool=tool, pros=pros, cons=(*known.cons, against), recommended=is_first)

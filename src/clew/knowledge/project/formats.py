@@ -21,7 +21,7 @@ from clew.secrecy import mask_keys
 
 MAX_PARTS = 100
 MAX_DEPTH = 20
-"""Deeper keys of JSON have the lines of the value around them; deeper XML and YAML are refused."""
+"""Deeper XML and YAML are refused; deeper JSON has values without lines."""
 Keys = tuple[str, ...]
 Span = tuple[int, int]
 _Table = TypeVar("_Table")
@@ -37,7 +37,6 @@ _TOML_ENTRY = re.compile(
 _INI_ENTRY = re.compile(
     r"^(?:\[(?P<section>[^\]\n]{1,200})\]|(?P<key>[^\s=:#;\[][^=:\n]{0,100}?)[ \t]*+[=:](?P<value>.*))", re.MULTILINE
 )
-_JSON_TOKEN = re.compile(r"(\"(?:[^\"\\]|\\.)*+\")(\s*+:)?|[{}\[\],]", re.DOTALL)
 
 
 class ManifestFile(msgspec.Struct, frozen=True, dict=True):
@@ -109,16 +108,14 @@ def parse_toml(text: str) -> ParsedText:
 
 @lru_cache(maxsize=8)
 def parse_json(text: str) -> ParsedText:
-    """Parse an object of JSON."""
+    """Parse an object of JSON. Its lines are those of the same text as YAML, which does not allow tabs."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         return ParsedText({}, problem=_problem("JSON", error))
-    return (
-        ParsedText(data, _json_spans(text))
-        if isinstance(data, dict)
-        else ParsedText({}, problem="is not an object of JSON")
-    )
+    if not isinstance(data, dict):
+        return ParsedText({}, problem="is not an object of JSON")
+    return ParsedText(data, parse_yaml(text.replace("\t", " ")).spans)
 
 
 @lru_cache(maxsize=8)
@@ -279,32 +276,6 @@ def _toml_spans(text: str) -> dict[Keys, Span]:
             section = (*keys, str(indexes[keys] - 1))
         for length in range(1, len(section) + 1):
             spans.setdefault(section[:length], (start, start))
-    return spans
-
-
-def _json_spans(text: str) -> dict[Keys, Span]:
-    """The lines of every key; the text is valid."""
-    spans: dict[Keys, Span] = {}
-    file = ManifestFile("", text)
-    keys: list[str] = []
-    opened: list[str] = []
-    for found in _JSON_TOKEN.finditer(text):
-        token = found[0]
-        if found[2]:
-            keys[-1] = json.loads(found[1]) if "\\" in token else found[1][1:-1]
-            if len(keys) <= MAX_DEPTH:
-                line = file.line_at(found.start())
-                spans[tuple(keys)] = (line, line)
-        elif token in ("{", "["):
-            opened.append(token)
-            keys.append("0")
-        elif token in ("}", "]"):
-            opened.pop()
-            keys.pop()
-            if len(keys) <= MAX_DEPTH and (start := spans.get(tuple(keys))) is not None:
-                spans[tuple(keys)] = (start[0], file.line_at(found.start()))
-        elif token == "," and opened[-1] == "[":
-            keys[-1] = str(int(keys[-1]) + 1)
     return spans
 
 

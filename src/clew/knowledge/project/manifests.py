@@ -1,22 +1,19 @@
-"""Manifests and scripts: the packages, runtimes, commands and people that each file names, with their lines, and the
-packages that are installed. A format is a table of rules over its keys or its lines (`manifest_rules.json`). Nothing is
-run, and no text makes a reader raise."""
+"""Manifests and scripts: the packages, runtimes, commands and people that each file names, with their lines. A
+format is a table of rules over its keys or its lines (`manifest_rules.json`). Nothing is run, and no text makes a
+reader raise."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import islice, takewhile
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
-from clew.knowledge.code.file_content import read_content
 from clew.knowledge.lines import clip
-from clew.knowledge.project.formats import Keys, ManifestFile, ParsedText, load_table, parse, parse_json, table
+from clew.knowledge.project.formats import Keys, ManifestFile, ParsedText, load_table, parse, table
 from clew.secrecy import mask_keys
 
 Kind = Literal["runtime", "dependency", "script", "tool", "metadata", "people"]
@@ -272,8 +269,8 @@ def _read_blocks(file: ManifestFile, head: re.Pattern[str], group: str) -> Itera
 Ecosystem = Literal["npm", "python", "go", "rust", "ruby", "java"]
 PackageType = Literal["runtime", "dev", "peer"]
 MAX_TEXT = 500_000
-MAX_DECLARED, MAX_LISTED = 2_000, 200
-"""Packages of one manifest, and manifests of one folder."""
+MAX_DECLARED = 2_000
+"""Packages of one manifest."""
 MAX_VERSION = 100
 
 _ECOSYSTEMS: dict[str, Ecosystem] = {
@@ -285,14 +282,6 @@ _ECOSYSTEMS: dict[str, Ecosystem] = {
     **dict.fromkeys(("pyproject.toml", "setup.py", "setup.cfg"), "python"),
 }
 _COPIED = re.compile(r"(?:^|/)(?:node_modules|vendor|vendored|third_party)/")
-_INFO = ".dist-info"
-_SITES = [
-    f"{folder}/{site}"
-    for folder in (".venv", "venv", "env")
-    for site in ("Lib/site-packages", "lib/python3*/site-packages")
-]
-_NPM_WORD = r"[A-Za-z0-9~-][A-Za-z0-9._~-]{0,150}"
-_NPM_NAME = re.compile(rf"(?:@{_NPM_WORD}/)?{_NPM_WORD}")
 
 
 class DeclaredPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,13 +303,6 @@ class PackageManifest(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-class PackagePlace(NamedTuple):
-    """The folder of an installed package (of npm), or of its metadata (of Python); the version may be empty."""
-
-    path: str
-    version: str
-
-
 def is_copied(path: str) -> bool:
     """Whether a file is in a folder for copies of other projects."""
     return _COPIED.search(path) is not None
@@ -328,12 +310,12 @@ def is_copied(path: str) -> bool:
 
 def is_manifest(path: str) -> bool:
     """Whether a file of this name declares packages."""
-    return _ecosystem_of(path) is not None
+    return ecosystem_of(path) is not None
 
 
 def parse_manifest(path: str, text: str) -> PackageManifest:
     """The packages that a manifest declares, in the order of its parts, up to a limit; none for another file."""
-    ecosystem, read = _ecosystem_of(path), reader_of(path)
+    ecosystem, read = ecosystem_of(path), reader_of(path)
     if ecosystem is None or read is None:
         return PackageManifest(path=path, problem="is no manifest of a known name")
     if len(text) > MAX_TEXT:
@@ -354,54 +336,8 @@ def parse_manifest(path: str, text: str) -> PackageManifest:
     return PackageManifest(path=path, packages=tuple(packages), problem=parse(file).problem)
 
 
-def read_manifests(root: Path) -> list[PackageManifest]:
-    """The manifests of a folder itself and of its folder `requirements`, in the order of their paths."""
-    real = os.path.realpath(root)
-    names = (*list_names(real), *(f"requirements/{name}" for name in list_names(f"{real}/requirements")))
-    found = (_read_manifest(real, path) for path in islice(filter(is_manifest, names), MAX_LISTED))
-    return [manifest for manifest in found if manifest is not None]
-
-
-def find_npm(root: Path, name: str) -> PackagePlace | None:
-    """A package below `node_modules`; a link counts where it stays within the project."""
-    if not _NPM_NAME.fullmatch(name):  # such a name leads to no other folder
-        return None
-    path = os.path.realpath(root / "node_modules" / name)
-    manifest = read_content(path, "package.json")
-    if manifest is None or not path.startswith(os.path.realpath(root) + os.sep):
-        return None
-    version = parse_json(manifest.body.decode("utf-8-sig", "replace")).data.get("version")
-    return PackagePlace(path, version if isinstance(version, str) else "")
-
-
-def find_python(root: Path, name: str) -> PackagePlace | None:
-    """A package of a virtual environment inside the project."""
-    for site in (os.path.realpath(folder) for place in _SITES for folder in sorted(root.glob(place))):
-        for entry in list_names(site):
-            known, _, version = entry.removesuffix(_INFO).rpartition("-")
-            if entry.endswith(_INFO) and normal_name(known) == normal_name(name):
-                return PackagePlace(f"{site}/{entry}", version)
-    return None
-
-
-def list_names(folder: str) -> list[str]:
-    """The names in a folder, sorted; none where it cannot be read."""
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
-
-
-def _read_manifest(root: str, path: str) -> PackageManifest | None:
-    content = read_content(root, path)
-    if content is None:
-        return None
-    if content.left_out:
-        return PackageManifest(path=path, problem=content.left_out)
-    return parse_manifest(path, content.body.decode("utf-8-sig", "replace"))
-
-
-def _ecosystem_of(path: str) -> Ecosystem | None:
+def ecosystem_of(path: str) -> Ecosystem | None:
+    """The ecosystem whose packages a file of this name declares, or None."""
     name = path.rpartition("/")[2]
     if name.endswith(".gemspec"):
         return "ruby"

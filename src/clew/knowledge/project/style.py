@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -133,23 +133,31 @@ class _StyleTally:
         return max(counts, key=lambda way: (counts[way], way), default="")
 
 
-async def get_style_guide(code: CodeGraph, language: str | None = None) -> list[LanguageStyle]:
-    """Return the style of one language, or of all, that with most files first; nothing for a language without files.
-    Raises InvalidInput for an unknown language."""
+LanguageName = Annotated[str, msgspec.Meta(description="empty for all languages")]
+
+
+async def get_style_guide(code: CodeGraph, language: LanguageName = "") -> list[LanguageStyle]:
+    """Show how code is written here: names, layout and patterns, with examples; all languages, or one.
+
+    The language with most files comes first. Raises InvalidInput for an unknown language.
+    """
     tops = {file.path.removeprefix("src/").partition("/") for file in await code.files() if file.language}
     own = frozenset(top if rest else top.rpartition(".")[0] for top, rest, _ in tops) | {"src"}
     groups = await _files_by_language(code, language)
     return [await asyncio.to_thread(_infer, code, name, files, own) for name, files in groups.items()]
 
 
-async def detect_patterns(code: CodeGraph, language: str | None = None) -> list[LanguagePatterns]:
-    """Return the patterns of one language, or of all, that with most files first. Raises InvalidInput for an unknown
-    language."""
+async def detect_patterns(code: CodeGraph, language: LanguageName = "") -> list[LanguagePatterns]:
+    """Detect the patterns that the code follows, with examples: error handling, concurrency, exports and design
+    patterns.
+
+    The language with most files comes first. Raises InvalidInput for an unknown language.
+    """
     groups = await _files_by_language(code, language)
     return [await asyncio.to_thread(_detect, code, name, files) for name, files in groups.items()]
 
 
-async def _files_by_language(code: CodeGraph, language: str | None) -> dict[str, list[FileInfo]]:
+async def _files_by_language(code: CodeGraph, language: str) -> dict[str, list[FileInfo]]:
     wanted = normal_language(language or "all")
     if wanted not in (*LANGUAGES, "all"):
         raise InvalidInput("language", f"{wanted[:40]!r} is not read", hint=f"Languages are {', '.join(LANGUAGES)}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
+from typing import Annotated
 
 import msgspec
 
@@ -73,6 +74,9 @@ def own_files(files: Sequence[FileInfo], limit: int) -> list[str]:
     small = [file.path for file in files if file.status.size <= MAX_TEXT]
     own = [path for path in small if not kind_of(path) & (TEST | ASIDE)] or small
     return own[:: max(1, -(-len(own) // limit))]
+
+
+NeedText = Annotated[str, msgspec.Meta(description="what is needed, in a few words")]
 
 
 class Need(msgspec.Struct, frozen=True):

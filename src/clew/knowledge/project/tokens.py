@@ -1,10 +1,9 @@
 """The design tokens of a project, and which of them has a value: colours are compared by their look, lengths by their
-measure. Sources are CSS, SCSS, JSON of the W3C or of Style Dictionary, and the theme of Tailwind; nothing is run."""
+measure. Sources are CSS, SCSS, and JSON of the W3C or of Style Dictionary."""
 
 from __future__ import annotations
 
 import asyncio
-import colorsys
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
@@ -52,20 +51,9 @@ _JSON_FILE = re.compile(
     r"|(?:^|/)(?:design-)?tokens?/.*\.json$",
     re.IGNORECASE,
 )
-_TAILWIND = re.compile(r"(?:^|/)tailwind\.config\.[cm]?[jt]s$")
 _SHEET = re.compile(r"\.(?:css|scss|sass|less|pcss)$")
-_THEME_START = re.compile(r"(?<![\w.])theme\s*:\s*\{")
-_THEME_PART = re.compile(
-    r"(?P<key>[\w$-]+|[\"'][^\"'\n]{1,100}[\"']|\d+\.\d+)\s*+:\s*+"
-    r"(?:(?P<open>\{)|(?P<value>[\"'`][^\"'`\n]{1,300}[\"'`]|\[[^\[\]{}]{1,300}\])(?=\s*[,}/]))|(?P<close>\})|\{"
-)
-_THEME_NAMES = {"colors": "color", "borderRadius": "radius", "boxShadow": "shadow"}
-_THEME_SECTIONS = (*_THEME_NAMES, "spacing", "fontFamily", "fontSize", "fontWeight", "lineHeight", "letterSpacing")
 _HEX = re.compile(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})")
-_CALL = re.compile(r"(rgb|hsl)a?\(([^()]{1,100})\)")
-_NUMBER = re.compile(r"([+-]?(?:\d{1,6}(?:\.\d{0,10})?|\.\d{1,10}))(%|deg)?")
-_HSL_PARTS = re.compile(r"\d{1,3}(?:\.\d+)?(?:deg)?\s+\d{1,3}(?:\.\d+)?%\s+\d{1,3}(?:\.\d+)?%")
-_NAMED = {"white": "#fff", "black": "#000", "red": "#f00", "green": "#008000", "blue": "#00f", "transparent": "#0000"}
+_RGB = re.compile(r"rgba?\(([\d\s.,/%]{5,60})\)")
 
 
 class Colour(NamedTuple):
@@ -106,12 +94,15 @@ class TokenMatches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def get_design_tokens(code: CodeGraph, category: Category | Literal["all"] = "all") -> list[DesignToken]:
-    """Return the tokens of one category, or all, in the order of files and lines."""
+    """List the colours, spacings and other design tokens of the project."""
     return [token for token in await _read(code) if category in (token.category, "all")]
 
 
 async def find_design_token(code: CodeGraph, value: str) -> TokenMatches:
-    """Return the tokens with a value. Raises InvalidInput for an empty value."""
+    """Find the design token of a value, such as #3B82F6.
+
+    Raises InvalidInput for an empty value.
+    """
     if not value.strip():
         raise InvalidInput("value", "is empty", hint="Give a value such as '#3B82F6' or '16px'")
     wanted = _comparable(value[:MAX_VALUE])
@@ -188,7 +179,7 @@ def _named(word: str) -> Category | None:
 
 
 def _reader_of(path: str) -> Callable[[FileText], Iterator[RawToken]] | None:
-    readers = ((_TAILWIND, _read_tailwind), (_SHEET, _read_sheet), (_JSON_FILE, _read_json))
+    readers = ((_SHEET, _read_sheet), (_JSON_FILE, _read_json))
     return next((read for shape, read in readers if shape.search(path)), None)
 
 
@@ -222,53 +213,19 @@ def _values(group: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tupl
             yield from _values(inner, (*path, name))
 
 
-def _read_tailwind(file: FileText) -> Iterator[RawToken]:
-    """The literal values of the theme; computed ones are skipped. The items of an array are one value."""
-    found, keys = _THEME_START.search(file.text), list[str]()
-    for part in _THEME_PART.finditer(file.text, found.end()) if found else ():
-        key, value = (part["key"] or "").strip("\"'"), part["value"]
-        if part["close"] and not keys:
-            return
-        if part["close"]:
-            keys.pop()
-        elif not value:
-            keys.append(key)
-        else:
-            path = [each for each in (*keys, key) if each not in ("extend", "DEFAULT")]
-            if len(path) > 1 and path[0] in _THEME_SECTIONS:
-                name = "-".join((_THEME_NAMES.get(path[0], path[0]), *path[1:]))
-                plain = re.sub(r"[\[\]\"'`]", "", value).strip(" ,")
-                yield RawToken(".".join(("theme", *path)), name, plain, file.line_of(part.start()))
-
-
 # -- colours ---------------------------------------------------------------------------------------------------
 
 
 def read_colour(value: str) -> Colour | None:
-    """The colour of `#rgb`, `#rrggbb`, with or without opacity, `rgb()`, `hsl()`, the three bare parts of `hsl()`, or a
-    basic name; None for anything else."""
+    """The colour of `#rgb`, `#rrggbb`, with or without opacity, or of `rgb()`; None for anything else."""
     text = value.strip().lower()[:120]
-    text = _NAMED.get(text, text)
     if found := _HEX.fullmatch(text):
         digits = found[1] if len(found[1]) >= 6 else "".join(digit * 2 for digit in found[1])
         return Colour(*bytes.fromhex(digits))
-    if found := _CALL.fullmatch(text):
-        return _from_parts(found[1], found[2])
-    return _from_parts("hsl", text) if _HSL_PARTS.fullmatch(text) else None
-
-
-def _from_parts(kind: str, inner: str) -> Colour | None:
-    parts = [_NUMBER.fullmatch(part) for part in re.split(r"[\s,/]+", inner.strip())]
-    numbers = [(float(part[1]), part[2] or "") for part in parts if part is not None]
-    if len(parts) not in (3, 4) or len(numbers) != len(parts):
+    found = _RGB.fullmatch(text)
+    parts = re.findall(r"(\d+(?:\.\d+)?|\.\d+)(%?)", found[1]) if found else []
+    if len(parts) not in (3, 4):
         return None
-    opacity = _share(*numbers[3], 1.0) if len(numbers) == 4 else 1.0
-    shares = [_share(number, unit, 255.0) for number, unit in numbers[:3]]
-    if kind == "hsl":
-        hue, saturation, light = (number for number, _ in numbers[:3])
-        shares = list(colorsys.hls_to_rgb(hue % 360 / 360, _share(light, "%", 1), _share(saturation, "%", 1)))
-    return Colour(*(round(255 * share) for share in (*shares, opacity)))
-
-
-def _share(number: float, unit: str, whole: float) -> float:
-    return min(1.0, max(0.0, number / 100 if unit == "%" else number / whole))
+    wholes = (255.0, 255.0, 255.0, 1.0)
+    shares = [float(number) / (100 if unit else whole) for (number, unit), whole in zip(parts, wholes, strict=False)]
+    return Colour(*(round(255 * min(1.0, share)) for share in shares))

@@ -18,7 +18,7 @@ import msgspec
 from clew.catalog.operations.text import inline
 from clew.knowledge.code.file_content import read_content
 from clew.knowledge.project.formats import ManifestFile, parse
-from clew.knowledge.project.manifests import Statement, list_names, parse_manifest, reader_of
+from clew.knowledge.project.manifests import Statement, ecosystem_of, reader_of
 from clew.knowledge.project.tools import (
     CATEGORIES,
     Confidence,
@@ -36,17 +36,11 @@ MAX_TEXT = 500_000
 """Larger files count by their name only."""
 MAX_LISTED, MAX_WALKED = 50, 20_000
 MAX_LINE, MAX_VERSION = 2_000, 60
-SHORT_HASH = 10
-CONFIG, PACKAGE, SCRIPT, COMPANION, EDITOR = range(5)
-"""Ranks of signs. A companion is a package that is used with a tool: its version is not the tool's."""
 
 _ECOSYSTEMS = ("npm", "python", "go", "rust", "java")
-_FOLDER_OPTION = {"npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd", "make": "-C"}
 _VERSION = re.compile(r"(?=.*\d)[\w.*^~<>=!|, +-]+")
-_SCRIPT_NAME = re.compile(r"\w[\w:.-]{0,60}")
 _EDITOR_FILE = re.compile(r"(?:.*/)?(?:\.vscode/[^/]+\.json|\.idea/[^/]+\.xml)")
 _FOLDERS = ("", ".github/workflows", ".circleci", ".config", ".vscode", ".idea")
-_LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 _OTHERS = NEVER_READ | TOOLS_OWN | frozenset(("vendor", "dist", "build", "target", "venv"))
 _BINARIES = ("node_modules/.bin", ".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts", "vendor/bin", "bin")
 
@@ -55,20 +49,17 @@ _BINARIES = ("node_modules/.bin", ".venv/bin", "venv/bin", ".venv/Scripts", "ven
 
 
 class Sign(NamedTuple):
-    """A sign of a tool at a line of a file, or 0 for the file as a whole. One of rank CONFIG proves the tool, the
-    others only name it. `run` is the command of the project that runs the tool alone."""
+    """A sign of a tool at a line of a file, or 0 for the file as a whole. A configuration proves the tool, other signs
+    only name it. `run` is the command of the build that runs it."""
 
     path: str
-    rank: int
     tool: str
     category: str
     line: int = 0
     version: str = ""
     run: str = ""
-
-    @property
-    def source(self) -> Source:
-        return "config_file" if self.rank in (CONFIG, EDITOR) else "package_manifest"
+    is_config: bool = False
+    source: Source = "package_manifest"
 
 
 class _ToolRule(NamedTuple):
@@ -97,25 +88,31 @@ def find_configured(file: ManifestFile) -> Iterator[Sign]:
         line = _find_part(file, rule.part) if f"/{file.path}".endswith(f"/{rule.path}") else None
         if line is not None:
             run = known_tools()[rule.tool].run_in.get(file.name, "")
-            yield Sign(file.path, CONFIG, rule.tool, rule.category, line, run=run)
+            yield Sign(file.path, rule.tool, rule.category, line, run=run, is_config=True, source="config_file")
 
 
-def find_signs(file: ManifestFile, runner: str = "npm") -> Iterator[Sign]:
-    """All signs in a file; `runner` runs the scripts of package.json."""
+def find_signs(file: ManifestFile) -> Iterator[Sign]:
+    """All signs in a file: configurations, then packages, then scripts and settings of editors."""
     yield from find_configured(file)
-    yield from _find_packages(file)
-    yield from _find_scripts(file, runner)
+    read = reader_of(file.path)
+    stated = list(read(file)) if read else []
+    for each in stated:
+        if each.kind == "dependency":
+            yield from _find_package(file, each)
+    for each in stated:
+        if each.kind == "script" or each.group == "pre-commit hook":
+            yield from _find_in_script(file, each)
     for rule in sign_rules()["editor"] if _EDITOR_FILE.fullmatch(file.path) else ():
         if (line := _find_part(file, rule.part, is_text=True)) is not None:
-            yield Sign(file.path, EDITOR, rule.tool, rule.category, line)
+            yield Sign(file.path, rule.tool, rule.category, line, source="config_file")
 
 
-def used_tools(line: str, category: ToolCategory) -> dict[str, str]:
-    """The tools of a category that a line of a script runs, each with the pattern that shows it."""
+def used_tools(line: str, category: ToolCategory) -> list[str]:
+    """The tools of a category that a line of a script runs."""
     line = line[:MAX_LINE]
     if not _pattern("|".join(_shown(category).values())).search(line):
-        return {}
-    return {tool: words for tool, words in _shown(category).items() if _pattern(words).search(line)}
+        return []
+    return [tool for tool, words in _shown(category).items() if _pattern(words).search(line)]
 
 
 def _find_part(file: ManifestFile, part: str, is_text: bool = False) -> int | None:
@@ -129,46 +126,24 @@ def _find_part(file: ManifestFile, part: str, is_text: bool = False) -> int | No
     return file.line_at(at) if at >= 0 else None
 
 
-def _find_packages(file: ManifestFile) -> Iterator[Sign]:
-    for given in parse_manifest(file.path, file.text).packages:
-        parts = given.name.split("/")  # a package of Go may be a folder of the one that is known
-        names = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
-        for rule in (rule for name in names for rule in sign_rules().get(f"{given.ecosystem}:{name}", ())):
-            known, bare = known_tools()[rule.tool], re.split(r"[/:]", rule.path)[-1]
-            is_own = bare.startswith(rule.tool) or rule.path.endswith(f":{known.package}")
-            fits = is_own and len(given.version) <= MAX_VERSION and _VERSION.fullmatch(given.version)
-            rank, line = PACKAGE if is_own else COMPANION, int(given.source.rpartition(":")[2])
-            version, run = given.version if fits else "", known.run_in.get(file.name, "")
-            yield Sign(file.path, rank, rule.tool, rule.category, line, version, run)
+def _find_package(file: ManifestFile, stated: Statement) -> Iterator[Sign]:
+    """The tools that a package is, or is used with; only a package of the tool itself tells its version."""
+    parts = stated.name.split("/")  # a package of Go may be a folder of the one that is known
+    names = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    for rule in (rule for name in names for rule in sign_rules().get(f"{ecosystem_of(file.path)}:{name}", ())):
+        known, bare = known_tools()[rule.tool], re.split(r"[/:]", rule.path)[-1]
+        is_own = bare.startswith(rule.tool) or rule.path.endswith(f":{known.package}")
+        fits = is_own and len(stated.value) <= MAX_VERSION and _VERSION.fullmatch(stated.value)
+        version, run = stated.value if fits else "", known.run_in.get(file.name, "")
+        yield Sign(file.path, rule.tool, rule.category, stated.start, version, run)
 
 
-def _find_scripts(file: ManifestFile, runner: str) -> Iterator[Sign]:
-    read = reader_of(file.path)
-    for each in read(file) if read else ():
-        if each.kind != "script" and each.group != "pre-commit hook":
-            continue
-        lines = each.value.split("\n") if each.kind == "script" else [f"id: {each.name}"]
-        used = [
-            (each.end - len(lines) + 1 + at, category, tool, words)
-            for at, line in enumerate(lines)
-            for category in CATEGORIES
-            for tool, words in used_tools(line, category).items()
-        ]
-        for line, category, tool, _ in used:
-            own = {words for _, other, _, words in used if other == category}
-            runs_more = any(words not in own for *_, words in used)
-            run = "" if runs_more else _run_command(file, each, runner)
-            yield Sign(file.path, SCRIPT, tool, category, line, run=run)
-
-
-def _run_command(file: ManifestFile, script: Statement, runner: str) -> str:
-    """The command that runs a script of package.json or make; empty for others."""
-    program = {"npm run": runner, "make": "make"}.get(script.group, "")
-    if not program or not _SCRIPT_NAME.fullmatch(script.name):
-        return ""
-    folder = file.path.rpartition("/")[0]
-    start = f"{program} {_FOLDER_OPTION[program]} {shlex.quote(folder)}" if folder else program
-    return f"{start} {script.name}" if program == "make" else f"{start} run {script.name}"
+def _find_in_script(file: ManifestFile, stated: Statement) -> Iterator[Sign]:
+    lines = stated.value.split("\n") if stated.kind == "script" else [f"id: {stated.name}"]
+    for number, line in enumerate(lines, stated.end - len(lines) + 1):
+        for category in CATEGORIES:
+            for tool in used_tools(line, category):
+                yield Sign(file.path, tool, category, number)
 
 
 @cache
@@ -207,15 +182,9 @@ class ProjectFiles:
         bodies = ((path, each.body if len(each.body) <= MAX_TEXT else b"") for path, each in self.contents.items())
         return [ManifestFile(path, body.decode("utf-8-sig", "replace")) for path, body in bodies]
 
-    def place(self, path: str, line: int) -> str:
-        """`path:line@blob`; without the line where that is 0."""
-        blob = self.contents[path].blob
-        return f"{path}{f':{line}' if line else ''}{f'@{blob[:SHORT_HASH]}' if blob else ''}"
-
     def fingerprint(self) -> dict[str, str]:
-        """The content of each file: the id of its blob. Lock files count by their presence."""
-        marks = {path: each.blob or f"{each.status.size} bytes" for path, each in self.contents.items()}
-        return {path: "" if path.rpartition("/")[2] in _LOCKS else mark for path, mark in marks.items()}
+        """The content of each file: the id of its blob."""
+        return {path: each.blob or f"{each.status.size} bytes" for path, each in self.contents.items()}
 
     def languages(self) -> list[str]:
         """The languages below the target, that of most files first."""
@@ -223,18 +192,13 @@ class ProjectFiles:
         counted = Counter(filter(None, map(language_by_extension, names)))
         return sorted(counted, key=lambda language: (-counted[language], language))
 
-    def script_runner(self) -> str:
-        """The program that runs the scripts of package.json."""
-        names = [path.rpartition("/")[2] for path in self.contents]
-        return next((_LOCKS[name] for name in names if name in _LOCKS), "npm")
-
     def _list(self) -> Iterator[str]:
         level = self.target.rpartition("/")[0] if self.is_file else self.target
         while True:
             for place in (os.path.join(level, folder) for folder in _FOLDERS):
                 real = os.path.normpath(os.path.join(self.root, place))
                 is_own = os.path.realpath(real) == real  # no link leads out of the project
-                paths = (os.path.join(place, name) for name in (list_names(real) if is_own else ()))
+                paths = (os.path.join(place, name) for name in (_list_names(real) if is_own else ()))
                 yield from islice(filter(_may_name_tools, paths), MAX_LISTED)
             if not level:
                 return
@@ -247,9 +211,16 @@ class ProjectFiles:
             yield from names
 
 
+def _list_names(folder: str) -> list[str]:
+    """The names in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def _may_name_tools(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    is_known = name in sign_rules() or name in _LOCKS
+    is_known = path.rpartition("/")[2] in sign_rules()
     return is_known or _EDITOR_FILE.fullmatch(path) is not None or reader_of(path) is not None
 
 
@@ -281,7 +252,7 @@ def describe_tool(root: str, name: str, category: ToolCategory, language: str, t
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools of one category. `open_language` is the first in question for which nothing is configured."""
+    """The tools of one category. `open_language` is the language in question where nothing is configured."""
 
     open_language: str
     tools: tuple[DiscoveredTool, ...]
@@ -289,22 +260,28 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan_project(files: ProjectFiles, category: ToolCategory, named: Sequence[str] = ()) -> Scan:
-    """Find the tools of a category. Every named language needs a configuration; without names one is enough, and the
-    language of most files is in question."""
-    if files.is_file and not named:
-        named = files.languages()
-    languages = tuple(dict.fromkeys(named)) or tuple(files.languages()[:1])
-    found = [sign for file in files.texts() for sign in find_signs(file, files.script_runner())]
-    signs = [sign for sign in found if sign.category == category and known_tools()[sign.tool].languages]
-    if named:
-        signs = [sign for sign in signs if any(map(known_tools()[sign.tool].serves, languages))]
-    signs.sort(key=lambda sign: sign.rank)
-    configured = [known_tools()[sign.tool] for sign in signs if sign.rank == CONFIG]
-    is_enough = bool(configured) and not named
-    missing = [each for each in languages if not is_enough and not any(tool.serves(each) for tool in configured)]
-    tools = tuple(_to_tool(files, category, sign, signs, languages) for sign in _choose(signs, languages))
-    confidence: Confidence = "high" if configured and not missing else "medium" if tools else "low"
-    return Scan(open_language=next(iter(missing), ""), tools=tools, confidence=confidence)
+    """Find the tools of a category: for the named languages, or for all. A configured tool leaves no question; else the
+    first named language, or that of most files, is in question. Configured tools displace others, and tools for one
+    language come before tools for any."""
+    languages = tuple(named) or tuple(files.languages()[:1])
+    wanted = languages if named or files.is_file else ()
+    found = [sign for file in files.texts() for sign in find_signs(file)]
+    signs = [sign for sign in found if sign.category == category and _serves(sign.tool, wanted)]
+    configured = [sign for sign in signs if sign.is_config]
+    is_enough = any("*" not in known_tools()[sign.tool].languages for sign in configured)
+    chosen: dict[str, Sign] = {}
+    for sign in configured if is_enough else (*configured, *signs):
+        chosen.setdefault(sign.tool, sign)
+    ordered = sorted(chosen.values(), key=lambda sign: "*" in known_tools()[sign.tool].languages)
+    tools = tuple(_to_tool(files, category, signs, sign, languages) for sign in ordered)
+    confidence: Confidence = "high" if configured else "medium" if tools else "low"
+    return Scan(open_language="".join(languages[:1]), tools=tools, confidence=confidence)
+
+
+def _serves(tool: str, languages: Sequence[str]) -> bool:
+    """Whether a tool serves one of the languages, or any if there are none."""
+    known = known_tools()[tool]
+    return any(map(known.serves, languages)) if languages else bool(known.languages)
 
 
 def _language(tool: str, languages: Sequence[str]) -> str:
@@ -313,30 +290,17 @@ def _language(tool: str, languages: Sequence[str]) -> str:
     return next((each for each in languages if each in served), served[0])
 
 
-def _choose(signs: Sequence[Sign], languages: Sequence[str]) -> list[Sign]:
-    """The first sign of each tool, in the order of the languages. A configuration for a language displaces tools that
-    are only named for it; tools for any language come last and displace nothing."""
-    configured = {_language(sign.tool, languages) for sign in signs if sign.rank == CONFIG} - {"*"}
-    chosen = dict[str, Sign]()
-    for sign in signs:
-        if sign.rank == CONFIG or _language(sign.tool, languages) not in configured:
-            chosen.setdefault(sign.tool, sign)
-    order = {language: at for at, language in enumerate((*languages, "", "*"))}
-    return sorted(chosen.values(), key=lambda sign: order.get(_language(sign.tool, languages), order[""]))
-
-
 def _to_tool(
-    files: ProjectFiles, category: ToolCategory, sign: Sign, signs: Sequence[Sign], languages: Sequence[str]
+    files: ProjectFiles, category: ToolCategory, signs: Sequence[Sign], sign: Sign, languages: Sequence[str]
 ) -> DiscoveredTool:
     same = [each for each in signs if each.tool == sign.tool]
     tool = describe_tool(files.root, sign.tool, category, _language(sign.tool, languages), files.target)
-    is_config = sign.rank == CONFIG
-    why = "configured" if is_config else "named"
+    place = f"{sign.path}:{sign.line}" if sign.line else sign.path
     return msgspec.structs.replace(
         tool,
         version=next((each.version for each in same if each.version), ""),
-        config_path=sign.path if is_config else "",
+        config_path=sign.path if sign.is_config else "",
         run_command=next((each.run for each in same if each.run), tool.run_command),
         source=sign.source,
-        rationale=inline(f"{sign.tool} is {why} in {files.place(sign.path, sign.line)}"),
+        rationale=inline(f"{sign.tool} is {'configured' if sign.is_config else 'named'} in {place}"),
     )
