@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -66,17 +66,8 @@ class SourceFinder:
         self._code, self._history, self._notes, self._facts = code, history, notes, facts
         self._clock = clock
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all files have been read."""
-        return self._code.is_whole
-
-    async def has_changed(self, paths: Iterable[str]) -> bool:
-        """Whether any of these files changed since it was read; those are read again."""
-        return await self._code.freshen(paths)
-
-    async def find(self, question: ParsedQuestion, *, by: Principal) -> FoundSources:
-        """The sources of an answer; none, with a note, where nothing answers."""
+    async def find(self, question: ParsedQuestion, state: str, *, by: Principal) -> FoundSources:
+        """The sources of an answer in a state of the files; none, with a note, where nothing answers."""
         await self._code.warm()
         relation = await read_relation(question, self._code)
         if relation is not None:
@@ -90,13 +81,15 @@ class SourceFinder:
             return await self._with_gaps(question, _listing(past))
         if question.kind is QuestionKind.OVERVIEW:
             return FoundSources(await self._overview(), [])
-        return await self._with_gaps(question, await self._search(question, weights, by))
+        return await self._with_gaps(question, await self._search(question, state, weights, by))
 
     async def _with_gaps(self, question: ParsedQuestion, found: FoundSources) -> FoundSources:
         gaps = await self._history.gaps() if question.kind is QuestionKind.HISTORY else []
         return found._replace(notes=[*found.notes, *gaps])
 
-    async def _search(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> FoundSources:
+    async def _search(
+        self, question: ParsedQuestion, state: str, weights: Mapping[str, float], by: Principal
+    ) -> FoundSources:
         is_past = question.kind is QuestionKind.HISTORY  # which may speak of what is gone
         if question.names and not is_past and not any(self._code.rarity([question.names[0]]).values()):
             return await self._unknown_name(question.names[0])
@@ -109,7 +102,7 @@ class SourceFinder:
             )
         found = await search(self._code, question)
         notes = await self._notes.search(question, weights, by)
-        facts = await self._facts.search(question, weights) if not is_past else []
+        facts = await self._facts.search(question, state, weights) if not is_past else []
         commits = await self._commits(question, weights, found)
         first = [each for each in notes if each.similarity >= ABOUT]
         named = await self._definitions(question)
