@@ -76,7 +76,7 @@ class SourceFinder:
         noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
         if noted:
             return FoundSources(noted, [], is_listing=True)
-        past = await self._history.answer(question, self._clock.now())
+        past = await self._history.answer(question, state, self._clock.now())
         if past is not None:
             return await self._with_gaps(question, _listing(past))
         if question.kind is QuestionKind.OVERVIEW:
@@ -103,7 +103,7 @@ class SourceFinder:
         found = await search(self._code, question)
         notes = await self._notes.search(question, weights, by)
         facts = await self._facts.search(question, state, weights) if not is_past else []
-        commits = await self._commits(question, weights, found)
+        commits = await self._commits(question, state, weights, found)
         first = [each for each in notes if each.similarity >= ABOUT]
         named = await self._definitions(question)
         hits = found.hits
@@ -200,12 +200,12 @@ class SourceFinder:
         return found
 
     async def _commits(
-        self, question: ParsedQuestion, weights: Mapping[str, float], found: FoundPassages
+        self, question: ParsedQuestion, state: str, weights: Mapping[str, float], found: FoundPassages
     ) -> list[ScoredNode]:
         """Commits on the topic: for a question about the past, or where nothing else answers."""
         if question.kind is not QuestionKind.HISTORY and found.hits:
             return []
-        commits = await self._history.search(question, weights, self._clock.now())
+        commits = await self._history.search(question, state, weights, self._clock.now())
         least = 0.0 if question.kind is QuestionKind.HISTORY and found.hits else COMMIT_COVER
         return [each for each in commits if each.similarity > least]
 
