@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from clew.secrecy import (
     MASK,
+    MaskedLines,
     mask_document,
     mask_in_place,
     mask_keys,
@@ -411,3 +412,19 @@ def test_a_document_is_kept_but_for_its_keys() -> None:
 def test_a_password_in_an_address_is_masked_in_documents(text: str, shown: str) -> None:
     for mask in (mask_document, mask_in_place, mask_keys):
         assert mask(f"a\n{text}\nb") == f"a\n{shown}\nb"
+
+
+def test_a_part_of_the_lines_is_masked_as_in_the_whole_text() -> None:
+    key = "\n".join(
+        ("-----BEGIN RSA PRIVATE KEY-----", *["MIIEowIBAAKCAQEA" * 4] * 60, "-----END RSA PRIVATE KEY-----")
+    )
+    between = "\n".join(f"line {number}" for number in range(60))
+    settings = 'aws_secret_access_key =\n    "wJalrXUtnFEMI/K7MDENG/bPxRfiCY0123456789"\npassword = "hunter22"'
+    twilio = f"sid = SK{'0a' * 16}"
+    text = "\n".join(("# calls go through twilio", between, key, between, settings, between, twilio, between))
+    whole = mask_in_place(text).split("\n")
+    assert sum(MASK in line for line in whole) == 4
+    lines = MaskedLines(text)
+    for start in range(1, len(whole) + 1):
+        for end in (start, start + 7, len(whole) + 5):
+            assert lines.part(start, end) == whole[start - 1 : end]

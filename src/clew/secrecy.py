@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -210,6 +210,9 @@ _PRIVATE_MARKS = ("PRIVATE KEY", "Private-Lines:")
 _MARKS = tuple(
     sorted({*_PRIVATE_MARKS, *_ASSIGNMENT_MARKS, *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)})
 )
+_SERVICE_MARKS = ("ailgun", "AILGUN", "wilio", "WILIO", "iscord", "ISCORD")
+"""Marks that may stand far from a key: they name the service that it is for."""
+NEAR = 20
 _SHORT = 2_000
 _ADDRESS = re.compile(r"://\S*")
 
@@ -255,11 +258,26 @@ def mask_document(text: str) -> str:
 
 def mask_in_place(text: str) -> str:
     """As `mask_document`, with every line where it was."""
+    return _mask_shapes(_mask_private_keys(text, _keep_lines))
 
-    def mask(found: re.Match[str]) -> str:
-        return _keep_name(found) + "\n" * found[0].count("\n")
 
-    return _mask_shapes(_mask_private_keys(text, mask))
+def _keep_lines(found: re.Match[str]) -> str:
+    return _keep_name(found) + "\n" * found[0].count("\n")
+
+
+class MaskedLines:
+    """The lines of `mask_in_place`, each masked when it is asked for. Looks for private keys everywhere, and for others
+    only in the lines around those that are wanted: they take less than NEAR lines."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = _mask_private_keys(text, _keep_lines).split("\n")
+        self._services = [mark for mark in _SERVICE_MARKS if mark in text]
+
+    def part(self, start: int, end: int) -> list[str]:
+        """The lines from `start` to `end`, counted from 1, the last one included."""
+        before = max(0, start - 1 - NEAR)
+        masked = _mask_shapes("\n".join(self._lines[before : end + NEAR]), self._services).split("\n")
+        return masked[start - 1 - before : end - before]
 
 
 def _mask_private_keys(text: str, mask: Callable[[re.Match[str]], str]) -> str:
@@ -315,8 +333,9 @@ def _mask_key_bodies(text: str) -> str:
     return _PRIVATE_KEY.sub(_keep_name, text) if "Private-Lines:" in text else text
 
 
-def _mask_shapes(text: str) -> str:
-    masked, found = text, _marks_in(text)
+def _mask_shapes(text: str, services: Collection[str] = ()) -> str:
+    """Mask keys by their shapes. `services` are marks that stand elsewhere in the document."""
+    masked, found = text, _marks_in(text).union(services)
     for marks, pattern in _PATTERNS if found else ():
         if not found.isdisjoint(marks):
             masked = pattern.sub(_keep_name, masked)

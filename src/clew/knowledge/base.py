@@ -24,7 +24,7 @@ from clew.knowledge.answering.model_answer import MODEL_SECONDS, ModelAnswer
 from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import parse_question, refers_back, with_subject
-from clew.knowledge.answering.resolver import MAX_QUESTION, AnswerCache, Resolved, Resolver
+from clew.knowledge.answering.resolver import MAX_QUESTION, Resolver
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import IndexReport, Until
 from clew.knowledge.code.index_pass import Progress
@@ -126,10 +126,9 @@ class Knowledge:
         self.resolver = Resolver(
             self._shown,
             clock,
+            code,
             finder,
-            AnswerCache[Resolved](self._shown, code),
             ModelAnswer(model, self._ground) if model is not None else None,
-            code.contains,
         )
 
     async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> GatherReport:

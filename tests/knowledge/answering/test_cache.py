@@ -164,15 +164,10 @@ async def test_an_empty_or_huge_question_is_refused(knowledge: Knowledge, me: Pr
         await knowledge.resolver.resolve(question, by=me)
 
 
-class _Still:
-    async def state(self) -> str:
-        return "1"
-
-
 @pytest.mark.req("O10")
 async def test_the_least_recently_used_entries_leave_first(trail: Trail, me: Principal) -> None:
-    cache: AnswerCache[int] = AnswerCache(trail, _Still())
-    keys = [await cache.key(f"where is thing{number}", me, "") for number in range(MAX_ENTRIES + 1)]
+    cache: AnswerCache[int] = AnswerCache(trail)
+    keys = [await cache.key(f"where is thing{number}", "1", me, "") for number in range(MAX_ENTRIES + 1)]
     for number, key in enumerate(keys[:MAX_ENTRIES]):
         cache.put(key, number)
     assert cache.get(keys[0]) == 0

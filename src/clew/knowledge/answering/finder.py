@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -66,17 +66,8 @@ class SourceFinder:
         self._code, self._history, self._notes, self._facts = code, history, notes, facts
         self._clock = clock
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all files have been read."""
-        return self._code.is_whole
-
-    async def has_changed(self, paths: Iterable[str]) -> bool:
-        """Whether any of these files changed since it was read; those are read again."""
-        return await self._code.freshen(paths)
-
-    async def find(self, question: ParsedQuestion, *, by: Principal) -> FoundSources:
-        """The sources of an answer; none, with a note, where nothing answers."""
+    async def find(self, question: ParsedQuestion, state: str, *, by: Principal) -> FoundSources:
+        """The sources of an answer in a state of the files; none, with a note, where nothing answers."""
         await self._code.warm()
         relation = await read_relation(question, self._code)
         if relation is not None:
@@ -85,18 +76,20 @@ class SourceFinder:
         noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
         if noted:
             return FoundSources(noted, [], is_listing=True)
-        past = await self._history.answer(question, self._clock.now())
+        past = await self._history.answer(question, state, self._clock.now())
         if past is not None:
             return await self._with_gaps(question, _listing(past))
         if question.kind is QuestionKind.OVERVIEW:
             return FoundSources(await self._overview(), [])
-        return await self._with_gaps(question, await self._search(question, weights, by))
+        return await self._with_gaps(question, await self._search(question, state, weights, by))
 
     async def _with_gaps(self, question: ParsedQuestion, found: FoundSources) -> FoundSources:
         gaps = await self._history.gaps() if question.kind is QuestionKind.HISTORY else []
         return found._replace(notes=[*found.notes, *gaps])
 
-    async def _search(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> FoundSources:
+    async def _search(
+        self, question: ParsedQuestion, state: str, weights: Mapping[str, float], by: Principal
+    ) -> FoundSources:
         is_past = question.kind is QuestionKind.HISTORY  # which may speak of what is gone
         if question.names and not is_past and not any(self._code.rarity([question.names[0]]).values()):
             return await self._unknown_name(question.names[0])
@@ -109,8 +102,8 @@ class SourceFinder:
             )
         found = await search(self._code, question)
         notes = await self._notes.search(question, weights, by)
-        facts = await self._facts.search(question, weights) if not is_past else []
-        commits = await self._commits(question, weights, found)
+        facts = await self._facts.search(question, state, weights) if not is_past else []
+        commits = await self._commits(question, state, weights, found)
         first = [each for each in notes if each.similarity >= ABOUT]
         named = await self._definitions(question)
         hits = found.hits
@@ -207,12 +200,12 @@ class SourceFinder:
         return found
 
     async def _commits(
-        self, question: ParsedQuestion, weights: Mapping[str, float], found: FoundPassages
+        self, question: ParsedQuestion, state: str, weights: Mapping[str, float], found: FoundPassages
     ) -> list[ScoredNode]:
         """Commits on the topic: for a question about the past, or where nothing else answers."""
         if question.kind is not QuestionKind.HISTORY and found.hits:
             return []
-        commits = await self._history.search(question, weights, self._clock.now())
+        commits = await self._history.search(question, state, weights, self._clock.now())
         least = 0.0 if question.kind is QuestionKind.HISTORY and found.hits else COMMIT_COVER
         return [each for each in commits if each.similarity > least]
 

@@ -85,6 +85,9 @@ class _NamedPlace(NamedTuple):
     is_named: bool
 
 
+ScoredNote = tuple[ChangeNote, float]
+
+
 class _NoteIndex:
     """The notes of all changelogs by their terms and versions."""
 
@@ -96,15 +99,18 @@ class _NoteIndex:
             self._by_version[version_key(note.version)].append(note)
             for term in _terms(f"{note.text} {note.version}"):
                 by_term[term].append(number)
+        self._versions = {note.version for note in notes}
         self._by_term = {term: np.array(numbers) for term, numbers in by_term.items()}
 
-    def of_version(self, version: str) -> list[ChangeNote]:
+    def of_version(self, version: str) -> list[ScoredNote]:
         """The notes of a version, else those of the releases that its number begins."""
         key = version_key(version)
         same = self._by_version.get(key, []) if key is not None else []
-        return same or [note for note in self.notes if note.version.startswith(f"{version}.")]
+        longer = {name for name in self._versions if name.startswith(f"{version}.")} if not same else set()
+        found = same or ([note for note in self.notes if note.version in longer] if longer else [])
+        return [(note, 1.0) for note in found]
 
-    def search(self, weights: Mapping[str, float], limit: int) -> list[tuple[ChangeNote, float]]:
+    def search(self, weights: Mapping[str, float], limit: int) -> list[ScoredNote]:
         """The notes that have more than LEAST_COVER of some words by weight, best first, each with its share."""
         total = sum(weights.values()) or 1.0
         shares = np.zeros(len(self.notes))
@@ -113,8 +119,9 @@ class _NoteIndex:
             for part in parts:
                 if part in self._by_term:
                     shares[self._by_term[part]] += weight / (total * len(parts))
-        best = np.argsort(-shares, kind="stable")[:limit].tolist()
-        return [(self.notes[number], float(shares[number])) for number in best if shares[number] > LEAST_COVER]
+        near = np.flatnonzero(shares > LEAST_COVER)
+        best = near[np.argsort(-shares[near], kind="stable")][:limit].tolist()
+        return [(self.notes[number], float(shares[number])) for number in best]
 
 
 ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
@@ -126,7 +133,8 @@ class HistoryHandler:
     def __init__(self, commits: Commits, changes: ReadChanges, code: CodeGraph) -> None:
         self._commits, self._changes, self._code = commits, changes, code
         self._notes = _NoteIndex(())
-        self._checked_for: ParsedQuestion | None = None
+        self._state = ""
+        """The state of the files in which the notes were read."""
         self._large: tuple[Sequence[FileInfo], list[LeftOutFile]] = ((), [])
         """Changelogs that are left out of the index, for a list of files."""
         self._stems: tuple[Sequence[FileInfo], dict[str, list[str]]] = ((), {})
@@ -139,15 +147,16 @@ class HistoryHandler:
         unread = [UNREAD] if self._commits.is_unread else []
         return unread + [f"{_quoted(each.path)} is not read: it {each.reason}." for each in self._large[1]]
 
-    async def answer(self, question: ParsedQuestion, now: datetime) -> HistoryAnswer | None:
-        """The answer where a question names a commit, a version, a period or a thing whose changes it wants."""
+    async def answer(self, question: ParsedQuestion, state: str, now: datetime) -> HistoryAnswer | None:
+        """The answer where a question names a commit, a version, a period or a thing whose changes it wants. `state` is
+        that of the files."""
         if question.commit:
             commit = await self._commits.find(question.commit)
             return HistoryAnswer([commit_node(commit)], 1) if commit is not None else None
         if question.kind is not QuestionKind.HISTORY and not _HOW_MANY.search(question.text):
             return None
         if question.version and (
-            found := await self._between_versions(question) or await self._of_version(question, now)
+            found := await self._between_versions(question) or await self._of_version(question, state, now)
         ):
             return found
         if _HOW_MANY.search(question.text):
@@ -155,14 +164,14 @@ class HistoryHandler:
         return await self._of_thing(question)
 
     async def search(
-        self, question: ParsedQuestion, weights: Mapping[str, float], now: datetime, limit: int = SHOWN
+        self, question: ParsedQuestion, state: str, weights: Mapping[str, float], now: datetime
     ) -> list[ScoredNode]:
         """Notes of changelogs and commits that have the words of a question, best first, scored by the share of the
         words that they have. Of equal ones notes come first: they say which version it was."""
         wanted = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING} or dict(weights)
         commits = [each.node for each in await self._commits.search(" ".join(wanted), limit=CANDIDATES)]
         scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in commits]
-        notes = (await self._note_index(question)).search(wanted, CANDIDATES)
+        notes = await self._find_notes(state, lambda index: index.search(wanted, CANDIDATES))
         scored += [ScoredNode(node=note_node(note, now), similarity=share) for note, share in notes]
         if (
             WHICH_VERSION_OR_WHEN.search(question.text)
@@ -170,7 +179,7 @@ class HistoryHandler:
         ):
             scored += await self._introducing(question)
         best = sorted(scored, key=lambda each: -each.similarity)
-        return [each for each in best if each.similarity > LEAST_COVER][:limit]
+        return [each for each in best if each.similarity > LEAST_COVER][:SHOWN]
 
     async def first_version(self, sha: str) -> str:
         """A sentence with the first version that has a commit."""
@@ -188,19 +197,22 @@ class HistoryHandler:
                 return [ScoredNode(node=commit_node(commit), similarity=SURE) for commit in reversed(wanted)]
         return []
 
-    async def _note_index(self, question: ParsedQuestion) -> _NoteIndex:
-        """The notes of all changelogs. Checks once for each question whether a changelog changed."""
-        if self._checked_for is question:
-            return self._notes
+    async def _find_notes(self, state: str, find: Callable[[_NoteIndex], list[ScoredNote]]) -> list[ScoredNote]:
+        """Notes of changelogs that have not changed since they were read. Looks for changes in those that `find`
+        returns; in all changelogs in another state of the files, or where it returns none."""
+        found = find(self._notes) if state == self._state else []
+        if found and not await self._code.freshen({note.path for note, _ in found}):
+            return found
         notes = await self._changes()
         if self._notes.notes is not notes:
             self._notes = await asyncio.to_thread(_NoteIndex, notes)
-        self._checked_for = question
-        return self._notes
+        self._state = state
+        return find(self._notes)
 
-    async def _of_version(self, question: ParsedQuestion, now: datetime) -> HistoryAnswer | None:
+    async def _of_version(self, question: ParsedQuestion, state: str, now: datetime) -> HistoryAnswer | None:
         """The notes of a version, those with the words of the question first; else the commits of its tag."""
-        found = (await self._note_index(question)).of_version(question.version)
+        version = question.version
+        found = [note for note, _ in await self._find_notes(state, lambda index: index.of_version(version))]
         if found:
             words = [word.lower() for word in question.words if word.lower() not in _ASKING]
             ranked = sorted(found, key=lambda note: -_shared(words, f"{note.kind} {note.text}"))

@@ -46,10 +46,12 @@ class ProjectFacts:
         self._by_key: dict[int | str, list[int]] = defaultdict(list)
         """The numbers of the facts that a term or a plain word asks for."""
 
-    async def search(self, question: ParsedQuestion, weights: Mapping[str, float]) -> list[ScoredNode]:
+    async def search(self, question: ParsedQuestion, state: str, weights: Mapping[str, float]) -> list[ScoredNode]:
         """The facts that a question asks for, best first: they have its words, and words by which such facts are asked
-        for."""
-        await self._refresh()
+        for. Reads the manifests again in another `state` of the files."""
+        if state != self._state:
+            await self._refresh()
+            self._state = state
         words = {frozenset(terms_of(word)[:1]): weight for word, weight in weights.items() if terms_of(word)}
         total = sum(words.values())
         if not total:
@@ -64,9 +66,6 @@ class ProjectFacts:
         return [ScoredNode(node=_node(each), similarity=min(1.0, score)) for score, each in found]
 
     async def _refresh(self) -> None:
-        state = await self._code.state()
-        if state == self._state:
-            return
         paths = [file.path for file in await self._code.files() if is_fact_file(file.path)]
         self._facts = await asyncio.to_thread(_read, self._code.tree.root, paths)
         self._by_key = defaultdict(list)
@@ -74,7 +73,6 @@ class ProjectFacts:
             keys: set[int | str] = {*each.asked_by, *each.asked_in}
             for key in keys:
                 self._by_key[key].append(number)
-        self._state = state
 
 
 def _read(root: str, paths: Sequence[str]) -> list[_Indexed]:

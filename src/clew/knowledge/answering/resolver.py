@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar
 
@@ -81,14 +81,13 @@ class Resolver:
         self,
         trail: Trail,
         clock: Clock,
+        code: CodeGraph,
         finder: SourceFinder,
-        cache: AnswerCache[Resolved],
         model: ModelAnswer | None = None,
-        stands_in_code: Callable[[str], bool] | None = None,
     ) -> None:
         self._trail, self._clock = trail, clock
-        self._finder, self.cache = finder, cache
-        self._model_answer, self._stands_in_code = model, stands_in_code
+        self._code, self._finder, self._model_answer = code, finder, model
+        self.cache = AnswerCache[Resolved](trail)
         self._traces: set[asyncio.Task[None]] = set()
 
     async def resolve(self, text: str, *, by: Principal, session_id: str = "") -> Resolved:
@@ -97,17 +96,20 @@ class Resolver:
         _check(text)
         began = time.perf_counter()
         question = parse_question(text, self._clock.now())
-        key = await self.cache.key(text, by, session_id)
+        state = await self._code.state()
+        key = await self.cache.key(text, state, by, session_id)
         answer = self.cache.get(key)
-        if answer is not None and await self._finder.has_changed({item.path for item in answer.items if item.path}):
-            key, answer = await self.cache.key(text, by, session_id), None
+        if answer is not None and await self._code.freshen({item.path for item in answer.items if item.path}):
+            state = await self._code.state()
+            key, answer = await self.cache.key(text, state, by, session_id), None
         if answer is not None:
             answer = msgspec.structs.replace(
                 answer, layer="cache", question=text, tokens=0, saved_tokens=answer.tokens + answer.saved_tokens
             )
         else:
-            answer = await self._work_out(question, text, by)
-            if answer.is_verified and not answer.problem and self._finder.is_whole:
+            is_whole = self._code.is_whole
+            answer = await self._work_out(question, text, state, is_whole, by)
+            if answer.is_verified and not answer.problem and is_whole:
                 self.cache.put(key, answer)
         answer = msgspec.structs.replace(answer, latency_ms=round(1_000 * (time.perf_counter() - began), 2))
         if by.may("create"):
@@ -121,13 +123,15 @@ class Resolver:
         if self._traces:
             await asyncio.wait(self._traces)
 
-    async def _work_out(self, question: ParsedQuestion, text: str, by: Principal) -> Resolved:
-        found = await self._finder.find(question, by=by)
+    async def _work_out(
+        self, question: ParsedQuestion, text: str, state: str, is_whole: bool, by: Principal
+    ) -> Resolved:
+        found = await self._finder.find(question, state, by=by)
         now = self._clock.now()
         nodes = {each.node.id: each.node for each in found.sources}
         chosen = fitting([evidence_of(each, now) for each in found.sources])
         used = [nodes[each.id] for each in chosen]
-        conflicts = detect(used, now, in_code=self._stands_in_code)[:MAX_CONFLICTS]
+        conflicts = detect(used, now, in_code=self._code.contains)[:MAX_CONFLICTS]
         try:
             await record_conflicts(self._trail, conflicts, by=by)
         except ClewError as error:
@@ -136,7 +140,7 @@ class Resolver:
             *found.notes,
             *(f"Sources disagree: {each.description}; believe {each.resolution}" for each in conflicts),
         ]
-        if not found.sources and not self._finder.is_whole:
+        if not found.sources and not is_whole:
             notes.append(STILL_READING)
         plain = Resolved(
             question=text,
@@ -145,7 +149,7 @@ class Resolver:
             items=_with_uses(cite(chosen, used, question.text), found),
             notes=tuple(notes),
             more=found.more,
-            is_verified=bool(found.sources) or self._finder.is_whole,
+            is_verified=bool(found.sources) or is_whole,
         )
         if self._model_answer is None or not chosen or suffices(question, chosen, conflicts, found):
             return plain
@@ -218,16 +222,16 @@ def _check(text: str) -> None:
 class AnswerCache(Generic[T]):
     """An LRU cache. A key holds while no file changed and no node that the caller may see was written."""
 
-    def __init__(self, trail: Trail, code: CodeGraph) -> None:
-        self._trail, self._code = trail, code
+    def __init__(self, trail: Trail) -> None:
+        self._trail = trail
         self._answers: OrderedDict[str, T] = OrderedDict()
         self._seen: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
-    async def key(self, question: str, by: Principal, session_id: str) -> str:
-        """The key of a question, asked now by a caller."""
+    async def key(self, question: str, state: str, by: Principal, session_id: str) -> str:
+        """The key of a question, asked now by a caller, in a state of the files."""
         words = " ".join(question.casefold().split()).strip(" ?.!")
-        audience = audience_of(by)
-        return "\0".join((words, audience, session_id, await self._code.state(), str(await self._newest(audience, by))))
+        audience = "\n".join((by.owner_id, *sorted(by.scopes)))  # callers with the same owner and scopes see the same
+        return "\0".join((words, audience, session_id, state, str(await self._newest(audience, by))))
 
     def get(self, key: str) -> T | None:
         found = self._answers.get(key)
@@ -254,8 +258,3 @@ class AnswerCache(Generic[T]):
         while len(self._seen) > MAX_ENTRIES:
             self._seen.popitem(last=False)
         return newest
-
-
-def audience_of(by: Principal) -> str:
-    """Callers with the same owner and scopes see the same."""
-    return "\n".join((by.owner_id, *sorted(by.scopes)))

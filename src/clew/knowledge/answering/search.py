@@ -72,13 +72,12 @@ async def search(code: CodeGraph, question: ParsedQuestion, *, limit: int = SHOW
         shares = shares._replace(test=1.0)
     hits = await code.passages(words, shares=shares, limit=LOOKED_AT)
     hits = [hit for hit in hits if _is_wanted(hit.place, question)]
-    if not hits:
-        return FoundPassages([], missing=tuple(missing_nouns(question.text, code)))
-    missing = tuple(missing_nouns(question.text, code))
-    best = max(hit.cover for hit in hits[:limit])
-    is_absent = best < FAINT or (best < WEAK and not set(question.words[:FOCUS]).isdisjoint(missing))
+    best = max((hit.cover for hit in hits[:limit]), default=0.0)
+    missing = missing_nouns(question.text, code) if best < WEAK else []
+    is_absent = best < FAINT or not set(question.words[:FOCUS]).isdisjoint(missing)
     if is_absent or (question.kind is QuestionKind.QUANTITY and not await _has_number(code, question, hits[:limit])):
-        return FoundPassages([], hits[0], missing)
+        missing = missing or missing_nouns(question.text, code)
+        return FoundPassages([], hits[0] if hits else None, tuple(missing))
     return FoundPassages(fold((hit for hit in hits if hit.score >= PADDING * hits[0].score), limit))
 
 

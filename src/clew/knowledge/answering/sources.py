@@ -46,7 +46,7 @@ _MARKUP = re.compile(r"^(?:#{1,6}\s+|[-*+]\s+|\d{1,3}[.)]\s+)")
 def passage_node(hit: PassageHit, found: Excerpt) -> ScoredNode:
     """A passage as a node: documents are literature, changelogs history, everything else code."""
     place, lines, symbol = hit.place, found.lines, found.symbol
-    text = mask_keys("\n".join(lines)[:MAX_CONTENT])
+    text = "\n".join(lines)[:MAX_CONTENT]
     is_prose = place.kind == "section"
     if is_prose and place.name and lines and place.name in lines[0]:  # the citation shows the heading as the owner
         text = text.partition("\n")[2].lstrip("=-~^#*+\n ") or text
@@ -85,7 +85,7 @@ def cite(chosen: Sequence[Evidence], used: Sequence[Node], question: str) -> tup
             end=node.line_end or node.line_start or 0,
             blob=node.content_hash or "",
             commit=node.id.removeprefix(COMMIT_PREFIX) if node.id.startswith(COMMIT_PREFIX) else "",
-            text=describe(node, question),
+            text=_describe(node, each.content, question),
             kind=kind_of_node(node),
             owner=_owner(node),
             score=round(each.parts.similarity, 3),
@@ -107,15 +107,20 @@ def kind_of_node(node: Node) -> str:
     return kind if isinstance(kind, str) and node.path else node.node_type.label
 
 
-def describe(node: Node, question: str = "") -> str:
+def describe(node: Node) -> str:
     """A source on one line of markdown: code as written, prose from the sentence with most words of the question, a
     commit with its author."""
+    return _describe(node, mask_keys(node.content), "")
+
+
+def _describe(node: Node, content: str, question: str) -> str:
+    """The same with the content of the node without keys: masked before it is cut, as a key may span lines."""
     if node.domain is NodeDomain.CODE and node.signature:
         return _describe_code(node)
-    bare = node.content.removeprefix(UNVERIFIED)
-    said = mask_keys((bare or node.name)[:MOST_LETTERS])  # masked before it is cut: a key may span lines
+    bare = content.removeprefix(UNVERIFIED)
+    said = bare[:MOST_LETTERS] or mask_keys(node.name)
     shown = inline(excerpt(said, question, EXCERPT), EXCERPT) + _aside(node)
-    return shown if bare == node.content else f"{UNVERIFIED} {shown}"
+    return shown if bare == content else f"{UNVERIFIED} {shown}"
 
 
 def used_line(user: str, does: str, used: str, *, is_guess: bool) -> str:

@@ -23,7 +23,7 @@ from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.search.passages import format_of
 from clew.knowledge.git.blame import NAME_SHOWN, LineOrigin, blame_lines
 from clew.knowledge.lines import cut
-from clew.secrecy import is_secret_file, mask_in_place, mask_keys, may_hold_keys
+from clew.secrecy import MaskedLines, is_secret_file, mask_in_place, mask_keys, may_hold_keys
 
 MAX_BYTES = 2_000_000
 """Larger files are not read: people do not write them."""
@@ -160,6 +160,12 @@ def readable_text(body: bytes) -> str:
 def readable_lines(body: bytes) -> list[str]:
     """The lines of `readable_text`, to be read only."""
     return readable_text(body).split("\n")
+
+
+@lru_cache(_CACHED_TEXTS)
+def masked_lines(body: bytes) -> MaskedLines:
+    """The same lines, for those who want few of them: they are masked when they are asked for."""
+    return MaskedLines(decode_text(body))
 
 
 def is_text(content: bytes) -> bool:

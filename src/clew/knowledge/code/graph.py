@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
 from clew.knowledge.code import queries
-from clew.knowledge.code.file_content import FileContent, decode_text, read_content, readable_lines
+from clew.knowledge.code.file_content import FileContent, decode_text, masked_lines, read_content, readable_lines
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index import Indexer, IndexReport, Until
 from clew.knowledge.code.index_pass import Progress
@@ -148,7 +148,8 @@ class CodeGraph:
 
     async def warm(self) -> None:
         """Load the search index in a thread: `rarity`, `correct` and `contains` are quick afterwards."""
-        await asyncio.to_thread(self._text.rarity, ())
+        if not self._text.is_loaded():
+            await asyncio.to_thread(self._text.rarity, ())
 
     async def freshen(self, paths: Iterable[str]) -> bool:
         """Read files again that changed since they were read; whether there were any."""
@@ -413,7 +414,7 @@ def _excerpt(sql: Sql, place: PassagePlace, content: FileContent | None) -> Exce
     symbol = to_node(row) if row is not None else None
     if content is None:
         return Excerpt([], "", symbol)
-    return Excerpt(readable_lines(content.body)[place.start - 1 : place.end], content.blob, symbol)
+    return Excerpt(masked_lines(content.body).part(place.start, place.end), content.blob, symbol)
 
 
 def _scored(hits: Hits, kind: str | None, pattern: str | None = None) -> list[ScoredNode]:

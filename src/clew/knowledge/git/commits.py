@@ -16,7 +16,7 @@ from clew.knowledge.database import Database
 from clew.knowledge.git.log import COMMIT_PREFIX, GitCommit, read_line_commits, read_text_commits
 from clew.knowledge.git.run import find_objects, run_git
 from clew.knowledge.git.store import CommitFilter, GitLog, LogRefresh
-from clew.knowledge.git.tags import Tagged, find_first_tag, read_between
+from clew.knowledge.git.tags import Tagged, find_first_tag, read_between, read_tags
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 
@@ -95,7 +95,10 @@ class Commits:
 
     async def between(self, older: str, newer: str = "", *, limit: int = 10) -> Tagged | None:
         """The commits after one version up to another, as `read_between`. None without such tags."""
-        return await self._cached(("tags", older, newer, limit), lambda: read_between(self._root, older, newer, limit))
+        tags = await self._cached(("tags",), lambda: read_tags(self._root))
+        return await self._cached(
+            ("between", older, newer, limit), lambda: read_between(self._root, tags, older, newer, limit)
+        )
 
     async def first_tag(self, sha: str) -> str:
         """The tag of the first version that has a commit; empty without one."""

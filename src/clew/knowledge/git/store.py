@@ -125,7 +125,7 @@ class GitLog:
             return None
         statement = f"SELECT {_COLUMNS} FROM git_commits c WHERE c.sha >= ? AND c.sha < ? LIMIT 2"
         rows = self._rows(statement, (sha, f"{sha}g"))
-        return self._commit(rows[0]) if len(rows) == 1 else None
+        return self._commits(rows)[0] if len(rows) == 1 else None
 
     def select(
         self, wanted: CommitFilter, *, limit: int = 10, oldest_first: bool = False
@@ -137,7 +137,7 @@ class GitLog:
         with self._reading() as sql:
             rows = sql.execute(f"SELECT {_COLUMNS} {where} ORDER BY {order} LIMIT ?", (*values, limit)).fetchall()
             [(total,)] = sql.execute(f"SELECT count(*) {where}", tuple(values)).fetchall()
-        return [self._commit(row) for row in rows], int(total)
+        return self._commits(rows), int(total)
 
     def names_of(self, path: str) -> list[str]:
         """A path and its earlier names, latest first."""
@@ -182,7 +182,8 @@ class GitLog:
         named = self._named(text)
         with self._reading() as sql:
             rows = _search(sql, text, limit, _seconds(since, _FIRST))
-        others = [(self._commit(row), share) for row, share in rows]
+        shares = [share for _, share in rows]
+        others = list(zip(self._commits([row for row, _ in rows]), shares, strict=True))
         return [*((each, 1.0) for each in named), *(each for each in others if each[0] not in named)][:limit]
 
     def has_words(self, text: str) -> bool:
@@ -220,22 +221,29 @@ class GitLog:
         with self._reading() as sql:
             return list(sql.execute(statement, tuple(values)))
 
-    def _commit(self, row: tuple[Any, ...]) -> GitCommit:
-        number, sha, parents, at, author, subject, body = row
-        files = self._rows(
-            "SELECT p.path, coalesce(o.path, '') FROM git_touched t JOIN git_paths p ON p.number = t.path"
-            " LEFT JOIN git_paths o ON o.number = t.old_path WHERE t.of_commit = ? ORDER BY p.path",
-            (number,),
+    def _commits(self, rows: Sequence[tuple[Any, ...]]) -> list[GitCommit]:
+        """The commits of some rows with their files."""
+        files: dict[int, list[Touched]] = {row[0]: [] for row in rows}
+        touched = self._rows(
+            "SELECT t.of_commit, p.path, coalesce(o.path, '') FROM git_touched t JOIN git_paths p ON p.number = t.path"
+            " LEFT JOIN git_paths o ON o.number = t.old_path WHERE t.of_commit IN (SELECT value FROM json_each(?))"
+            " ORDER BY p.path",
+            (json.dumps(list(files)),),
         )
-        return GitCommit(
-            sha=sha,
-            parents=tuple(parents.split()),
-            at=datetime.fromtimestamp(at, UTC),
-            author=author,
-            subject=subject,
-            body=body,
-            files=tuple(Touched(*file) for file in files),
-        )
+        for number, path, old_path in touched:
+            files[number].append(Touched(path, old_path))
+        return [
+            GitCommit(
+                sha=sha,
+                parents=tuple(parents.split()),
+                at=datetime.fromtimestamp(at, UTC),
+                author=author,
+                subject=subject,
+                body=body,
+                files=tuple(files[number]),
+            )
+            for number, sha, parents, at, author, subject, body in rows
+        ]
 
 
 # -- writing -------------------------------------------------------------------------------------------------------

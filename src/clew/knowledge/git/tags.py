@@ -46,11 +46,10 @@ class Tagged(NamedTuple):
     total: int
 
 
-def read_between(root: Path, older: str, newer: str, limit: int) -> Tagged | None:
+def read_between(root: Path, tags: Sequence[VersionTag], older: str, newer: str, limit: int) -> Tagged | None:
     """The commits after one version up to another. Without an older one, those since the version before the newer one;
     without a newer one, up to the commit that is checked out. None without these tags, or when git fails."""
     try:
-        tags = _read_tags(root)
         last = _find(tags, newer) if newer else _head(root)
         first = _find(tags, older) if older else None
         if last is None or (older and first is None):
@@ -62,10 +61,7 @@ def read_between(root: Path, older: str, newer: str, limit: int) -> Tagged | Non
 
 def find_first_tag(root: Path, sha: str) -> str:
     """The tag of the first version that has a commit; empty without one. Releases come before pre-releases."""
-    try:
-        tags = _read_tags(root, f"--contains={sha}")
-    except SourceError:
-        return ""
+    tags = read_tags(root, f"--contains={sha}")
     first = min(tags, key=lambda tag: (tag.key.is_prerelease, tag.key, len(tag.name)), default=None)
     return first.name if first is not None else ""
 
@@ -78,12 +74,15 @@ def _read_range(root: Path, first: VersionTag | None, last: VersionTag, limit: i
     return Tagged(last.name, commits, total)
 
 
-def _read_tags(root: Path, *chosen: str) -> list[VersionTag]:
-    """The tags that name a version. Raises SourceError."""
+def read_tags(root: Path, *chosen: str) -> list[VersionTag]:
+    """The tags that name a version; none when git fails."""
     form = "--format=%(refname:strip=2)%00%(objectname)%00%(*objectname)"
-    printed = run_git(
-        root, ["for-each-ref", f"--count={MOST_TAGS}", "--sort=-creatordate", form, *chosen, "refs/tags/"]
-    )
+    try:
+        printed = run_git(
+            root, ["for-each-ref", f"--count={MOST_TAGS}", "--sort=-creatordate", form, *chosen, "refs/tags/"]
+        )
+    except SourceError:
+        return []
     return [tag for line in printed.split(b"\n") if (tag := _read_tag(line)) is not None]
 
 

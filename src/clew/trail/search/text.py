@@ -10,6 +10,7 @@ import re
 import unicodedata
 import zlib
 from array import array
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -48,7 +49,7 @@ _UPPER, _LOWER = "A-Z\u00c0-\u00d6\u00d8-\u00de", "a-z\u00df-\u00f6\u00f8-\u024f
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _PART = re.compile(rf"[{_CJK}]|\d+|[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_{_UPPER}{_LOWER}{_CJK}]+")
 _MARKS = re.compile("[\u0300-\u036f]")
-_stemmer = Stemmer.Stemmer("english")
+_stemmer = Stemmer.Stemmer("english", 0)  # its own cache is slower than stemming
 
 
 class Words(msgspec.Struct):
@@ -89,6 +90,11 @@ def _term_id(word: str, salt: int) -> int:
 
 
 _known_term_id = lru_cache(1 << 17)(_term_id)
+
+
+def rare_term_ids(words: Sequence[str], salt: int) -> list[int]:
+    """The same for words that will hardly be asked for again: they are not cached."""
+    return [zlib.crc32(stem.encode(), salt) for stem in _stemmer.stemWords(words)]
 
 
 @lru_cache(1 << 10)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ Terms = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
+Computed = TypeVar("Computed")
 
 SCALE_BYTES = 4
 _BLOCK = 512
@@ -157,6 +158,8 @@ class IndexView:
         self.dead = np.concatenate([np.zeros(0, bool), *dead])
         self._file_base = _bases([len(segment.files) for segment in segments])
         self._passage_base = _bases([len(segment.passage_file) for segment in segments])
+        starts = [segment.passage_first + base for segment, base in zip(segments, self._passage_base, strict=True)]
+        self._passage_first: list[int] = np.concatenate([np.zeros(0, np.int64), *starts]).tolist()
         owners = [segment.passage_file + base for segment, base in zip(segments, self._file_base, strict=True)]
         self.passage_file: Ints = np.concatenate([np.zeros(0, np.int64), *owners])
         self.passage_length: Floats = np.concatenate(
@@ -168,9 +171,18 @@ class IndexView:
         self.inline_tests: Bools = np.concatenate([np.zeros(0, bool), *(one.inline_tests for one in segments)])
         self.is_symbol: Bools = self.passage_kind < len(SYMBOL_KINDS)
         self.dead_passages: Bools = self.dead[self.passage_file]
+        self._cache: dict[object, Any] = {}
+
+    def cached(self, key: object, compute: Callable[[], Computed]) -> Computed:
+        """A value that depends on nothing but this view and its key."""
+        if key not in self._cache:
+            self._cache[key] = compute()
+        return cast("Computed", self._cache[key])
 
     def number_of(self, terms: Terms) -> Ints:
         """In how many passages each term occurs."""
+        if len(self.segments) == 1:
+            return self.segments[0].body.number_of(terms)
         return sum((segment.body.number_of(terms) for segment in self.segments), np.zeros(len(terms), np.int64))
 
     def find(self, terms: Terms) -> list[Matches]:
@@ -211,12 +223,12 @@ class IndexView:
 
     def passages_of(self, file: int) -> tuple[int, int]:
         """The passages of a file: the first, and the one after the last."""
-        first, last = np.searchsorted(self.passage_file, [file, file + 1]).tolist()
-        return first, last
+        first = self._passage_first[file]
+        return first, first + len(self.files[file].packed.names)
 
     def place_of(self, passage: int) -> PassagePlace:
-        file = self.files[int(self.passage_file[passage])]
-        at = passage - self.passages_of(int(self.passage_file[passage]))[0]
+        number = int(self.passage_file[passage])
+        file, at = self.files[number], passage - self._passage_first[number]
         packed = file.packed
         return PassagePlace(
             file.path,

@@ -121,13 +121,19 @@ def rank_passages(weights: Mapping[int, float], view: IndexView, vector: Floats 
     total = _of_best(words)
     if vector is not None:
         total = total + DENSE_SHARE * _of_best(np.maximum(view.cosines(vector), 0.0))
+    total = total * view.cached(shares, lambda: _passage_priors(view, shares))
+    total[view.cached("modules", lambda: np.flatnonzero(view.passage_kind == KINDS.index("module")))] *= MODULE_SHARE
+    total[view.inline_tests] *= shares.test
+    return Ranked(np.zeros(0), total, terms, matches)
+
+
+def _passage_priors(view: IndexView, shares: Shares) -> Totals:
+    """For each passage the prior of its file."""
     aside = {TEST: shares.test, ASIDE: shares.aside, TEXT: shares.text / shares.aside}  # documents stand aside anyway
     prior = np.where(view.path_kinds & (ASIDE | TEXT) == TEXT, shares.aside, 1.0) * _table(aside, view)
     prior[(view.path_kinds & CHANGELOG) > 0] = shares.changelog
-    total = total * np.where(view.dead, 0.0, prior)[view.passage_file]
-    total[view.passage_kind == KINDS.index("module")] *= MODULE_SHARE
-    total[view.inline_tests] *= shares.test
-    return Ranked(np.zeros(0), total, terms, matches)
+    found: Totals = np.where(view.dead, 0.0, prior)[view.passage_file]
+    return found
 
 
 def choose_terms(wanted: Mapping[int, float], view: IndexView) -> tuple[Terms, Floats]:
@@ -153,7 +159,7 @@ def score_passages(
     """BM25 of every passage."""
     number = len(view.passage_file)
     worth = amounts * rarity(_spread(matches, len(amounts)), max(number, 1))
-    norm = _norm(view.passage_length + UNIT_LENGTH_FLOOR, length_share)
+    norm = view.cached(length_share, lambda: _norm(view.passage_length + UNIT_LENGTH_FLOOR, length_share))
     total = np.zeros(number)
     for found in matches:
         count = (found.counts @ fields) / norm[found.rows]

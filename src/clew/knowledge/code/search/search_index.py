@@ -38,9 +38,10 @@ from clew.knowledge.code.search.ranking import (
     rank_symbols,
     rarity,
 )
-from clew.knowledge.code.search.words import parts_of, terms_of
+from clew.knowledge.code.search.words import parts_of, terms_of, terms_of_rare
 from clew.knowledge.code.store import CodeStore, read_meta
 from clew.sqlite_file import Sql
+from clew.trail.search.text import STOP
 from clew.trail.store import Embedder
 
 SMALL = 64
@@ -199,6 +200,11 @@ class SearchIndex:
                 return next((each for each in reversed(places) if each.start <= line <= each.end), None)
         return None
 
+    def is_loaded(self) -> bool:
+        """Whether the present state of the store is in memory."""
+        with self._store.reading() as sql:
+            return bool(read_meta(sql, _MARK) == self._mark)
+
     def knows(self, text: str) -> bool:
         """Whether any word of a text occurs in any file."""
         terms = np.fromiter(parse_issue_text(text).terms, np.uint32)
@@ -212,9 +218,9 @@ class SearchIndex:
         """Each word as the files spell it: itself where it occurs; else the most frequent word that differs by one
         letter, or two frequent words that it is made of; else itself."""
         view, known = self._fresh_view(), self._corrected
-        for word in words:
-            if word not in known:
-                known[word] = _corrected(view, word)
+        new = [word for word in words if word not in known]
+        for word, number in _frequencies(view, new).items() if new else ():
+            known[word] = (word,) if number else _corrected(view, word)
         return [known[word] for word in words]
 
     def _cover(self, view: IndexView, ranked: Ranked, words: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
@@ -244,15 +250,14 @@ class SearchIndex:
     def _fresh_view(self) -> IndexView:
         """The view of the present state of the store."""
         with self._lock, self._store.reading() as sql:
-            if not sql.execute(_HAS_TABLES).fetchone()[0]:
-                self._base, self._changed, self._mark, self._view = build_segment([]), {}, None, IndexView([], [])
-                return self._view
             mark = read_meta(sql, _MARK)
             if mark != self._mark or len(self._corrected) > MAX_CORRECTIONS:
                 self._corrected = {}
-            if mark != self._mark:
+            if mark is None and mark != self._mark:  # nothing is indexed any more
+                self._base, self._changed, self._view = build_segment([]), {}, IndexView([], [])
+            elif mark != self._mark:
                 self._load(sql)
-                self._mark = mark
+            self._mark = mark
             return self._view
 
     def _load(self, sql: Sql) -> None:
@@ -371,11 +376,10 @@ def _rarity_of(view: IndexView, words: Sequence[str]) -> dict[str, float]:
 
 
 def _corrected(view: IndexView, word: str) -> tuple[str, ...]:
-    if not word.isalpha() or not CORRECTED_FROM <= len(word) <= MAX_CORRECTED or _frequencies(view, [word])[word]:
+    """A word that occurs nowhere as the files spell it."""
+    if not word.isalpha() or not CORRECTED_FROM <= len(word) <= MAX_CORRECTED:
         return (word,)
-    near = _frequencies(view, sorted(_edits(word.lower())))
-    best = max(near, key=lambda each: near[each])
-    if near[best]:
+    if best := _most_frequent(view, sorted(_edits(word.lower()))):
         return (best,)
     cuts = [(word[:at], word[at:]) for at in range(SHORTEST_PART, len(word) - SHORTEST_PART + 1)]
     known = _frequencies(view, [part for cut in cuts for part in cut])
@@ -388,6 +392,17 @@ def _frequencies(view: IndexView, words: Sequence[str]) -> dict[str, int]:
     terms = {word: terms_of(word) for word in words}
     numbers = iter(view.number_of(np.array([term for each in terms.values() for term in each], np.uint32)).tolist())
     return {word: max(islice(numbers, len(each)), default=0) for word, each in terms.items()}
+
+
+def _most_frequent(view: IndexView, words: Sequence[str]) -> str:
+    """The first of the words that occur in most passages; empty where none occurs."""
+    if all(word.isascii() for word in words):
+        telling = [word for word in words if word not in STOP]
+        numbers = dict(zip(telling, view.number_of(np.array(terms_of_rare(telling), np.uint32)).tolist(), strict=True))
+    else:
+        numbers = _frequencies(view, words)
+    best = max(numbers, key=numbers.__getitem__, default="")
+    return best if best and numbers[best] else ""
 
 
 def _edits(word: str) -> set[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from clew.trail.search.text import MAX_PARTS, STOP, split_word, term_id
+from clew.trail.search.text import MAX_PARTS, STOP, rare_term_ids, split_word, term_id
 
 SALT = 0
 """All terms of a code index belong to one owner."""
@@ -45,6 +45,11 @@ def terms_of(word: str) -> tuple[int, ...]:
     """The terms of one word as it is written: its parts without English function words, and all parts joined where
     there are several."""
     return _find_terms(word)
+
+
+def terms_of_rare(words: Sequence[str]) -> list[int]:
+    """The term of each of some words that consist of lower case letters and are no stop words. Not cached."""
+    return rare_term_ids([SHORT_FORMS.get(word, word) for word in words], SALT)
 
 
 def parts_of(word: str) -> tuple[int, ...]:
