@@ -61,6 +61,7 @@ ABOUT = {
     "webhooks.timeout_seconds": "how long a receiver may take to answer",
     "catalog.domains": 'domains that are on: names that installed packages offer, or "module:name"',
     "catalog.repository": "whether the files around this folder are indexed as the domain repo",
+    "catalog.max_files": "a folder with more files is read only after you agreed: clew index --yes",
     "catalog.strict": "whether `get` refuses routes that `ask` or guidance has not shown",
     "catalog.shared": "whether callers of other owners see the catalog",
     "knowledge.model": 'a role or "provider:model" that puts into words what no source answers by itself; empty: none',
@@ -113,6 +114,20 @@ def describe_folder(folder: Path) -> str:
     """The whole path of a folder, with a remark where it was found above the present one."""
     place = folder.absolute()
     return f"{place} (of the project above this folder)" if place.parent in Path.cwd().parents else str(place)
+
+
+def project_root(config: Config) -> Path:
+    """The folder whose files the commands answer about."""
+    return config.folder.absolute().parent
+
+
+def is_empty_project(root: Path) -> bool:
+    """Whether a folder holds no file beside what git and Clew write there."""
+    for _, folders, files in os.walk(root):
+        if files:
+            return False
+        folders[:] = [name for name in folders if name not in (FOLDER, ".git")]
+    return True
 
 
 def trail_file(config: Config) -> Path | None:

@@ -42,6 +42,8 @@ NOTHING_CLOSE = (
     "Nothing here is close to that question. These are the entry points; rephrase, or start from one of them."
 )
 NOTHING_AT_ALL = "There is nothing here for you yet: no domain is open to your scopes."
+MORE = "more not shown. Name a folder or a file to see those."
+"""The end of the note that counts further citations."""
 REPEATED = "You asked this before, and the answer is the same: follow its routes and their guidance instead of asking."
 
 
@@ -169,7 +171,7 @@ def tell_awaiting(number: int) -> str:
 def _rendered(answer: CatalogAnswer, known: Known, hints: Sequence[str]) -> CatalogAnswer:
     """The whole answer with its markdown. An answer with citations is never far from the question."""
     hint = "" if known.items and answer.hint == NOTHING_CLOSE else answer.hint
-    more = f"{known.more:,} more not shown. Name a folder or a file to see those."
+    more = f"{known.more:,} {MORE}"
     full = msgspec.structs.replace(
         answer,
         known=known.items,

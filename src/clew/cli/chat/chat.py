@@ -20,14 +20,14 @@ from clew.agents.conversations.steps import Answered, Step
 from clew.agents.folder.blocked_agents import find_blocked_agents
 from clew.app import App
 from clew.cli import INTERRUPTED
-from clew.cli.chat.chat_input import Lines, is_person, open_lines
+from clew.cli.chat.chat_input import Lines, open_lines
 from clew.cli.chat.chat_screen import Display, JsonLines, Screen, show_turns
 from clew.cli.chat.chat_sessions import find_session, show_sessions, tell_sessions
 from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
 from clew.cli.options import HERE, Here, open_here
 from clew.cli.project import trail_file
 from clew.cli.terminal.markdown import print_markdown
-from clew.cli.terminal.output import is_terminal, note, print_json
+from clew.cli.terminal.output import can_ask, is_terminal, note, print_json
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, InvalidInput, ModelError, NotFound
 from clew.llm.model import Models, open_models
@@ -113,7 +113,7 @@ async def _talk(app: App, conversations: Conversations, message: str, wishes: Wi
     display: Display = JsonLines() if wishes.json else Screen(streams=is_terminal())
     async with _working(app, conversations, models, wishes) as agent:
         with interrupts() as caught, open_lines(await _said(agent, session)) as lines:
-            asker = _asker(lines, wishes.allow, is_asked=is_person() and not wishes.json)
+            asker = _asker(lines, wishes.allow, is_asked=can_ask() and not wishes.json)
             talk = Chat(agent, display, asker, caught, session=session)
             try:
                 await _take_up(talk, agent, wishes, is_long=not message)
@@ -182,7 +182,7 @@ async def _said(agent: Agent, session: str | None) -> list[str]:
 
 async def _take_up(talk: Chat, agent: Agent, wishes: Wishes, *, is_long: bool) -> None:
     """Show where a session was left, and wait for answers that are still to come."""
-    if is_long and is_person() and not wishes.json:
+    if is_long and can_ask() and not wishes.json:
         note(f"Talking to {wishes.agent}. Ctrl-C cancels an answer, Ctrl-D ends.", dim=True)
     if talk.session is None:
         return
@@ -204,16 +204,16 @@ async def _converse(talk: Chat, lines: Lines, caught: Interrupts) -> int:
     while (text := await caught.unless_left(lines.read(PROMPT))) is not None:
         if not text.strip():
             continue
-        if is_person() and text.strip().lower() in NO_MESSAGES:
+        if can_ask() and text.strip().lower() in NO_MESSAGES:
             note("Ctrl-D ends the conversation; Ctrl-C cancels an answer. See `clew chat --help`.")
             continue
         try:
             code = _code(await talk.say(text))
         except ClewError as error:
-            if not is_person():
+            if not can_ask():
                 raise
             note(f"clew: {error}")
-    if is_person():
+    if can_ask():
         sys.stderr.write("\n")  # the terminal shows nothing for Ctrl-D
         return 0
     return code
@@ -227,7 +227,7 @@ def _code(last: Step | None) -> int:
 
 
 def _tell_session(talk: Chat, message: str) -> None:
-    if talk.session is not None and is_person() and not message:
+    if talk.session is not None and can_ask() and not message:
         note(f"Continue with: clew chat --session {talk.session[-8:]}", dim=True)
 
 

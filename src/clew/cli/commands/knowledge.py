@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from clew.app import App
-from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.options import HERE, Here, Json, check_readable, open_here
 from clew.cli.terminal.output import count, note, print_json, print_rows, say
 from clew.cli.terminal.progress import progress
 from clew.errors import InvalidInput
@@ -35,7 +35,9 @@ _LEFT_OUT_SHOWN = 5
 
 @asynccontextmanager
 async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge, GatherReport]]:
-    """Knowledge of this folder, brought up to date with a progress sign."""
+    """Knowledge of this folder, brought up to date with a progress sign. Raises ClewError where its files may not be
+    read."""
+    await check_readable(here)
     async with open_here(here, create=True) as app:
         await app.bootstrap()
         yield app, app.knowledge(), await _gather(app)
@@ -46,11 +48,16 @@ async def _gather(app: App) -> GatherReport:
         return await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
 
 
-async def index(*, json: Json = False, here: Here = HERE) -> None:
+async def index(
+    *,
+    yes: Annotated[bool, Parameter(help="Read the folder however many files it has.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
     """Read the code, the history and the documents of this folder.
 
     Reads only files that changed since the last time. Other commands do this when they need it, so this only makes the
-    first of them faster.
+    first of them faster. A folder with more than 50,000 files (catalog.max_files) is read after you agree.
 
         clew index
         clew index --json
@@ -58,7 +65,7 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
     # the catalog takes as long to load as a short command
     from clew.cli.commands.catalog import open_workspace_here, read_all
 
-    async with open_workspace_here(here) as (app, workspace):
+    async with open_workspace_here(here, is_agreed=yes) as (app, workspace):
         began = time.monotonic()
         gathered = await read_all(app, workspace)
         seconds = time.monotonic() - began
@@ -189,6 +196,7 @@ async def brief(
     from clew.knowledge.history.brief import write_brief  # with the rest of knowledge
     from clew.knowledge.history.entries import NO_SESSION
 
+    await check_readable(here)
     async with open_here(here, create=True) as app:
         await app.bootstrap()
         await app.knowledge().decisions.catch_up()

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TextIO
 
 SHORT = 8
@@ -58,10 +59,28 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def can_ask() -> bool:
+    """Whether a person sits at a terminal, to read and to type."""
+    return sys.stdin.isatty() and is_terminal()
+
+
+def agrees(question: str) -> bool:
+    """Whether that person says yes; anything else is a no."""
+    with interruptible():
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def say(text: str = "", style: str = "") -> None:
     """One line of the result."""
     shown = clean(text)
     sys.stdout.write(f"{paint(shown, style) if style else shown}\n")
+
+
+def print_lines(text: str) -> None:
+    """Lines of the result that are clean and painted already."""
+    sys.stdout.write(f"{text}\n")
 
 
 def note(text: str, *, dim: bool = False) -> None:
@@ -76,6 +95,17 @@ BOLD, DIM, RED, GREEN, YELLOW, CYAN, BLUE = "1", "2", "31", "32", "33", "36", "1
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
     """A text in a style, where the stream is a terminal that wants styles; a clean text otherwise."""
     return f"\x1b[{style}m{text}\x1b[0m" if wants_styles(stream or sys.stdout) else text
+
+
+def link(text: str, path: Path, line: int = 0) -> str:
+    """A text that opens a file when it is clicked (OSC 8), where standard output is a terminal that wants styles.
+
+    The number of the line is the fragment of the address, as editors and terminals read it.
+    """
+    if not wants_styles(sys.stdout):
+        return text
+    address = path.absolute().as_uri() + (f"#{line}" if line else "")
+    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
 def wants_styles(stream: TextIO) -> bool:
