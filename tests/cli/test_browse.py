@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from clew.cli.trail.system_records import HIDDEN
 from tests.cli.conftest import Clew, OnTerminal
 
 Put = Callable[..., str]
@@ -173,7 +174,9 @@ def test_clews_own_breadcrumbs_are_left_out_unless_asked_for(clew: Clew, put: Pu
     everything = clew("trail", "ls", "--system", "--limit", "100")
     passed = len(everything.lines) - 1
     assert passed > 10
-    assert listed.err == f"{passed} system breadcrumbs hidden; --system shows them.\n"
+    assert listed.err == f"{passed} breadcrumbs of Clew itself {HIDDEN}\n"
+    some = clew("trail", "ls", "--limit", "1")
+    assert some.err.startswith(f"{passed} breadcrumbs of Clew itself {HIDDEN}\n")
     assert everything.err == ""
     assert [item["id"] for item in clew("trail", "ls", "--json").json["items"]] == [mine]
     assert len(clew("trail", "ls", "--json", "--system", "--limit", "100").json["items"]) == passed + 1

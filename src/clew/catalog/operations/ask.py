@@ -105,7 +105,8 @@ class AskOperation:
         await self._add_named(question, found, entries, reader)
         is_relevant = any(each.relevance >= 1 for each in found.values())
         budget = question.budget - len(exposure.handle)
-        sections, cut = lay_out(entries, found, budget, is_relevant=is_relevant)
+        described = _described(exposure) - {str(route) for route in _routes_in(question.query)}
+        sections, cut = lay_out(entries, found, budget, is_relevant=is_relevant, described=described)
         hint = "" if is_relevant else NOTHING_CLOSE if domains else NOTHING_AT_ALL
         return CatalogAnswer(handle=exposure.handle, sections=sections, is_relevant=is_relevant, hint=hint, cut=cut)
 
@@ -151,6 +152,11 @@ class AskOperation:
             ]
             shown += [Exposed(item=route, via="ask", why=why, since=now) for route in section.folded]
         return shown
+
+
+def _described(exposure: Exposure) -> set[str]:
+    """The routes that an earlier answer under this handle described. One that it only named has no tokens."""
+    return {item for item, each in exposure.items.items() if each.via == "ask" and each.tokens}
 
 
 def _routes_in(query: str) -> list[CatalogRoute]:

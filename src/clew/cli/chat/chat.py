@@ -15,19 +15,21 @@ from cyclopts import Parameter
 from clew.agents.conversations.agent_adapters import load_adapter, wrap_all
 from clew.agents.conversations.agent_interface import Agent, AgentCore
 from clew.agents.conversations.conversation import DEFAULT_AGENT, Conversations, check_message, open_conversations
-from clew.agents.conversations.no_model_fallback import ask_instead, find_missing_model
+from clew.agents.conversations.no_model_fallback import describe_answer, find_missing_model, question_of
 from clew.agents.conversations.steps import Answered, Step
 from clew.agents.folder.blocked_agents import find_blocked_agents
 from clew.app import App
+from clew.catalog.workspace.workspace import Workspace
 from clew.cli import INTERRUPTED
 from clew.cli.chat.chat_input import Lines, open_lines
 from clew.cli.chat.chat_screen import Display, JsonLines, Screen, show_turns
 from clew.cli.chat.chat_sessions import find_session, show_sessions, tell_sessions
 from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
+from clew.cli.commands.catalog import read_for_answer
 from clew.cli.options import HERE, Here, open_here
-from clew.cli.project import trail_file
-from clew.cli.terminal.markdown import print_markdown
-from clew.cli.terminal.output import can_ask, is_terminal, note, print_json
+from clew.cli.project import project_root, trail_file
+from clew.cli.terminal.answer import render_for_people
+from clew.cli.terminal.output import can_ask, is_terminal, note, print_json, print_lines
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, InvalidInput, ModelError, NotFound
 from clew.llm.model import Models, open_models
@@ -232,8 +234,10 @@ def _tell_session(talk: Chat, message: str) -> None:
 
 
 async def _talk_without(app: App, missing: ModelError, message: str, *, as_json: bool) -> int:
-    """Say how to add a model, and answer from the catalog meanwhile."""
-    note(str(missing))
+    """Answer as `clew ask` does, and say how to add a model."""
+    advice = f"Answers come from the files of this folder, without a model: {missing}"
+    if not message:
+        note(advice)
     workspace = await app.workspace()
     workspace.tell_person()
     with interrupts() as caught, open_lines() as lines:
@@ -243,16 +247,22 @@ async def _talk_without(app: App, missing: ModelError, message: str, *, as_json:
                 if text is None:
                     return 0
                 if text.strip():
-                    found = await caught.unless_left(ask_instead(workspace.catalog, text, by=app.me))
-                    _show_known(found, str(missing), as_json=as_json)
+                    await caught.unless_left(_answer_without(app, workspace, text, str(missing), as_json=as_json))
                 if message:
+                    note(advice)
                     return 0
         except Left:
             return INTERRUPTED
 
 
-def _show_known(found: str, why: str, *, as_json: bool) -> None:
+async def _answer_without(app: App, workspace: Workspace, text: str, reason: str, *, as_json: bool) -> None:
+    if app.refusal:
+        note(app.refusal)
+    await read_for_answer(app, workspace)
+    question = question_of(text)
+    answer = await workspace.catalog.ask(question, by=app.me, refresh=False)
     if as_json:
-        print_json({"type": "without_model", "text": found, "reason": why})
-        return
-    print_markdown(found)
+        found = await describe_answer(workspace.catalog, answer, by=app.me)
+        print_json({"type": "without_model", "text": found, "reason": reason})
+    else:
+        print_lines(render_for_people(answer, question.query, project_root(app.config)))

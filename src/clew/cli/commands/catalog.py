@@ -69,11 +69,8 @@ async def ask(
     question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
     check_question(question)
     async with open_workspace_here(here) as (app, workspace):
-        if not cached and app.has_knowledge():
-            is_whole = app.knowledge().code.is_whole
-            await (read_all(app, workspace, until="embedded") if is_whole else read_first(app, workspace))
-        elif not cached:
-            await look_again(workspace)
+        if not cached:
+            await read_for_answer(app, workspace)
         answer = await workspace.catalog.ask(question, by=app.me, refresh=False)
     if json:
         print_json(answer)
@@ -236,6 +233,16 @@ async def open_workspace_here(here: Here, *, is_agreed: bool = False) -> AsyncIt
         for problem in workspace.tell_person():
             note(problem)
         yield app, workspace
+
+
+async def read_for_answer(app: App, workspace: Workspace) -> None:
+    """Read what changed in the files of the folder, or the first time so far that a question can be answered."""
+    if not app.has_knowledge():
+        await look_again(workspace)
+    elif app.knowledge().code.is_whole:
+        await read_all(app, workspace, until="embedded")
+    else:
+        await read_first(app, workspace)
 
 
 async def look_again(workspace: Workspace) -> None:

@@ -138,19 +138,31 @@ def _paint_token(token: re.Match[str]) -> str:
 
 
 def print_rows(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, main: int | None = None, spare: Sequence[int] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    main: int | None = None,
+    spare: Sequence[int] = (),
+    links: Sequence[tuple[Path, int]] = (),
 ) -> None:
-    """A table on a terminal, otherwise lines with tabs and without a head. See `fit` for `main` and `spare`."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    """A table with a head, of which a terminal sees what fits, and others lines with tabs. Nothing without rows.
+
+    See `fit` for `main` and `spare`. `links` are the file and line that the first cell of each row opens.
+    """
+    cells = [[one_line(cell) for cell in row] for row in (columns, *rows)]
+    if not rows:
+        return
     if not is_terminal():
-        for row in cells:
-            sys.stdout.write("\t".join(row) + "\n")
+        sys.stdout.write("".join("\t".join(row) + "\n" for row in cells))
         return
     from clew.cli.terminal.table import lay_out  # measures with rich, which is of use on a terminal only
 
-    head, *lines = lay_out([list(columns), *cells], main=main, spare=spare)
-    if lines:
-        sys.stdout.write("\n".join((paint(head, BOLD), *lines)) + "\n")
+    head, *lines = lay_out(cells, main=main, spare=spare)
+    firsts = [row[0] for row in cells[1:]]
+    for at, (path, line) in enumerate(links):
+        if lines[at].startswith(firsts[at]):
+            lines[at] = link(firsts[at], path, line) + lines[at][len(firsts[at]) :]
+    sys.stdout.write("\n".join((paint(head, BOLD), *lines)) + "\n")
 
 
 def show_time(moment: datetime) -> str:
