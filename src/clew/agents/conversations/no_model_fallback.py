@@ -42,8 +42,8 @@ async def find_missing_model(
 
 
 async def ask_instead(catalog: Catalog, text: str, *, by: Principal) -> str:
-    """The answer of the catalog to a message as markdown: the lines that `ask` cites, or else the matches of its domains;
-    if nothing matches, an overview of the catalog."""
+    """The answer of the catalog to a message as markdown: the lines that `ask` cites, or else the matches of its
+    domains; if nothing matches, an overview of the catalog."""
     answer = await catalog.ask(question_of(text), by=by)
     return await describe_answer(catalog, answer, by=by)
 

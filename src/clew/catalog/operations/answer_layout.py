@@ -48,8 +48,8 @@ def lay_out(
     is_relevant: bool,
     described: Collection[str] = (),
 ) -> tuple[list[Section], str]:
-    """The sections of an answer within a budget of tokens, and what was cut, in words. The parameters of tools that were
-    `described` before are left out.
+    """The sections of an answer within a budget of tokens, and what was cut, in words. The parameters of tools that
+    were `described` before are left out.
 
     The closest domains come first, equally close ones in order of registration. No domain goes missing without a word.
     """

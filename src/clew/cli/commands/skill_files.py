@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Place = Annotated[
     Path | None,
-    Parameter(help="The folder or file whose definitions are meant. [default: the project of the nearest .clew]"),
+    Parameter(help="The folder or file whose definitions are meant. [default: this project]"),
 ]
 
 

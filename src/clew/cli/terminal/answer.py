@@ -28,7 +28,7 @@ def render_for_people(answer: CatalogAnswer, question: str, root: Path) -> str:
         _before(answer),
         [*_cited_lines(answer.known, question, SourceLines(root))],
         [*_resource_lines(answer)],
-        [paint(plain_text(note), DIM) for note in answer.notes if note.endswith(MORE)],
+        [paint(clean(note), DIM) for note in answer.notes if note.endswith(MORE)],
         _tool_lines(answer),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -36,7 +36,7 @@ def render_for_people(answer: CatalogAnswer, question: str, root: Path) -> str:
 
 def _before(answer: CatalogAnswer) -> list[str]:
     """Lines before the citations: the words of a model, notes, and that nothing is close."""
-    notes = [paint(plain_text(note), DIM) for note in answer.notes if not note.endswith(MORE)]
+    notes = [paint(clean(note), DIM) for note in answer.notes if not note.endswith(MORE)]
     said = [plain_text(line) for line in answer.text.splitlines() if line.strip()]
     if answer.is_relevant or notes:
         return [*said, *notes]

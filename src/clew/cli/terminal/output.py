@@ -153,7 +153,8 @@ def print_rows(
     if not rows:
         return
     if not is_terminal():
-        sys.stdout.write("".join("\t".join(row) + "\n" for row in cells))
+        for row in cells:
+            sys.stdout.write("\t".join(row) + "\n")
         return
     from clew.cli.terminal.table import lay_out  # measures with rich, which is of use on a terminal only
 
