@@ -30,7 +30,7 @@ class CliCommand:
 @dataclass(frozen=True, slots=True)
 class Group:
     """Commands that share a first word. `default` is the one that is meant where the first word stands alone; `more`
-    is told below the summary on the group's own page."""
+    stands below the summary on the group's own page."""
 
     name: str
     summary: str

@@ -30,7 +30,7 @@ System = Annotated[bool, Parameter(help="Show Clew's own breadcrumbs as well: de
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Here:
-    """Which trail, and as whom."""
+    """The trail that a command works on, and the identity that it uses."""
 
     folder: Annotated[
         Path | None, Parameter(help="The folder .clew, or CLEW_FOLDER. [default: that of the repository]")
@@ -65,7 +65,7 @@ def _by_source(error: ConfigError) -> ClewError:
 
 
 def _check_identity(owner: str, scopes: frozenset[str], *, is_typed: bool) -> None:
-    """Refuse names that nobody can have, in the words of the options."""
+    """Refuse invalid names of owners and scopes, with the name of the option."""
     try:
         check_principal(Principal(owner_id=owner, scopes=scopes))
     except InvalidInput as error:
@@ -80,8 +80,8 @@ def _check_identity(owner: str, scopes: frozenset[str], *, is_typed: bool) -> No
 async def open_here(
     here: Here, *, create: bool = False, tell_first: bool = False, patience: float | None = None
 ) -> AsyncIterator[App]:
-    """The trail of the folder. Raises ClewError where there is none, unless it may be created. That it was is told once
-    the work is done, or first where a conversation follows."""
+    """Open the trail of the folder. A new one is created only with `create`, and a note says so: at the end, or at
+    once with `tell_first`. Raises ClewError where there is none, and for a new one outside of a project."""
     config = here.config()
     file = trail_file(config)
     is_new = file is not None and not file.exists()
@@ -136,7 +136,7 @@ def _where_else(folder: Path) -> str:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Which:
-    """Which breadcrumbs are meant; all that is given must hold."""
+    """Filters of breadcrumbs; all that are given must match."""
 
     schema: Annotated[tuple[str, ...], Parameter(help="A schema name; when repeated, any of them.")] = ()
     tag: Annotated[tuple[str, ...], Parameter(help="A tag that must be there; may be repeated.")] = ()

@@ -35,7 +35,7 @@ _SOURCES = """
 
 _PROVIDERS = """
 # Where models answer. openai, anthropic and openrouter are found by their keys (OPENAI_API_KEY, ANTHROPIC_API_KEY,
-# OPENROUTER_API_KEY), ollama, llamacpp, vllm and lmstudio by their ports; others are told of in a table. A key is
+# OPENROUTER_API_KEY), ollama, llamacpp, vllm and lmstudio by their ports; others need a table. A key is
 # named and never written here: env:NAME, file:PATH or keyring:SERVICE/USER.
 #   [providers.lab]
 #   base_url="https://models.example.org/v1"
@@ -51,7 +51,7 @@ ABOUT = {
     "server.host": "0.0.0.0 makes the trail reachable from other machines",
     "server.port": "0 takes a free one",
     "server.max_body": "bytes of one request",
-    "server.queue": "writes that may wait before callers are told to come back",
+    "server.queue": "pending writes before callers get an error and have to retry",
     "server.token_minutes": "how long a token is good for",
     "server.hosts": "further names under which MCP is reached, such as clew.example.org behind a proxy",
     "hygiene.enabled": "whether `clew up` removes what has expired",
@@ -73,7 +73,7 @@ ABOUT = {
     "models.strong": "the model for what takes thought",
     "models.coding": "the model for writing and testing code",
 }
-"""What each setting is for, by its dotted name."""
+"""The purpose of each setting by its dotted name."""
 
 
 def prepare_folder(folder: Path) -> None:
@@ -105,7 +105,7 @@ def mend_ignored(folder: Path) -> None:
 
 
 def check_place(folder: Path, path: Path) -> Path:
-    """Where a path in the folder really is. Raises ReadOnly where links lead out of the project of the folder."""
+    """Return the real path of a path in the folder. Raises ReadOnly where links lead out of the project."""
     whole = folder.absolute()
     return inside(path, whole.parent if whole.name == FOLDER else whole)
 

@@ -37,7 +37,7 @@ from clew.tools.permissions.permission_settings import find_strays
 
 PROMPT = "you> "
 NO_MESSAGES = frozenset(("exit", "quit", "bye", "help", "/exit", "/quit", "/bye", "/help", "?", "/?"))
-"""What is typed by one who looks for the way out; a model is not asked about it."""
+"""Words of a user who looks for the way out. They are not sent to a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +201,7 @@ async def _once(talk: Chat, message: str) -> int:
 
 
 async def _converse(talk: Chat, lines: Lines, caught: Interrupts) -> int:
-    """Message after message until the end of input; what goes wrong with one is told, and the next may follow."""
+    """Message after message until the end of input; an error of one is printed, and the next may follow."""
     code = 0
     while (text := await caught.unless_left(lines.read(PROMPT))) is not None:
         if not text.strip():

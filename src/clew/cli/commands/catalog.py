@@ -36,7 +36,7 @@ Handle = Annotated[str | None, Parameter(help="The handle of an earlier answer. 
 
 EMPTY = "Add files, or go to a project (cd PROJECT), and ask again."
 PATIENCE_SECONDS = 30.0
-"""So long a command waits for what is known: a person would rather wait than not be told."""
+"""How long a command waits for citations: a person prefers a complete answer to a quick one."""
 
 
 async def ask(
@@ -252,7 +252,7 @@ async def look_again(workspace: Workspace) -> None:
 
 
 async def read_all(app: App, workspace: Workspace, until: Until = "followed") -> GatherReport:
-    """As `look_again`, and at the same time bring up to date what is known of them, so far."""
+    """As `look_again`, and at the same time index code and history up to `until`."""
     with _resumable(), progress("Reading the files of this folder") as shown:
         documents = shown.beside()
         looking = workspace.look_again(lambda done, total, _: documents.advance(done, total, "documents"))

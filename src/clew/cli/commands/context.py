@@ -116,7 +116,7 @@ def _show_receipt(receipt: Receipt, titles: Mapping[str, str], size: str) -> Non
 
 
 def _size(tokens: int, budget: int, model: str) -> str:
-    """The tokens of a context and their limit. Without a model nobody knows what that is."""
+    """The tokens of a context and their limit, which is unknown without a model."""
     if model and budget:
         return f"{tokens:,} of {budget:,} tokens for {model}"
     cut = f", so it was made for one that takes {budget:,}" if budget else ""

@@ -242,7 +242,7 @@ def _text(words: tuple[str, ...]) -> str:
 
 
 def _plain(found: Callers) -> Any:
-    """As it is printed: kinds by their names, which a reader of JSON can tell."""
+    """The callers as JSON, with the names of kinds instead of their numbers."""
     import msgspec  # not needed for help
 
     plain = msgspec.to_builtins(found)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clew.catalog.skills.review import Review
 
 TEXTS = frozenset(("agent", "skill", "rules"))
-"""What is text for agents: it is looked at again before each use. The rest runs, or is reached, by a process."""
+"""Kinds that are text for agents and are checked again before each use. The others run in a process."""
 
 
 def trust(

@@ -16,7 +16,7 @@ SHORT = 8
 """How many characters of an id a person sees, unless it takes more to tell two apart."""
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What moves the cursor, changes colours or reverses the text of a terminal; tab and line feed are not among it."""
+"""Characters that move the cursor, change colours or reverse the text of a terminal; not tab and line feed."""
 
 
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(:?)|(-?\d[\d.eE+-]*|true|false|null)')
