@@ -214,6 +214,9 @@ def test_in_a_git_repository_the_folder_belongs_to_its_root(tmp_path: Path, monk
     assert find_folder(root) == Path(".clew")
     (root / "src" / ".clew").mkdir()
     assert find_folder(deep) == root / "src" / ".clew"
+    (tmp_path / ".clew").mkdir()
+    (root / "src" / ".clew").rmdir()
+    assert find_folder(deep) == root / ".clew"
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "pipe", "folder", "huge", "deep"])

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from clew.access import Principal
 from clew.background_tasks import cancel_all, log_failure
 from clew.clock import Clock, SystemClock
@@ -76,6 +78,8 @@ class App:
             idle_after=timedelta(days=config.hygiene.idle_days),
             enabled=config.hygiene.enabled,
         )
+        self.refusal = ""
+        """Why the files of the folder are not read, with what to do; known once the workspace is open."""
         self._workspace: Workspace | None = None
         self._models: Models | None = None
         self._knowledge: Knowledge | None = None
@@ -92,14 +96,18 @@ class App:
         """
         async with self._opening:
             if self._workspace is None:
-                from clew.catalog.workspace.workspace import open_workspace  # commands on the trail alone do without
+                # commands on the trail alone do without
+                from clew.catalog.workspace.repository import find_refusal
+                from clew.catalog.workspace.workspace import open_workspace
 
+                self.refusal = await asyncio.to_thread(find_refusal, self.config)
                 knows = self._tell_known if self.has_knowledge() else None
                 self._workspace = await open_workspace(
                     self.trail,
                     self.clock,
-                    self.config,
+                    self.config if not self.refusal else without_repository(self.config),
                     self.me,
+                    refusal=self.refusal,
                     knows=knows,
                     goes_first=self._let_code_go_first,
                     model_for=self._model_for_server,
@@ -112,7 +120,7 @@ class App:
         """Whether the folder lies in a project whose files can be known."""
         from clew.catalog.workspace.repository import has_repository
 
-        return has_repository(self.config)
+        return not self.refusal and has_repository(self.config)
 
     async def _offer_knowledge(self, workspace: Workspace) -> None:
         """Add what is known of the folder's files as domains. Another domain of such a name has precedence."""
@@ -411,6 +419,11 @@ class App:
     async def bootstrap(self) -> None:
         """Put the definitions that Clew relies on onto the trail for the owner of this folder."""
         await self.owners.set_up(self.me.owner_id)
+
+
+def without_repository(config: Config) -> Config:
+    """The same settings for a folder whose files are not read."""
+    return msgspec.structs.replace(config, catalog=msgspec.structs.replace(config.catalog, repository=False))
 
 
 def build_embedder(config: Config) -> Embedder | None:

@@ -20,7 +20,7 @@ from clew.errors import ConfigError
 from clew.files import read_file, refuse_links
 
 FOLDER = ".clew"
-MACHINE_ONLY = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*")
+MACHINE_ONLY = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*", "large-folder")
 """What is in the folder and belongs to this machine: what is derived, and what is secret. git ignores it; no tool of
 an agent reads it."""
 _WRITTEN = (*MACHINE_ONLY, "*.lock")
@@ -60,11 +60,12 @@ class WebhookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 class CatalogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of `ask` and `get`. `domains` names those that are on: of installed packages, or `module:name`.
-    `repository` indexes the files around the folder; `strict` refuses routes that were not shown before; `shared` opens
-    the catalog to callers of other owners."""
+    `repository` indexes the files around the folder, at most `max_files` without asking; `strict` refuses routes that
+    were not shown before; `shared` opens the catalog to callers of other owners."""
 
     domains: tuple[str, ...] = ()
     repository: bool = True
+    max_files: int = 50_000
     strict: bool = False
     shared: bool = False
 
@@ -136,9 +137,10 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that can be set. `folder` is where the trail and its keys live. `agents` says whether `clew up` runs
     them; in `production` no code of others runs where nothing can shut it in. `from_file` names the settings whose
-    value comes from config.toml."""
+    value comes from config.toml, `is_named` says that somebody named the folder."""
 
     folder: Path = Path(FOLDER)
+    is_named: bool = False
     from_file: frozenset[str] = frozenset()
     trail: str = ""
     owner: str = "local"
@@ -177,6 +179,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "server.max_body": (1, 1_000_000_000),
     "server.queue": (1, 10_000_000),
     "server.token_minutes": (1, 527_040),
+    "catalog.max_files": (1, 100_000_000),
     "hygiene.every_seconds": (0.001, 31_622_400),
     "hygiene.idle_days": (0, 36_600),
     "webhooks.timeout_seconds": (0.001, 3_600),
@@ -189,7 +192,7 @@ KEY_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:\S.*|keyring:[^/\s]
 KEY_HINT = "Write env:NAME, file:PATH or keyring:SERVICE/USER, and take the key out of this file"
 EXAMPLE = "http://127.0.0.1:11434/v1"
 
-NOT_SETTINGS = ("folder", "from_file")
+NOT_SETTINGS = ("folder", "is_named", "from_file")
 """Fields of Config that no file, variable or flag sets."""
 
 _Table = TypeVar("_Table", bound=msgspec.Struct)
@@ -200,11 +203,12 @@ def read_config(
 ) -> Config:
     """The configuration of a folder, with environment and flags on top.
 
-    Without a folder it is CLEW_FOLDER, or the nearest `.clew` from here upward. A variable names a setting with
+    Without a folder it is CLEW_FOLDER, or what `find_folder` finds from here. A variable names a setting with
     `_` for `.`: CLEW_SERVER_PORT is `server.port`. Raises ConfigError naming the setting and where it came from.
     """
     environ = environ or {}
-    place = folder or (Path(environ["CLEW_FOLDER"]) if environ.get("CLEW_FOLDER") else find_folder(Path.cwd()))
+    named = folder or (Path(environ["CLEW_FOLDER"]) if environ.get("CLEW_FOLDER") else None)
+    place = named or find_folder(Path.cwd())
     settings: dict[str, Any] = {}
     file = place / "config.toml"
     from_file: set[str] = set()
@@ -226,26 +230,37 @@ def read_config(
             settings.setdefault(section, {})[inner] = checked
         else:
             settings[name] = checked
-    return msgspec.structs.replace(msgspec.convert(settings, Config), folder=place, from_file=frozenset(from_file))
+    found = msgspec.convert(settings, Config)
+    return msgspec.structs.replace(found, folder=place, is_named=named is not None, from_file=frozenset(from_file))
 
 
 def find_folder(start: Path) -> Path:
-    """Return the nearest `.clew` from `start` upward, else that of the git repository around `start`, else of `start`.
+    """Return the `.clew` of the git repository around `start`, else the nearest one upward, else that of `start`.
 
-    The search stops below the home folder and below the root of the file system. It skips folders of other users, who
-    could have put settings there.
+    Inside a repository a nearer `.clew` wins, and one above the repository is ignored. The search stops below the home
+    folder, temporary folders and the root of the file system. It skips folders of other users, who could have put
+    settings there.
     """
-    home = Path(os.path.expanduser("~"))
-    if start == home or os.path.isdir(start / FOLDER):
+    if is_broad(start) or os.path.isdir(start / FOLDER) or os.path.exists(start / ".git"):
         return Path(FOLDER)
-    above = list(takewhile(lambda place: place not in (home, Path(start.anchor)), start.parents))
-    found = next(
-        (place / FOLDER for place in above if os.path.isdir(place / FOLDER) and _is_mine(place / FOLDER)), None
-    )
-    if found is not None or os.path.exists(start / ".git"):
-        return found or Path(FOLDER)
-    root = next((place for place in above if os.path.exists(place / ".git") and _is_mine(place)), None)
-    return root / FOLDER if root is not None else Path(FOLDER)
+    for place in takewhile(lambda each: not is_broad(each), start.parents):
+        if os.path.isdir(place / FOLDER) and _is_mine(place / FOLDER):
+            return place / FOLDER
+        if os.path.exists(place / ".git"):
+            return place / FOLDER if _is_mine(place) else Path(FOLDER)
+    return Path(FOLDER)
+
+
+_TEMPORARY = ("/tmp", "/var/tmp") if os.name == "posix" else ()
+
+
+def is_broad(place: Path) -> bool:
+    """Whether a folder is no project but holds those of all kinds: the root of the file system, the home folder, the
+    folder of all homes, and the folders for temporary files."""
+    real, home = Path(os.path.realpath(place)), Path(os.path.realpath(os.path.expanduser("~")))
+    holds_homes = len(real.parts) == 2 and home.is_relative_to(real)
+    temporary = {*_TEMPORARY, *(os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP"))} - {""}
+    return real in (Path(real.anchor), home, *map(Path, map(os.path.realpath, temporary))) or holds_homes
 
 
 def check_own_files(folder: Path) -> None:

@@ -217,6 +217,24 @@ async def test_the_markdown_of_an_answer(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.req("ERN-10")
+async def test_the_parameters_of_a_tool_are_named_once_a_session(tmp_path: Path) -> None:
+    @tool
+    async def query(sql: str) -> str:
+        """Run a query over orders."""
+        return sql
+
+    domain = Domain(name="warehouse", description="Data warehouse", tools=[query])
+    async with catalog_at(tmp_path, domain) as (catalog, _):
+        first = await ask(catalog, "orders")
+        again = await ask(catalog, "a query over all orders", handle=first.handle)
+        named = await ask(catalog, "how is warehouse://tools/query called", handle=first.handle)
+        other = await ask(catalog, "a query over all orders")
+    shown = ["*Parameters: sql (string)*" in each.markdown for each in (first, again, named, other)]
+    assert shown == [True, False, True, True]
+    assert "- **`warehouse://tools/query`**: Run a query over orders." in again.markdown
+
+
 @pytest.mark.req("ERN-11")
 async def test_the_same_question_is_answered_without_a_search_and_with_a_hint(tmp_path: Path) -> None:
     async with catalog_at(tmp_path, WAREHOUSE, docs(document("orders", "How orders are counted"))) as (catalog, _):

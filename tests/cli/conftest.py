@@ -40,6 +40,11 @@ class Result:
         return self.out.splitlines()
 
     @property
+    def rows(self) -> list[list[str]]:
+        """The cells of a table, without its head."""
+        return [line.split("\t") for line in self.lines[1:]]
+
+    @property
     def json(self) -> Any:
         return json.loads(self.out)
 

@@ -7,21 +7,24 @@ from typing import Any
 
 import pytest
 
+from clew.cli.trail.system_records import HIDDEN
 from tests.cli.conftest import Clew, OnTerminal
 
 Put = Callable[..., str]
 
 
 def titles(clew: Clew, *arguments: str) -> list[str]:
-    return [line.split("\t")[3] for line in clew("trail", "ls", *arguments).lines]
+    return [row[3] for row in clew("trail", "ls", *arguments).rows]
 
 
 def test_a_listing_goes_back_in_time_one_line_each(clew: Clew, put: Put) -> None:
     first, second = put("first", "--tag", "mine", "--schema", "note.v1"), put("second\twith\ttabs", "--tag", "mine")
-    lines = clew("trail", "ls", "--tag", "mine").lines
-    assert [line.split("\t")[0] for line in lines] == [second, first]
-    assert lines[0].split("\t")[2:] == ["-", "second with tabs", "mine"]
-    assert lines[1].split("\t")[2:] == ["note.v1", "first", "mine"]
+    listed = clew("trail", "ls", "--tag", "mine")
+    assert listed.lines[0] == "id\tupdated\tschema\ttitle\ttags"
+    assert [row[0] for row in listed.rows] == [second, first]
+    assert listed.rows[0][2:] == ["-", "second with tabs", "mine"]
+    assert listed.rows[1][2:] == ["note.v1", "first", "mine"]
+    assert clew("trail", "list", "--tag", "mine") == listed
     assert titles(clew, "--tag", "mine", "--oldest") == ["first", "second with tabs"]
 
 
@@ -47,7 +50,7 @@ def test_a_page_tells_where_the_next_begins(clew: Clew, put: Put) -> None:
     seen, cursor = [], []
     for _ in range(3):
         result = clew("trail", "ls", "--tag", "mine", "--limit", "2", *cursor)
-        seen += [line.split("\t")[3] for line in result.lines]
+        seen += [row[3] for row in result.rows]
         cursor = result.err.split()[-2:]
     assert seen == ["t4", "t3", "t2", "t1", "t0"]
     page = clew("trail", "ls", "--tag", "mine", "--limit", "2", "--json").json
@@ -99,7 +102,7 @@ def test_showing_counts_as_a_read_and_showing_all_does_not(clew: Clew, put: Put)
 def test_old_versions_can_be_listed_and_shown(clew: Clew, put: Put) -> None:
     id = put("Draft", context={"n": 1})
     clew("trail", "edit", id, "--set", "n=2", "--title", "Final")
-    history = [line.split("\t") for line in clew("trail", "history", id).lines]
+    history = clew("trail", "history", id).rows
     assert [row[0] for row in history] == ["1", "2"]
     assert [row[2] for row in history] == ["cli", "cli"]
     assert clew("trail", "show", id, "--version", "1", "--json").json["context"] == {"n": 1}
@@ -146,9 +149,9 @@ def test_a_version_that_is_not_there_says_which_are(clew: Clew, put: Put) -> Non
 def test_a_search_finds_by_words_with_scores(clew: Clew, put: Put) -> None:
     best = put("Rotate the signing key", "--tag", "mine", "--schema", "note.v1")
     put("Paint the shed", "--tag", "mine")
-    lines = clew("trail", "search", "signing key", "--limit", "1").lines
-    assert lines[0].split("\t")[0] == best
-    assert lines[0].split("\t")[2:] == ["note.v1", "Rotate the signing key"]
+    (row,) = clew("trail", "search", "signing key", "--limit", "1").rows
+    assert row[0] == best
+    assert row[2:] == ["note.v1", "Rotate the signing key"]
     result = clew("trail", "search", "signing key", "--tag", "mine", "--ranking", "text", "--json").json
     assert result["ranking"] == "text"
     assert result["hits"][0]["breadcrumb"]["id"] == best
@@ -169,11 +172,13 @@ def test_an_empty_search_is_refused(clew: Clew, put: Put) -> None:
 def test_clews_own_breadcrumbs_are_left_out_unless_asked_for(clew: Clew, put: Put) -> None:
     mine = put("Schema of my reports", "--schema", "schema.def.v1", context={"schema_name": "report.v1"})
     listed = clew("trail", "ls")
-    assert [line.split("\t")[0] for line in listed.lines] == [mine]
+    assert [row[0] for row in listed.rows] == [mine]
     everything = clew("trail", "ls", "--system", "--limit", "100")
-    passed = len(everything.lines) - 1
+    passed = len(everything.rows) - 1
     assert passed > 10
-    assert listed.err == f"{passed} system breadcrumbs hidden; --system shows them.\n"
+    assert listed.err == f"{passed} breadcrumbs of Clew itself {HIDDEN}\n"
+    some = clew("trail", "ls", "--limit", "1")
+    assert some.err.startswith(f"{passed} breadcrumbs of Clew itself {HIDDEN}\n")
     assert everything.err == ""
     assert [item["id"] for item in clew("trail", "ls", "--json").json["items"]] == [mine]
     assert len(clew("trail", "ls", "--json", "--system", "--limit", "100").json["items"]) == passed + 1

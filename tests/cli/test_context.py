@@ -5,6 +5,14 @@ from __future__ import annotations
 from tests.cli.conftest import Clew
 
 
+def test_a_preview_shows_titles(clew: Clew) -> None:
+    put = clew("trail", "put", "--title", "The kettle is blue", "--schema", "note.v1", "--context", '{"text": "blue"}')
+    (message, *rest) = clew("context", "preview", "which colour has the kettle").rows
+    assert message[1] == "(your message)"
+    assert "The kettle is blue" in [row[1] for row in rest]
+    assert put.out.strip() not in clew("context", "preview", "which colour has the kettle").out
+
+
 def test_a_preview_without_a_model_says_so(clew: Clew) -> None:
     shown = clew("context", "preview", "hello")
     assert shown.code == 0

@@ -92,13 +92,13 @@ def test_callers_are_found_over_several_steps(clew: Clew, shop: Path) -> None:
 def test_callers_are_shown_with_all_their_lines_and_nothing_that_is_empty(clew: Clew, shop: Path) -> None:
     write(shop, "shop/twice.py", "from shop.prices import add_tax\ndef twice():\n    add_tax(1)\n    add_tax(2)\n")
     line = next(line for line in clew("callers", "add_tax").lines if "twice" in line)
-    assert line.split("\t") == ["shop/twice.py:3", "twice", "lines 3, 4"]
+    assert line.split("\t") == ["shop/twice.py:3", "twice", "add_tax(1) (also 4)"]
 
 
 def test_callers_of_a_name_that_two_have_say_which_of_them(clew: Clew, shop: Path) -> None:
     write(shop, "shop/other.py", "def add_tax(): ...\ndef unused(): ...\nadd_tax()\n")
     shown = clew("callers", "add_tax")
-    assert "shop/other.py:3\tshop/other.py\tline 3\tshop/other.py#add_tax" in shown.lines
+    assert "shop/other.py:3\tshop/other.py\tadd_tax()\tshop/other.py#add_tax" in shown.lines
     assert any(line.endswith("\tshop/prices.py#add_tax") for line in shown.lines)
     assert "Nothing in this repository calls it" in clew("callers", "unused").err
 
@@ -108,7 +108,7 @@ def test_calls_that_only_share_the_name_are_not_called_callers(clew: Clew, shop:
     write(shop, "shop/use.py", "def use(thing):\n    thing.ring()\n")
     shown = clew("callers", "A.ring")
     assert "No call of it is certain; 1 call of this name could not be told apart" in shown.err
-    assert shown.lines == ["shop/use.py:2\tuse\tby its name alone"]
+    assert shown.rows == [["shop/use.py:2", "use", "thing.ring() (by its name alone)"]]
     found = clew("callers", "A.ring", "--json").json
     assert (found["certain"], found["untold"]) == (False, 1)
     place = {"path": "shop/use.py", "line": 2, "caller": "use", "owner": "", "is_likely": False}
@@ -122,7 +122,7 @@ def test_calls_of_an_unknown_receiver_are_shown_by_their_likely_owner(clew: Clew
     )
     write(shop, "shop/more.py", "def more(x):\n    x.ring()\n")
     shown = clew("callers", "Bell.ring")
-    assert shown.lines[0] == "shop/use.py:2\tuse\tlines 2, 3, likely"
+    assert shown.rows[0] == ["shop/use.py:2", "use", "bell.ring() (also 3, likely)"]
     assert "1 call of this name, likely of shop/pair.py#Phone.ring" in shown.err
     assert "1 call of this name could not be told apart" in shown.err
     places = clew("callers", "Bell.ring", "--json").json["places"]

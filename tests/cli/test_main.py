@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import resource
 import shlex
 import signal
@@ -100,7 +101,7 @@ def test_every_command_can_answer_in_json_and_names_its_arguments_in_the_usage(
         inspect.Parameter.VAR_POSITIONAL: lambda one: f"{one.name.upper()}...",
     }
     takes = [spelled[one.kind](one) for one in parameters if one.kind in spelled]
-    usage = page.splitlines()[0].replace("[MESSAGE...]", "MESSAGE...")  # any number, none among them
+    usage = re.sub(r"\[(\w+\.\.\.)\]", r"\1", page.splitlines()[0])  # any number, none among them
     assert usage == " ".join(["Usage: clew", *words, "[OPTIONS]", *takes])
 
 
@@ -288,10 +289,34 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(put: Callable[.
         assert process.wait(PATIENCE) == 141
 
 
+@pytest.mark.parametrize(
+    ("words", "takes"),
+    [
+        (["trust"], "[NAMES...]"),
+        (["chat"], "[MESSAGE...]"),
+        (["mcp", "import"], "[FILES...]"),
+        (["mcp", "add"], "NAME [COMMAND...]"),
+        (["mcp", "approve"], "SERVER [TOOLS...]"),
+        (["ask"], "QUERY..."),
+    ],
+)
+def test_the_usage_shows_optional_names_in_brackets(clew: Clew, words: list[str], takes: str) -> None:
+    assert clew(*words, "--help").lines[0] == " ".join(["Usage: clew", *words, "[OPTIONS]", takes])
+
+
+@pytest.mark.parametrize("group", ["trail", "mcp", "rules", "dlq", "secret", "skills", "agents", "domains"])
+def test_ls_and_list_are_the_same_command(clew: Clew, put: Callable[..., str], group: str) -> None:
+    put("here")
+    one, other = clew(group, "ls"), clew(group, "list")
+    assert one == other
+    assert one.code == 0
+    assert clew("help", group, "ls").out == clew("help", group, "list").out
+
+
 def test_a_listing_into_head_ends_without_a_word(put: Callable[..., str], clew: Clew) -> None:
     lines = b"".join(json.dumps({"title": f"t{at}" * 60, "context": {}}).encode() + b"\n" for at in range(1000))
     assert clew("trail", "put", stdin=lines).code == 0
-    command = " ".join([*map(shlex.quote, COMMAND), "trail ls --limit 1000 | head -n 1; exit ${PIPESTATUS[0]}"])
+    command = " ".join([*map(shlex.quote, COMMAND), "trail ls --limit 1000 | head -n 2; exit ${PIPESTATUS[0]}"])
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (141, "")
     assert "t999" in done.stdout

@@ -18,6 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ListRootsResult, Root
 
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
 from tests.serving import give_key
@@ -43,14 +44,14 @@ def project(folder: Path) -> Path:
 
 
 @asynccontextmanager
-async def over_stdio(tmp_path: Path, *arguments: str) -> AsyncIterator[Client]:
+async def over_stdio(tmp_path: Path, *arguments: str, cwd: Path | None = None, **more: Any) -> AsyncIterator[Client]:
     # the SDK leaves a stream open at its end, which is told where warnings are errors
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
     command = [*COMMAND[1:], "mcp", *arguments]
-    parameters = StdioServerParameters(command=COMMAND[0], args=command, cwd=tmp_path, env=environ)
+    parameters = StdioServerParameters(command=COMMAND[0], args=command, cwd=cwd or tmp_path, env=environ)
     with (tmp_path / "stderr").open("w") as log, pytest.MonkeyPatch.context() as patch:
         patch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", PATIENCE)
-        async with Client(stdio_client(parameters, errlog=log)) as client:
+        async with Client(stdio_client(parameters, errlog=log), **more) as client:
             yield client
 
 
@@ -83,6 +84,56 @@ async def test_an_agent_starts_it_and_asks_and_gets(project: Path, folder: Path)
         assert "How to look after the kettle" in texts(got)
     assert (project / "stderr").read_text() == ""
     assert not (folder / "trail.db-wal").exists()
+
+
+@pytest.mark.req("BEY-11")
+async def test_the_folder_is_the_one_that_the_client_works_in(
+    project: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLEW_FOLDER")
+    shop = tmp_path / "shop"
+    (shop / "src").mkdir(parents=True)
+    (shop / ".git").mkdir()
+    (shop / "kettle.md").write_text("# Kettle\n\nHow to look after the kettle of the shop.\n")
+
+    async def name_roots(context: Any) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=(shop / "src").as_uri())])
+
+    async with over_stdio(tmp_path, cwd=home, list_roots_callback=name_roots, mode="legacy") as client:
+        assert "the folder that you work in" in (client.instructions or "")
+        assert "kettle of the shop" in texts(await until_indexed(client))
+    assert (shop / ".clew" / "trail.db").exists()
+    assert not (home / ".clew").exists()
+    assert not (shop / "src" / ".clew").exists()
+
+
+async def test_a_client_without_a_folder_is_told_what_to_do(
+    tmp_path: Path, home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLEW_FOLDER")
+    async with over_stdio(tmp_path, cwd=home) as client:
+        asked = await client.call_tool("ask", {"query": "look after the kettle"})
+        assert asked.is_error
+        assert texts(asked) == (
+            f"{home} is not a project. Go to one (cd PROJECT), or name this folder: --folder {home / '.clew'}"
+        )
+    assert not (home / ".clew").exists()
+
+
+async def test_a_client_in_a_folder_with_too_many_files_is_told_so_at_once(
+    project: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLEW_CATALOG_MAX_FILES", "2")
+    for number in range(3):
+        (project / f"page{number}.md").write_text("# Page\n")
+    async with over_stdio(project) as client:
+        asked = await client.call_tool("ask", {"query": "look after the kettle"})
+        assert texts(asked).startswith(
+            f"{project} has more than 2 files. Run `clew index --yes` there to read them all, choose a smaller folder,"
+            " or set catalog.max_files."
+        )
+        assert "kettle.md" not in texts(asked)
+    assert not (folder / "code.db").exists()
 
 
 async def test_instructions_count_what_there_is(clew: Clew, project: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_program_is_added_looked_at_used_and_trusted(clew: Clew, folder: Path)
     entry = json.loads((folder / "mcp.json").read_text())["mcpServers"]["notes"]
     assert entry == {"command": sys.executable, "args": [str(HOSTILE), "plain"]}
     assert stat.S_IMODE((folder / "mcp.json").stat().st_mode) == 0o600
-    assert clew("mcp", "ls").lines[0].split("\t")[-1] == "ready"
+    assert clew("mcp", "ls").rows[0][-1] == "ready"
     assert "worked" in clew("get", "notes://tools/hidden/work").out
 
 

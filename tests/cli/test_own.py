@@ -42,13 +42,13 @@ def test_listings_and_searches_leave_the_catalog_out_however_much_of_it_there_is
     clew: Clew, crowded: tuple[str, str]
 ) -> None:
     below, above = crowded
-    assert [line.split("\t")[0] for line in clew("trail", "ls").lines] == [above, below]
-    assert [line.split("\t")[0] for line in clew("trail", "ls", "--oldest").lines] == [below, above]
+    assert [row[0] for row in clew("trail", "ls").rows] == [above, below]
+    assert [row[0] for row in clew("trail", "ls", "--oldest").rows] == [below, above]
     page = clew("trail", "ls", "--limit", "1", "--json").json
     assert [each["id"] for each in page["items"]] == [above]
     rest = clew("trail", "ls", "--limit", "1", "--cursor", page["cursor"], "--json").json
     assert [each["id"] for each in rest["items"]] == [below]
-    found = {line.split("\t")[0] for line in clew("trail", "search", "kettle").lines}
+    found = {row[0] for row in clew("trail", "search", "kettle").rows}
     assert found == {below, above}
 
 
@@ -59,15 +59,15 @@ def test_system_and_schema_show_the_catalog(clew: Clew, crowded: tuple[str, str]
     tools = clew("trail", "ls", "--schema", "tool.v1", "--limit", "50", "--json").json["items"]
     assert {each["schema_name"] for each in tools} == {"tool.v1"}
     assert clew("trail", "search", "kettle", "--schema", "resource.v1").lines
-    assert {line.split("\t")[2] for line in clew("trail", "search", "kettle", "--system").lines} & {*OWN_SCHEMAS}
+    assert {row[2] for row in clew("trail", "search", "kettle", "--system").rows} & {*OWN_SCHEMAS}
 
 
 def test_every_schema_of_a_real_catalog_is_left_out(clew: Clew, folder: Path, put: Callable[..., str]) -> None:
     (folder.parent / "kettle.md").write_text("# Kettle\n\nAll about kettles.\n")
     clew("ask", "kettle")
     mine = put("a kettle of mine")
-    assert [line.split("\t")[0] for line in clew("trail", "ls").lines] == [mine]
-    assert [line.split("\t")[0] for line in clew("trail", "search", "kettle").lines] == [mine]
+    assert [row[0] for row in clew("trail", "ls").rows] == [mine]
+    assert [row[0] for row in clew("trail", "search", "kettle").rows] == [mine]
 
 
 def test_the_steps_of_runs_are_left_out_and_what_was_said_is_not(
@@ -93,8 +93,8 @@ def test_the_steps_of_runs_are_left_out_and_what_was_said_is_not(
     ]
     in_trail(run)
     listed, found = clew("trail", "ls"), clew("trail", "search", "kettle")
-    assert {line.split("\t")[0] for line in listed.lines} == {*said}
-    assert {line.split("\t")[0] for line in found.lines} == {*said}
+    assert {row[0] for row in listed.rows} == {*said}
+    assert {row[0] for row in found.rows} == {*said}
     assert "--system" in listed.err
     assert "--system" in found.err
     everything = clew("trail", "ls", "--system", "--limit", "200", "--json").json["items"]

@@ -18,14 +18,14 @@ from tests.cli.conftest import Clew
 
 def test_the_settings_show_every_default_and_change_nothing(tmp_path: Path) -> None:
     prepare_folder(tmp_path / ".clew")
-    assert read_config(tmp_path / ".clew") == Config(folder=tmp_path / ".clew")
+    assert read_config(tmp_path / ".clew") == Config(folder=tmp_path / ".clew", is_named=True)
     uncommented = "\n".join(
         line.removeprefix("# ") if " = " in line else line for line in render_settings().splitlines()
     )
     (tmp_path / ".clew" / "config.toml").write_text(uncommented)
     settings = tomllib.loads(uncommented)
     written = read_config(tmp_path / ".clew")
-    assert msgspec.structs.replace(written, from_file=frozenset()) == Config(folder=tmp_path / ".clew")
+    assert msgspec.structs.replace(written, from_file=frozenset(), is_named=False) == Config(folder=tmp_path / ".clew")
     assert written.from_file == set(ABOUT)
     flat = {f"{name}.{inner}" for name, value in settings.items() if isinstance(value, dict) for inner in value}
     assert flat | {name for name, value in settings.items() if not isinstance(value, dict)} == set(ABOUT)
@@ -174,9 +174,9 @@ def test_commands_work_from_any_folder_of_the_project(
     deep = folder.parent / "src" / "deep"
     deep.mkdir(parents=True)
     monkeypatch.chdir(deep)
-    assert clew("trail", "ls").lines[0].split("\t")[3] == "here"
+    assert clew("trail", "ls").rows[0][3] == "here"
     assert clew("trail", "put", "--title", "there").code == 0
-    assert len(clew("trail", "ls", "--folder", str(folder)).lines) == 2
+    assert len(clew("trail", "ls", "--folder", str(folder)).rows) == 2
     assert not (deep / ".clew").exists()
     found = {each["name"]: each["what"] for each in clew("doctor", "--json").json["findings"]}
     assert found["folder"] == f"{folder} (of the project above this folder)"

@@ -30,7 +30,7 @@ def project(folder: Path) -> Path:
 @pytest.mark.req("PLA-17")
 def test_the_rules_for_a_file_are_shown_the_outermost_first_with_the_reason(clew: Clew, project: Path) -> None:
     done = clew("rules", "for", "src/auth/login.py")
-    rows = [line.split("\t") for line in done.lines]
+    rows = done.rows
     assert [(row[0], row[1], row[3], row[4]) for row in rows] == [
         ("1", "AGENTS.md", "of the project: always", WAITS),
         ("2", "src/AGENTS.md", "holds below src", WAITS),
@@ -44,7 +44,7 @@ def test_the_rules_for_a_file_are_shown_the_outermost_first_with_the_reason(clew
         0,
         True,
     )
-    assert {line.split("\t")[4] for line in clew("rules", "for", "src/auth/login.py").lines} == {"trusted"}
+    assert {row[4] for row in clew("rules", "for", "src/auth/login.py").rows} == {"trusted"}
 
 
 def test_a_program_gets_the_same_as_json(clew: Clew, project: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_program_gets_the_same_as_json(clew: Clew, project: Path) -> None:
 
 def test_paths_begin_where_the_person_is(clew: Clew, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project / "src")
-    assert [line.split("\t")[1] for line in clew("rules", "for", "x.py").lines] == ["AGENTS.md", "src/AGENTS.md"]
+    assert [row[1] for row in clew("rules", "for", "x.py").rows] == ["AGENTS.md", "src/AGENTS.md"]
     outside = clew("rules", "for", "../../x.py")
     assert outside.out == ""
     assert "is outside of" in outside.err
@@ -82,14 +82,14 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_shown(clew: Clew, project: 
     (project / "src" / "AGENTS.md").write_bytes(b"\xff")
     (project / "src" / "auth" / "AGENTS.md").symlink_to("/etc/passwd")
     done = clew("rules", "for", "src/auth/x.py")
-    assert [line.split("\t")[1] for line in done.lines] == ["AGENTS.md", "src/auth/CLAUDE.md", "src/auth/more.md"]
+    assert [row[1] for row in done.rows] == ["AGENTS.md", "src/auth/CLAUDE.md", "src/auth/more.md"]
     assert "src/AGENTS.md: is not UTF-8 text (byte 0)\n" in done.err
     assert "src/auth/AGENTS.md: the link leads out of the root: it was not followed\n" in done.err
     assert "\x1b" not in clew("rules", "for", "src/\x1b[31m/x").err
 
 
 def test_documents_are_found_by_what_is_to_be_done(clew: Clew, project: Path) -> None:
-    assert clew("rules", "search", "database", "migrations").lines == [
+    assert clew("rules", "search", "database", "migrations").lines[1:] == [
         "docs/migrations.md\tAGENTS.md:1\tdatabase migrations"
     ]
     (found,) = clew("rules", "search", "database migrations", "--json").json

@@ -51,7 +51,7 @@ def test_servers_are_taken_over_looked_at_used_and_forgotten(clew: Clew, folder:
 
     (listed,) = clew("mcp", "ls", "--json").json
     assert (listed["id"], listed["known"], listed["tools"], listed["changed"]) == ("notes", True, 1, [])
-    assert clew("mcp", "ls").lines[0].split("\t")[-1] == "ready"
+    assert clew("mcp", "ls").rows[0][-1] == "ready"
     assert "notes://tools/guide" in clew("ask", "something useful", "--cached").out
     guided = clew("get", "notes://tools/guide", "--json").json["results"][0]["data"]["guidance"]
     assert [step["route"] for step in guided] == ["notes://tools/hidden/work"]
@@ -77,7 +77,7 @@ def test_secrets_stay_where_they_are(clew: Clew, folder: Path) -> None:
     assert TOKEN not in (folder / "mcp.json").read_text()
     assert "set API_TOKEN before you use it" in outputs[1].err
     assert stat.S_IMODE((folder / "mcp.json").stat().st_mode) == 0o600
-    assert [line.split("\t")[-1] for line in outputs[2].lines] == ["not looked at yet", "not looked at yet"]
+    assert [row[-1] for row in outputs[2].rows] == ["not looked at yet", "not looked at yet"]
 
 
 def test_secrets_that_are_kept_are_still_not_shown(clew: Clew, folder: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_tool_that_changed_waits_for_approval(clew: Clew, folder: Path, tmp_pa
     asyncio.run(look())
     (listed,) = clew("mcp", "ls", "--json").json
     assert listed["changed"] == ["read"]
-    assert clew("mcp", "ls").lines[0].split("\t")[-1] == "1 tool changed: clew mcp approve pages"
+    assert clew("mcp", "ls").rows[0][-1] == "1 tool changed: clew mcp approve pages"
     assert clew("get", "pages://tools/hidden/read").code == 1
     assert clew("mcp", "approve", "pages", "--json").json == {"server": "pages", "approved": ["read"]}
     assert clew("get", "pages://tools/hidden/read").code == 0
@@ -192,7 +192,7 @@ def test_the_list_tells_why_a_server_could_not_be_looked_at_until_it_could(
     (listed,) = clew("mcp", "ls", "--json").json
     assert (listed["known"], listed["logged_in"]) == (False, None)
     assert listed["error"].startswith("late: ")
-    assert clew("mcp", "ls").lines[0].split("\t")[-1] == f"failed: {listed['error']}"
+    assert clew("mcp", "ls").rows[0][-1] == f"failed: {listed['error']}"
     assert "mcp.look.v1" not in clew("trail", "ls", "--system", "--limit", "500", "--json").out
 
     program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{HOSTILE}' \"$@\"\n")
@@ -206,7 +206,7 @@ def test_the_list_tells_why_a_server_could_not_be_looked_at_until_it_could(
     asyncio.run(look())
     (listed,) = clew("mcp", "ls", "--json").json
     assert (listed["known"], listed["error"]) == (True, "")
-    assert clew("mcp", "ls").lines[0].split("\t")[-1] == "ready"
+    assert clew("mcp", "ls").rows[0][-1] == "ready"
 
 
 def test_the_list_tells_why_a_server_failed_when_it_was_called_until_it_answers(
@@ -225,10 +225,10 @@ def test_the_list_tells_why_a_server_failed_when_it_was_called_until_it_answers(
     assert clew("get", "moody://tools/hidden/work").code == 1
     (listed,) = clew("mcp", "ls", "--json").json
     assert listed["error"].startswith("moody: ended its program")
-    assert clew("mcp", "ls").lines[0].split("\t")[-1] == f"failed: {listed['error']}"
+    assert clew("mcp", "ls").rows[0][-1] == f"failed: {listed['error']}"
     write("plain")
     assert "worked" in clew("get", "moody://tools/hidden/work").out
-    assert clew("mcp", "ls").lines[0].split("\t")[-1] == "ready"
+    assert clew("mcp", "ls").rows[0][-1] == "ready"
 
 
 def test_the_list_tells_of_a_login_that_is_missing_and_of_a_variable_that_is_not_set(
@@ -244,7 +244,7 @@ def test_the_list_tells_of_a_login_that_is_missing_and_of_a_variable_that_is_not
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     monkeypatch.delenv("FAR_HOST", raising=False)
     clew("trust", "--yes")
-    states = [line.split("\t")[-1] for line in clew("mcp", "ls").lines]
+    states = [row[-1] for row in clew("mcp", "ls").rows]
     assert states[0] == "not logged in: clew mcp login far"
     assert "FAR_HOST" in states[1]
     assert states[2] == "off"

@@ -21,7 +21,7 @@ def project(folder: Path) -> Path:
 
 def test_list_tells_what_is_there_and_whether_it_is_trusted(clew: Clew, project: Path, folder: Path) -> None:
     listed = clew("skills", "list")
-    assert [line.split("\t")[0] for line in listed.lines] == ["announcing", "cancelling", "refunding"]
+    assert [row[0] for row in listed.rows] == ["announcing", "cancelling", "refunding"]
     assert all("not trusted yet: run `clew trust`" in line for line in listed.lines)
     assert not (folder / "trail.db").exists()
     assert clew("trust", "refunding", "--yes").code == 0

@@ -84,7 +84,7 @@ def test_a_secret_is_sent_to_nobody_before_consent_and_to_no_other_host_after(
     assert clew("refresh", "--json").json == []
     assert listener.heard == []
     assert "pulls: not trusted yet: run `clew trust`" in clew("domains").err
-    assert clew("domains").lines[0].split("\t")[0] == "pulls"
+    assert clew("domains").rows[0][0] == "pulls"
     host = listener.url.removeprefix("http://")
     reached = f"contacts http://{host} in place of api.github.com"
     assert awaiting(clew) == {"pulls": f"{reached}; sends the variable or secret {VARIABLE} as its token"}

@@ -90,7 +90,7 @@ def test_nothing_of_a_cloned_folder_runs_before_consent_and_all_of_it_after(repo
         assert "stranger:domain, notes: not trusted yet: run `clew trust`" in done.stderr
     assert run("get", "notes://tools/guide", "evil://tools/look").returncode == 1
     assert repository.ran == []
-    listed = [line.split("\t") for line in run("domains").stdout.splitlines()]
+    listed = [line.split("\t") for line in run("domains").stdout.splitlines()[1:]]
     assert [(row[0], row[-1]) for row in listed] == [
         ("stranger:domain", "not trusted yet: run `clew trust`"),
         ("notes", "not trusted yet: run `clew trust`"),
@@ -293,7 +293,7 @@ def test_a_person_is_shown_what_would_run_and_asked(
 
 def test_what_is_trusted_is_listed_and_taken_back(repository: Repository) -> None:
     assert run("trust", "--yes").returncode == 0
-    rows = [line.split("\t") for line in run("trust", "--list").stdout.splitlines()]
+    rows = [line.split("\t") for line in run("trust", "--list").stdout.splitlines()[1:]]
     assert [(row[0], row[1], row[2], row[4]) for row in rows] == [
         (
             str(repository.root),

@@ -50,7 +50,7 @@ def test_one_command_serves_a_new_folder_and_a_signal_ends_it_cleanly(clew: Clew
         draft = {"title": "over HTTP", "context": {}, "tags": ["mine"]}
         answer = httpx.post(f"{serving['url']}/breadcrumbs", json=draft, headers=headers, timeout=PATIENCE)
         assert answer.status_code == 201
-        assert clew("trail", "ls", "--tag", "mine").lines[0].split("\t")[3] == "over HTTP"
+        assert clew("trail", "ls", "--tag", "mine").rows[0][3] == "over HTTP"
         process.send_signal(number)
         assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == ""

@@ -21,11 +21,11 @@ def test_a_run_removes_what_has_expired_and_reports_it(clew: Clew, put: Put) -> 
     put("old", "--ttl", "2020-01-01T00:00:00Z", "--tag", "mine")
     put("new", "--ttl", "1h", "--tag", "mine")
     assert clew("hygiene", "run").out == "Removed 1 breadcrumb, 0 idle agents, 0 subscriptions.\n"
-    assert [line.split("\t")[3] for line in clew("trail", "ls", "--tag", "mine").lines] == ["new"]
+    assert [row[3] for row in clew("trail", "ls", "--tag", "mine").rows] == ["new"]
     report = clew("hygiene", "stats", "--json").json
     assert (report["runs_completed"], report["total_breadcrumbs_purged"], report["hygiene_enabled"]) == (1, 1, True)
     assert report["last_run_duration_ms"] >= 0
-    names = [line.split("\t")[0] for line in clew("hygiene", "stats").lines]
+    names = [row[0] for row in clew("hygiene", "stats").rows]
     assert names[1:] == ["runs_completed", "total_breadcrumbs_purged", "last_run_duration_ms", "hygiene_enabled"]
     assert clew("hygiene", "run", "--json").json == {"breadcrumbs": 0, "agents": 0, "subscriptions": 0}
 
@@ -55,7 +55,7 @@ def dead_letters(put: Put, in_trail: InTrail) -> list[str]:
 
 
 def test_dead_letters_are_listed_retried_and_dropped(clew: Clew, dead_letters: list[str], in_trail: InTrail) -> None:
-    lines = [line.split("\t") for line in clew("dlq", "ls").lines]
+    lines = clew("dlq", "ls").rows
     assert [line[0] for line in lines] == dead_letters
     assert {(line[1], line[3], line[5]) for line in lines} == {("painter", "1", "no \\x1b[31mpaint")}
     assert clew("dlq", "ls", "--consumer", "other").out == ""

@@ -139,7 +139,7 @@ def test_a_key_makes_a_repeated_put_harmless(clew: Clew) -> None:
 def test_changing_a_setting_leaves_a_version_and_an_event(clew: Clew, put: Put) -> None:
     id = put("Setting: limit", "--schema", "setting.v1", context={"name": "limit", "value": 5})
     assert clew("trail", "edit", id, "--set", "value=6").out == f"{id} version 2\n"
-    assert len(clew("trail", "history", id).lines) == 2
+    assert len(clew("trail", "history", id).rows) == 2
     events = [
         json.loads(line) for line in clew("trail", "tail", "--schema", "setting.v1", "--count", "2", "--json").lines
     ]

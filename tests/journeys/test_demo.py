@@ -136,7 +136,7 @@ def test_the_example_workspace_works_from_the_command_line_as_its_page_says(tmp_
 
     assert "northline:build_domains" in clew("trust", "--yes")
     clew("refresh")
-    asked = clew("ask", "who may refund 300 euros?")
+    asked = clew("ask", "who may refund 300 euros?", "--agent")
     handle = re.search(r"clew-[\w-]+", asked)
     assert handle is not None
     assert "handbook://resources/refunds.md/limits" in asked

@@ -94,6 +94,8 @@ class Providers(msgspec.Struct, frozen=True, kw_only=True):
     """Reads changed local files before an answer; False while that goes on. Without it, the catalog reads the sources
     of its domains itself."""
     knows: Knows | None = None
+    refusal: str = ""
+    """Why the files of the folder are not read, as the first sentence of every answer to its owner."""
     count_pending: Callable[[], int] = lambda: 0
     """How many things wait for the user's consent."""
     pending_domains: Callable[[], Collection[str]] = tuple
@@ -200,7 +202,8 @@ class Catalog:
         lines = [*known_lines(known.notes, known.text), *map(cited_line, known.items)]
         rest = msgspec.structs.replace(question, budget=question.budget - sum(map(estimate_tokens, lines)))
         hints = [] if is_current else [STILL_READING]
-        hints += filter(None, [await self._tell_loaded(question, by), self._tell_pending(question, by)])
+        refusal = f"{self._providers.refusal}." if self._providers.refusal and self._may_look(by) else ""
+        hints += filter(None, [await self._tell_loaded(question, by), self._tell_pending(question, by), refusal])
         asking = self._for(by).asking
         answer = await asking.ask(rest, by=by, reader=self._reader(by), known=known, hints=hints)
         self._asked[by.owner_id, answer.handle] = question.query

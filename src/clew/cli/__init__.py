@@ -28,7 +28,7 @@ _WHERE_LISTED = {
     "server": "`clew mcp ls` lists them",
     "file": "Check the path",
 }
-"""What to do about something that is not there."""
+"""Hints for a NotFound error by its kind."""
 _MEANT = re.compile(r'(Unknown command "([^"]+)"\. Did you mean ")([^"]+)')
 
 

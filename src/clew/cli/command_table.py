@@ -9,24 +9,28 @@ from dataclasses import dataclass
 
 HELP_FLAGS = ("--help", "-h")
 HELP_WORD = "help"
+LIST_WORDS = ("ls", "list")
+"""Two spellings of one command, everywhere."""
 MAX_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class CliCommand:
     """One command. `target` is `module:function`, loaded when the command runs; the function's docstring is its
-    help, and begins with `summary`. `takes` are its arguments beside options, as usage shows them."""
+    help, and begins with `summary`. `takes` are its arguments beside options, as usage shows them. A command that
+    `lists` may be followed by `ls` or `list`, which change nothing."""
 
     name: str
     summary: str
     target: str
     takes: str = ""
+    lists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Commands that share a first word. `default` is the one that is meant where the first word stands alone; `more`
-    is told below the summary on the group's own page."""
+    stands below the summary on the group's own page."""
 
     name: str
     summary: str
@@ -49,7 +53,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
         "clew.cli.commands.catalog:get",
         "ROUTES...",
     ),
-    CliCommand("domains", "List the domains that you can see.", "clew.cli.commands.catalog:domains"),
+    CliCommand("domains", "List the domains that you can see.", "clew.cli.commands.catalog:domains", lists=True),
     CliCommand(
         "refresh",
         "Bring the resources of the catalog up to date.",
@@ -101,7 +105,9 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
             ),
         ),
     ),
-    CliCommand("agents", "List the agents of this folder and their status.", "clew.cli.commands.agents:agents"),
+    CliCommand(
+        "agents", "List the agents of this folder and their status.", "clew.cli.commands.agents:agents", lists=True
+    ),
     CliCommand("usage", "Show model usage and cost.", "clew.cli.commands.usage:usage"),
     Group(
         "skills",
@@ -154,20 +160,20 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
                 "import",
                 "Import the MCP servers of other clients.",
                 "clew.cli.servers.add_servers:import_",
-                "FILES...",
+                "[FILES...]",
             ),
             CliCommand(
                 "add",
                 "Add a foreign MCP server: a program, or an address.",
                 "clew.cli.servers.add_servers:add",
-                "NAME COMMAND...",
+                "NAME [COMMAND...]",
             ),
             CliCommand("ls", "List the foreign MCP servers and what they offer.", "clew.cli.servers.servers:ls"),
             CliCommand(
                 "approve",
                 "Accept tools of a foreign server as it describes them now.",
                 "clew.cli.servers.servers:approve",
-                "SERVER TOOLS...",
+                "SERVER [TOOLS...]",
             ),
             CliCommand("login", "Log in to a foreign server with OAuth.", "clew.cli.servers.login:login", "SERVER"),
             CliCommand("logout", "Forget the login to a foreign server.", "clew.cli.servers.login:logout", "SERVER"),
@@ -183,7 +189,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
         "trust",
         "Agree to settings, servers and definitions of this folder.",
         "clew.cli.commands.trust:trust",
-        "NAMES...",
+        "[NAMES...]",
     ),
     CliCommand("verify", "Verify a source that a tool ingested.", "clew.cli.commands.verify:verify", "ID"),
     Group(
@@ -285,9 +291,9 @@ def find_command(words: Sequence[str]) -> CliCommand | None:
 
 
 def spell_out(given: Sequence[str]) -> list[str]:
-    """`help COMMAND` and `GROUP help COMMAND` as `COMMAND --help`, and a group that has a default with it; anything
-    else as it is."""
-    words = list(given)
+    """`help COMMAND` and `GROUP help COMMAND` as `COMMAND --help`, `ls` and `list` as the one that the table has, and a
+    group that has a default with it; anything else as it is."""
+    words = _as_listed(list(given))
     groups = [entry.name for entry in COMMANDS if isinstance(entry, Group)]
     at = 1 if words and words[0] in groups else 0
     if words[at : at + 1] == [HELP_WORD]:
@@ -296,6 +302,18 @@ def spell_out(given: Sequence[str]) -> list[str]:
     if default and (len(words) == 1 or (words[1].startswith("-") and words[1] not in HELP_FLAGS)):
         return [words[0], default, *words[1:]]
     return words
+
+
+def _as_listed(words: list[str]) -> list[str]:
+    """The words with `ls` or `list` as the table spells it."""
+    at = 1 if words[:1] != [HELP_WORD] else 2
+    entry = next((entry for entry in COMMANDS if words[at - 1 : at] == [entry.name]), None)
+    if entry is None or words[at : at + 1] not in ([LIST_WORDS[0]], [LIST_WORDS[1]]):
+        return words
+    if isinstance(entry, Group):
+        name = next((each.name for each in entry.commands if each.name in LIST_WORDS), words[at])
+        return [*words[:at], name, *words[at + 1 :]]
+    return [*words[:at], *words[at + 1 :]] if entry.lists else words
 
 
 def find_page(given: Sequence[str]) -> str | None:
@@ -312,7 +330,10 @@ def render_overview() -> str:
     about_help = "Show this, or the help of a command; so does `clew help COMMAND`."
     options = (("--help, -h", about_help), ("--version", "Show the version."))
     rows = [(entry.name, entry.summary) for entry in COMMANDS]
-    folder = "A command works on the nearest folder .clew from here upward, or on that of --folder or CLEW_FOLDER.\n"
+    folder = (
+        "A command works on the git repository around the current folder, or on the current folder itself;\n"
+        "--folder and CLEW_FOLDER name another folder .clew.\n"
+    )
     return f"{head}{render_rows('Commands', rows)}\n{render_rows('Options', options)}\n{_EXAMPLES}\n{folder}"
 
 

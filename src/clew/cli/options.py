@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,9 +17,9 @@ from cyclopts import Parameter
 from clew.access import Principal, check_principal
 from clew.app import App, open_app
 from clew.cli.arguments.values import parse_past
-from clew.cli.project import mend_ignored, prepare_folder, trail_file
-from clew.cli.terminal.output import note
-from clew.config import FOLDER, Config, read_config
+from clew.cli.project import mend_ignored, prepare_folder, project_root, trail_file
+from clew.cli.terminal.output import agrees, can_ask, note
+from clew.config import FOLDER, Config, is_broad, read_config
 from clew.errors import ClewError, ConfigError, InvalidInput
 from clew.trail.model.selector import ContextMatch, Selector
 
@@ -29,10 +30,10 @@ System = Annotated[bool, Parameter(help="Show Clew's own breadcrumbs as well: de
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Here:
-    """Which trail, and as whom."""
+    """The trail that a command works on, and the identity that it uses."""
 
     folder: Annotated[
-        Path | None, Parameter(help="The folder of the trail, or CLEW_FOLDER. [default: the nearest .clew]")
+        Path | None, Parameter(help="The folder .clew, or CLEW_FOLDER. [default: that of the repository]")
     ] = None
     owner: Annotated[str | None, Parameter(help="The owner to act for, or CLEW_OWNER. [default: local]")] = None
     scopes: Annotated[str, Parameter(help="The scopes that you hold, separated by commas.")] = ""
@@ -64,7 +65,7 @@ def _by_source(error: ConfigError) -> ClewError:
 
 
 def _check_identity(owner: str, scopes: frozenset[str], *, is_typed: bool) -> None:
-    """Refuse names that nobody can have, in the words of the options."""
+    """Refuse invalid names of owners and scopes, with the name of the option."""
     try:
         check_principal(Principal(owner_id=owner, scopes=scopes))
     except InvalidInput as error:
@@ -79,14 +80,15 @@ def _check_identity(owner: str, scopes: frozenset[str], *, is_typed: bool) -> No
 async def open_here(
     here: Here, *, create: bool = False, tell_first: bool = False, patience: float | None = None
 ) -> AsyncIterator[App]:
-    """The trail of the folder. Raises ClewError where there is none, unless it may be created. That it was is told once
-    the work is done, or first where a conversation follows."""
+    """Open the trail of the folder. A new one is created only with `create`, and a note says so: at the end, or at
+    once with `tell_first`. Raises ClewError where there is none, and for a new one outside of a project."""
     config = here.config()
     file = trail_file(config)
     is_new = file is not None and not file.exists()
     if is_new and not create:
         raise ClewError(f"there is no trail at {file}", hint=_where_else(config.folder))
     if is_new:
+        check_project(config)
         prepare_folder(config.folder)
     else:
         mend_ignored(config.folder)
@@ -100,6 +102,31 @@ async def open_here(
         note(f"A new trail: {file}", dim=True)
 
 
+def check_project(config: Config) -> None:
+    """Raise ClewError for a folder that is no project, such as the home folder, unless somebody named it."""
+    if not config.is_named and is_broad(project_root(config)):
+        # of the catalog, which commands on a trail that is there do without
+        from clew.catalog.workspace.repository import find_refusal, is_machine
+
+        if is_machine(config):
+            raise ClewError(find_refusal(config))
+
+
+async def check_readable(here: Here, *, is_agreed: bool = False) -> None:
+    """Raise ClewError where the files of the folder are not read. A person at a terminal may agree to many files."""
+    from clew.catalog.workspace.repository import agree_to_size, find_refusal  # for commands that read files
+
+    config = here.config()
+    check_project(config)
+    refusal = await asyncio.to_thread(find_refusal, config)
+    if not refusal:
+        return
+    if not is_agreed and not (can_ask() and agrees(f"{refusal.partition('. ')[0]}. Read them all?")):
+        raise ClewError(refusal)
+    prepare_folder(config.folder)
+    agree_to_size(config)
+
+
 def _where_else(folder: Path) -> str:
     if (folder / FOLDER / "trail.db").exists():
         return f"Did you mean --folder {folder / FOLDER}?"
@@ -109,7 +136,7 @@ def _where_else(folder: Path) -> str:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Which:
-    """Which breadcrumbs are meant; all that is given must hold."""
+    """Filters of breadcrumbs; all that are given must match."""
 
     schema: Annotated[tuple[str, ...], Parameter(help="A schema name; when repeated, any of them.")] = ()
     tag: Annotated[tuple[str, ...], Parameter(help="A tag that must be there; may be repeated.")] = ()

@@ -35,7 +35,7 @@ _SOURCES = """
 
 _PROVIDERS = """
 # Where models answer. openai, anthropic and openrouter are found by their keys (OPENAI_API_KEY, ANTHROPIC_API_KEY,
-# OPENROUTER_API_KEY), ollama, llamacpp, vllm and lmstudio by their ports; others are told of in a table. A key is
+# OPENROUTER_API_KEY), ollama, llamacpp, vllm and lmstudio by their ports; others need a table. A key is
 # named and never written here: env:NAME, file:PATH or keyring:SERVICE/USER.
 #   [providers.lab]
 #   base_url="https://models.example.org/v1"
@@ -51,7 +51,7 @@ ABOUT = {
     "server.host": "0.0.0.0 makes the trail reachable from other machines",
     "server.port": "0 takes a free one",
     "server.max_body": "bytes of one request",
-    "server.queue": "writes that may wait before callers are told to come back",
+    "server.queue": "pending writes before callers get an error and have to retry",
     "server.token_minutes": "how long a token is good for",
     "server.hosts": "further names under which MCP is reached, such as clew.example.org behind a proxy",
     "hygiene.enabled": "whether `clew up` removes what has expired",
@@ -61,6 +61,7 @@ ABOUT = {
     "webhooks.timeout_seconds": "how long a receiver may take to answer",
     "catalog.domains": 'domains that are on: names that installed packages offer, or "module:name"',
     "catalog.repository": "whether the files around this folder are indexed as the domain repo",
+    "catalog.max_files": "a folder with more files is read only after you agreed: clew index --yes",
     "catalog.strict": "whether `get` refuses routes that `ask` or guidance has not shown",
     "catalog.shared": "whether callers of other owners see the catalog",
     "knowledge.model": 'a role or "provider:model" that puts into words what no source answers by itself; empty: none',
@@ -72,7 +73,7 @@ ABOUT = {
     "models.strong": "the model for what takes thought",
     "models.coding": "the model for writing and testing code",
 }
-"""What each setting is for, by its dotted name."""
+"""The purpose of each setting by its dotted name."""
 
 
 def prepare_folder(folder: Path) -> None:
@@ -122,7 +123,7 @@ def _read_ignored(path: Path) -> bytes:
 
 
 def check_place(folder: Path, path: Path) -> Path:
-    """Where a path in the folder really is. Raises ReadOnly where links lead out of the project of the folder."""
+    """Return the real path of a path in the folder. Raises ReadOnly where links lead out of the project."""
     whole = folder.absolute()
     return inside(path, whole.parent if whole.name == FOLDER else whole)
 
@@ -131,6 +132,20 @@ def describe_folder(folder: Path) -> str:
     """The whole path of a folder, with a remark where it was found above the present one."""
     place = folder.absolute()
     return f"{place} (of the project above this folder)" if place.parent in Path.cwd().parents else str(place)
+
+
+def project_root(config: Config) -> Path:
+    """The folder whose files the commands answer about."""
+    return config.folder.absolute().parent
+
+
+def is_empty_project(root: Path) -> bool:
+    """Whether a folder holds no file beside what git and Clew write there."""
+    for _, folders, files in os.walk(root):
+        if files:
+            return False
+        folders[:] = [name for name in folders if name not in (FOLDER, ".git")]
+    return True
 
 
 def trail_file(config: Config) -> Path | None:

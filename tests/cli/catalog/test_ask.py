@@ -41,7 +41,7 @@ def test_a_question_in_a_fresh_folder_is_answered_from_its_files_and_the_next_on
 
 
 def test_an_answer_names_routes_that_get_reads(clew: Clew, project: Path) -> None:
-    shown = clew("ask", "the kettle of the house").out
+    shown = clew("ask", "the kettle of the house", "--agent").out
     assert "`repo://resources/kettle.md" in shown
     assert "`repo://tools/search`" in shown
     got = clew("get", "repo://resources/kettle.md")
@@ -55,13 +55,25 @@ def test_an_answer_names_routes_that_get_reads(clew: Clew, project: Path) -> Non
     assert "No file matches" in clew("get", "repo://tools/search", "query=x", "path=nowhere/**").out
 
 
-def test_an_answer_is_short_and_describes_all_tools_on_request(clew: Clew, project: Path) -> None:
-    brief = clew("ask", "the kettle of the house").out
-    assert len(brief.splitlines()) < 30
-    assert brief.index("## Known") < brief.index("## Resources") < brief.index("## Tools")
-    assert "Parameters" not in brief
-    whole = clew("ask", "the kettle of the house", "--tools").out
+@pytest.mark.req("ERN-10")
+def test_an_answer_for_a_person_is_short_and_one_for_an_agent_describes_the_tools(clew: Clew, project: Path) -> None:
+    shown = clew("ask", "the kettle of the house").out
+    assert "\nkettle.md:1  " in f"\n{shown}"
+    assert shown.splitlines()[-1].startswith("Tools: ")
+    assert len(shown.splitlines()) < 25
+    assert not any(mark in shown for mark in ("##", "**", "`", "Handle", "Parameters"))
+    whole = clew("ask", "the kettle of the house", "--agent").out
+    assert "## Known" in whole
     assert "*Parameters: query (string), path (string), limit (integer); needed: query*" in whole
+    assert "*Handle: `clew-" in whole
+
+
+def test_an_empty_folder_is_called_empty(clew: Clew, folder: Path) -> None:
+    result = clew("ask", "where is the kettle")
+    assert (result.code, result.out) == (
+        0,
+        f"{folder.parent} is empty. Add files, or go to a project (cd PROJECT), and ask again.\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,13 +91,6 @@ def test_folders_that_hold_a_whole_machine_are_no_projects(
 ) -> None:
     monkeypatch.setenv("HOME", home)
     assert is_machine(Config(folder=Path(folder))) is is_whole
-
-
-def test_a_home_folder_is_not_indexed(clew: Clew, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(project))
-    result = clew("ask", "the kettle of the house")
-    assert "is not indexed: it is no project. Go to one: cd PROJECT" in result.err
-    assert "kettle" not in result.out
 
 
 def test_when_nothing_is_close_the_answer_says_so(clew: Clew, project: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.cli.catalog.conftest import settings
 from tests.cli.conftest import Clew, OnTerminal
@@ -27,13 +30,42 @@ def test_control_characters_of_documents_and_tools_never_reach_the_terminal(
 
 
 def test_answers_are_styled_on_a_terminal_and_only_there(clew: Clew, tools: Path, on_terminal: OnTerminal) -> None:
-    styled = on_terminal("ask", "payments", "--cached")
+    styled = on_terminal("ask", "payments", "--cached", "--agent")
     assert "\x1b[36mwarehouse://tools/analyst\x1b[0m" in styled
     assert "\\x1b" not in styled
     told = on_terminal("why", "warehouse://tools/hidden/query")
     assert "\x1b[31mnot visible  warehouse://tools/hidden/query\x1b[0m" in told
     assert "\x1b" not in on_terminal("why", "warehouse://tools/analyst", NO_COLOR="1")
     assert "\x1b" not in clew("ask", "payments").out
+
+
+SHOP = """import tax
+
+
+def total(net: int) -> int:
+    \"\"\"The price of an order with its tax.\"\"\"
+    return net + tax.of(net)
+"""
+_LINK = re.compile(r"\x1b\]8;;([^\x1b]*)\x1b\\(.*?)\x1b\]8;;\x1b\\")
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.mark.req("BEY-11", "BEY-12")
+def test_a_citation_opens_its_line_and_shows_highlighted_code(
+    clew: Clew, folder: Path, on_terminal: OnTerminal
+) -> None:
+    shop = folder.parent / "shop.py"
+    shop.write_text(SHOP)
+    piped = clew("ask", "where is the price of an order with tax").out
+    shown = on_terminal("ask", "where is the price of an order with tax")
+    found = _LINK.search(shown)
+    assert found is not None
+    assert (found[1], _STYLE.sub("", found[2])) == (f"{shop.as_uri()}#4", "shop.py:4")
+    code = next(line for line in shown.splitlines() if "return net" in _STYLE.sub("", line))
+    assert "\x1b[" in code.partition("6")[2]
+    assert "\x1b" not in piped
+    words = _STYLE.sub("", _LINK.sub(r"\2", shown)).replace("\x1b[K", " ").split()  # after the sign of life
+    assert words[-len(piped.split()) :] == piped.split()
 
 
 def test_the_report_of_a_refresh_is_styled_and_clean_on_a_terminal(folder: Path, on_terminal: OnTerminal) -> None:

@@ -16,8 +16,8 @@ from tests.cli.conftest import Clew
 
 
 def test_domains_are_listed_with_what_they_hold(clew: Clew, tools: Path, folder: Path) -> None:
-    (listed,) = clew("domains").lines
-    assert listed.split("\t") == ["warehouse", "3", "1", "", "Payments and those who make them."]
+    (listed,) = clew("domains", "ls").rows
+    assert listed == ["warehouse", "3", "1", "", "Payments and those who make them."]
     (info,) = clew("domains", "--json", "--scopes", "finance").json
     assert len(info["entry_points"]) == 4
     settings(folder, "[catalog]\nrepository = false\n")
@@ -36,7 +36,7 @@ def test_sources_are_refreshed_one_by_one_all_or_not_at_all(clew: Clew, folder: 
 
     states = {each["domain"]: each for each in clew("refresh", "--list", "--json").json}
     assert [states[name]["is_fresh"] for name in ("one", "two", "gone")] == [False, False, False]
-    assert clew("refresh", "--list").lines[0].split("\t")[3] == "it was never indexed"
+    assert clew("refresh", "--list").rows[0][3] == "it was never indexed"
 
     first = clew("refresh", "--json")
     assert first.code == 1

@@ -21,13 +21,14 @@ def test_without_a_model_one_line_says_how_to_add_one_and_the_catalog_answers(
     assert result.code == 0
     new, told_how = result.err.splitlines()
     assert new.startswith("A new trail: ")
-    assert "no model is configured" in told_how
+    assert "without a model: no model is configured" in told_how
     assert "models.default" in told_how
-    assert "repo://" in result.out
-    assert "Handle" not in result.out
-    assert "repo" in clew("chat", "zzyzx qwrtp").out
-    told = clew("chat", "kettle", "--json").json
+    assert result.out.startswith("README.md:1  ")
+    assert result.out == clew("ask", "how is a kettle mended").out
+    assert "Nothing in this folder" in clew("chat", "zzyzx qwrtp").out
+    told = clew("chat", "how is a kettle mended", "--json").json
     assert (told["type"], "models.default" in told["reason"]) == ("without_model", True)
+    assert "README.md:1" in told["text"]
 
 
 @pytest.mark.parametrize(
@@ -151,9 +152,9 @@ def test_an_adapter_of_a_file_is_put_around_the_same_agent(say: Say, folder: Pat
 def test_what_models_took_is_told_by_agent_and_model(say: Say, clew: Clew) -> None:
     assert "No model was called yet" in clew("usage").err or clew("usage").code == 1
     say("what is in it?")
-    rows = [line.split("\t") for line in clew("usage").lines]
+    rows = clew("usage").rows
     assert [row[0] for row in rows] == ["total", "agent", "session", "layer", "model"]
-    assert rows[1][1:3] == ["assistant", "2"]
+    assert rows[1][1:4] == ["assistant", "2", "0"]
     assert clew("usage", "--by", "agent", "--json").json["assistant"]["calls"] == 2
     assert clew("usage", "--agent", "nobody", "--json").json["total"]["calls"] == 0
 
@@ -164,6 +165,19 @@ def test_agents_are_listed_with_their_calls_and_what_keeps_them_from_working(say
     assert (found["assistant"]["calls"], found["assistant"]["circuit"]) == (2, "closed")
     assert found["assistant"]["problem"]
     assert "assistant" in clew("agents").out
+
+
+def test_calls_that_failed_are_counted_apart(say: Say, clew: Clew) -> None:
+    say("please fail")
+    rows = clew("usage").rows
+    assert [(row[0], row[2], row[3]) for row in rows] == [
+        ("total", "0", "1"),
+        ("agent", "0", "1"),
+        ("session", "0", "1"),
+    ]
+    assert rows[1][1] == "assistant"
+    assert clew("usage", "--json").json["total"]["failed"] == 1
+    assert clew("usage", "--agent", "nobody", "--json").json["total"]["failed"] == 0
 
 
 def test_a_circuit_that_opened_is_told(say: Say, clew: Clew) -> None:

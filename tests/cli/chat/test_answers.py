@@ -82,13 +82,13 @@ def test_a_session_is_listed_and_gone_on_with_by_the_end_of_its_id(say: Say, cle
     assert result.code == 0
     assert "you: greet me" in result.err
     assert session_of(clew) == session
-    assert clew("chat", "--list").lines[0].split("\t")[::3] == [session, "greet me"]
+    assert clew("chat", "--list").rows[0][::3] == [session, "greet me"]
 
 
 def test_piped_lines_are_messages_of_one_session(say: Say, clew: Clew) -> None:
     result = say(stdin=b"greet me\n\nwhat is in it?\n")
     assert (result.code, result.lines[-1]) == (0, "A blue kettle is in it.")
-    assert len(clew("chat", "--list").lines) == 1
+    assert len(clew("chat", "--list").rows) == 1
 
 
 def test_a_model_that_refuses_stops_the_run_with_the_reason(say: Say) -> None:

@@ -30,6 +30,7 @@ from clew.adapters.mcp.calls import (
     rising,
 )
 from clew.adapters.mcp.catalog_interface import CatalogInterface
+from clew.adapters.mcp.late_catalog import LateCatalog
 from clew.adapters.mcp.listing import ASK, GET, INPUT_SCHEMAS, LISTING, TEMPLATES, TOOLS
 from clew.catalog.operations.answers import read_items
 from clew.errors import ClewError
@@ -66,15 +67,25 @@ def build_server(catalog: CatalogInterface, principal_of: PrincipalOf) -> Server
     server.add_request_handler(skills.GET, skills.GetSkillParams, door.get_skill)
     server.extensions[skills.EXTENSION] = {}
 
+    async def meet(ctx: Context, call_next: CallNext) -> HandlerResult:
+        if isinstance(catalog, LateCatalog):
+            if ctx.method == "tools/list":
+                catalog.meet_soon(ctx)  # a client lists the tools right after the handshake
+            elif ctx.method not in _CONNECTING:
+                await catalog.meet(ctx, is_connecting=False)
+        return await call_next(ctx)
+
     async def complete(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
+        if ctx.method in _CONNECTING and isinstance(catalog, LateCatalog):
+            await catalog.meet(ctx, is_connecting=True)
         if ctx.method == "tools/list" and isinstance(result, dict):
             return {**result, "tools": TOOLS}
         if ctx.method in _CONNECTING and isinstance(result, dict):
             return {**result, "instructions": await catalog.instructions(by=principal_of(ctx))}
         return result
 
-    server.middleware += [_answer_errors, complete]
+    server.middleware += [_answer_errors, meet, complete]
     return server
 
 

@@ -6,12 +6,15 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import anyio
+from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_dual_era_loop
 
 from clew.access import Principal
 from clew.adapters.mcp.catalog_interface import CatalogInterface
+from clew.adapters.mcp.late_catalog import LateCatalog, OpenCatalog
 from clew.adapters.mcp.pipes import open_pipes
 from clew.adapters.mcp.server import build_server
 
@@ -23,7 +26,17 @@ async def serve_stdio(catalog: CatalogInterface, principal: Principal) -> None:
 
     Standard output carries nothing but the protocol; what is printed or logged goes to standard error.
     """
-    server = build_server(catalog, lambda context: principal)
+    await _serve(build_server(catalog, lambda context: principal))
+
+
+async def serve_client_folder(open_catalog: OpenCatalog) -> None:
+    """The same for the folder that the client works in."""
+    catalog = LateCatalog(open_catalog)
+    async with catalog.running():
+        await _serve(build_server(catalog, lambda context: catalog.principal))
+
+
+async def _serve(server: Server[Any]) -> None:
     async with open_pipes() as (incoming, outgoing):
         with anyio.CancelScope() as scope, _on_signals(scope.cancel):
             await serve_dual_era_loop(server, incoming, outgoing, lifespan_state={})

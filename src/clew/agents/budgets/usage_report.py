@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 
 import msgspec
@@ -10,15 +11,21 @@ from clew.access import Principal
 from clew.errors import NotFound
 from clew.llm.ledger import UsageLedger, UsageTotals, read_ledger
 from clew.trail.bootstrap import read_pieces
+from clew.trail.bulk import each_record
+from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.flow import read_flow, shipped_flow
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
+from clew.trail.work.correlation import CONSUMER_TAG
 
 
 class UsageSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of calls, with the share of calls that needed no model and the share of tokens that the cache saved; None
-    without data. `cost` is in US dollars, None without a known price."""
+    without data. `failed` calls brought no answer and are not among `calls`; they are known for the total, agents and
+    sessions. `cost` is in US dollars, None without a known price."""
 
     calls: int
+    failed: int = 0
     hits: int
     input_tokens: int
     output_tokens: int
@@ -56,15 +63,45 @@ async def read_usage(
         flow = await read_flow(trail, by=by)
     except NotFound:
         flow = shipped_flow(read_pieces())
-    return report_of(await read_ledger(trail, flow.usage, by=by, session=session, agent_id=agent, since=since))
+    ledger = await read_ledger(trail, flow.usage, by=by, session=session, agent_id=agent, since=since)
+    responses = Selector(
+        schema_name=flow.response,
+        session=session,
+        all_tags=(f"{CONSUMER_TAG}{agent}",) if agent else (),
+        context_match=(ContextMatch(path="tool", value=flow.model_tool),),
+        created_after=since,
+    )
+    failed = _FailedCalls()
+    async for each in each_record(trail, responses, by=by):
+        failed.add(each)
+    return report_of(ledger, failed)
 
 
-def report_of(ledger: UsageLedger) -> UsageReport:
-    """The ledger as doors show it."""
-    groups = ("agents", "sessions", "layers", "models")
-    sums = {group: {name: _spent(each) for name, each in getattr(ledger, group).items()} for group in groups}
-    return UsageReport(total=_spent(ledger.total), **sums, remarks=ledger.remarks)
+class _FailedCalls:
+    """Model calls that brought no answer: all, by agent and by session."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.groups: dict[str, Counter[str]] = {"agents": Counter(), "sessions": Counter()}
+
+    def add(self, response: Breadcrumb) -> None:
+        if response.context.get("status") == "success":
+            return
+        self.total += 1
+        for group, prefix in (("agents", CONSUMER_TAG), ("sessions", "session:")):
+            self.groups[group].update(tag.removeprefix(prefix) for tag in response.tags if tag.startswith(prefix))
 
 
-def _spent(each: UsageTotals) -> UsageSummary:
-    return UsageSummary(**{name: getattr(each, name) for name in UsageSummary.__struct_fields__})
+def report_of(ledger: UsageLedger, failed: _FailedCalls | None = None) -> UsageReport:
+    """The ledger as doors show it, with the calls that failed."""
+    failed = failed or _FailedCalls()
+    sums: dict[str, dict[str, UsageSummary]] = {}
+    for group in ("agents", "sessions", "layers", "models"):
+        counted, without = getattr(ledger, group), failed.groups.get(group, Counter())
+        sums[group] = {name: _spent(counted.get(name, UsageTotals()), without[name]) for name in (*counted, *without)}
+    return UsageReport(total=_spent(ledger.total, failed.total), **sums, remarks=ledger.remarks)
+
+
+def _spent(each: UsageTotals, failed: int) -> UsageSummary:
+    names = (name for name in UsageSummary.__struct_fields__ if name != "failed")
+    return UsageSummary(failed=failed, **{name: getattr(each, name) for name in names})

@@ -8,6 +8,7 @@ from clew.access import Principal
 from clew.agents.runs.model_hosts import has_model_host
 from clew.catalog.catalog import Catalog
 from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Question
+from clew.catalog.operations.markdown import cited_line, known_lines
 from clew.context.definition import AgentDefinition
 from clew.errors import ModelError
 from clew.llm.model import Models
@@ -41,15 +42,28 @@ async def find_missing_model(
 
 
 async def ask_instead(catalog: Catalog, text: str, *, by: Principal) -> str:
-    """The matches of the catalog for a message as markdown; if nothing matches, an overview of the catalog."""
-    answer = await catalog.ask(Question(query=text[:MOST]), by=by)
+    """The answer of the catalog to a message as markdown: the lines that `ask` cites, or else the matches of its
+    domains; if nothing matches, an overview of the catalog."""
+    answer = await catalog.ask(question_of(text), by=by)
+    return await describe_answer(catalog, answer, by=by)
+
+
+def question_of(text: str) -> Question:
+    """The question that a message is for the catalog."""
+    return Question(query=text[:MOST])
+
+
+async def describe_answer(catalog: Catalog, answer: CatalogAnswer, *, by: Principal) -> str:
+    """The markdown of an answer, as above."""
+    if answer.known:
+        return "\n".join((*known_lines(answer.notes, answer.text), *map(cited_line, answer.known)))
     if answer.is_relevant:
-        return "\n\n".join(("These come close to it:", *_sections(answer)))
+        return "\n\n".join(("Close to it:", *_sections(answer)))
     domains = [f"- **{each.name}**: {each.description}" for each in catalog.domains(by=by)]
     if not domains:
-        return "Nothing here is close to that; there is nothing yet that could be."
+        return "Nothing here is close to that: this folder has no files or tools yet."
     found = await catalog.list_resources(by=by, limit=EXAMPLES)
-    parts = ["Nothing here is close to that. What there is:", "\n".join(domains)]
+    parts = ["Nothing here is close to that. The domains of this folder:", "\n".join(domains)]
     if found:
         parts.append("\n".join(("Some of the documents:", "", *_lines(found))))
     return "\n\n".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, islice, takewhile
 from math import inf
@@ -41,9 +41,15 @@ Sized = tuple[Section, int]
 
 
 def lay_out(
-    offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], budget: int, *, is_relevant: bool
+    offers: Sequence[EntryPoints],
+    found: Mapping[str, DomainHits],
+    budget: int,
+    *,
+    is_relevant: bool,
+    described: Collection[str] = (),
 ) -> tuple[list[Section], str]:
-    """The sections of an answer within a budget of tokens, and what was cut, in words.
+    """The sections of an answer within a budget of tokens, and what was cut, in words. The parameters of tools that
+    were `described` before are left out.
 
     The closest domains come first, equally close ones in order of registration. No domain goes missing without a word.
     """
@@ -57,7 +63,7 @@ def lay_out(
         own = found[offer.domain.name]
         is_wanted = len(offers) <= FEW or own.relevance >= max(best, 1.0) * NEAR
         wanted |= {offer.domain.name: own} if is_wanted else {}
-        whole = _unfold(offer, own, room + cost, is_relevant) if is_wanted and room + cost >= LEAST else None
+        whole = _unfold(offer, own, room + cost, is_relevant, described) if is_wanted and room + cost >= LEAST else None
         section, size = whole or (line, cost)
         room -= size - cost
         shown.append((section, size))
@@ -137,7 +143,9 @@ def _ranked(entries: EntryPoints, found: DomainHits) -> Iterator[RoutedTool]:
 # -- a domain in full -------------------------------------------------------------------------------------
 
 
-def _unfold(entries: EntryPoints, found: DomainHits, room: int, is_relevant: bool) -> Sized | None:
+def _unfold(
+    entries: EntryPoints, found: DomainHits, room: int, is_relevant: bool, described: Collection[str]
+) -> Sized | None:
     """As much of a domain as there is room for: the entry points that matter, resources, then names of other entry
     points. None when not even one of the first fits."""
     domain = entries.domain
@@ -162,7 +170,7 @@ def _unfold(entries: EntryPoints, found: DomainHits, room: int, is_relevant: boo
     section = Section(
         domain=domain.name,
         description=about,
-        tools=[_entry(each, found) for each in tools],
+        tools=[_entry(each, found, described) for each in tools],
         resources=resources,
         folded=[each.text for each in named],
         more=more,
@@ -192,9 +200,10 @@ def _resources(found: DomainHits) -> list[CatalogEntry]:
     ]
 
 
-def _entry(each: RoutedTool, found: DomainHits) -> CatalogEntry:
+def _entry(each: RoutedTool, found: DomainHits, described: Collection[str]) -> CatalogEntry:
     score = round(found.tools.get(each.text, 0.0), 3)
-    return CatalogEntry(route=each.text, description=each.about, params=each.params, score=score)
+    params = "" if each.text in described else each.params
+    return CatalogEntry(route=each.text, description=each.about, params=params, score=score)
 
 
 # -- what room is left, and what has none -----------------------------------------------------------------

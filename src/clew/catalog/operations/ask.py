@@ -42,6 +42,8 @@ NOTHING_CLOSE = (
     "Nothing here is close to that question. These are the entry points; rephrase, or start from one of them."
 )
 NOTHING_AT_ALL = "There is nothing here for you yet: no domain is open to your scopes."
+MORE = "more not shown. Name a folder or a file to see those."
+"""The end of the note that counts further citations."""
 REPEATED = "You asked this before, and the answer is the same: follow its routes and their guidance instead of asking."
 
 
@@ -103,7 +105,8 @@ class AskOperation:
         await self._add_named(question, found, entries, reader)
         is_relevant = any(each.relevance >= 1 for each in found.values())
         budget = question.budget - len(exposure.handle)
-        sections, cut = lay_out(entries, found, budget, is_relevant=is_relevant)
+        described = _described(exposure) - {str(route) for route in _routes_in(question.query)}
+        sections, cut = lay_out(entries, found, budget, is_relevant=is_relevant, described=described)
         hint = "" if is_relevant else NOTHING_CLOSE if domains else NOTHING_AT_ALL
         return CatalogAnswer(handle=exposure.handle, sections=sections, is_relevant=is_relevant, hint=hint, cut=cut)
 
@@ -151,6 +154,11 @@ class AskOperation:
         return shown
 
 
+def _described(exposure: Exposure) -> set[str]:
+    """The routes that an earlier answer under this handle described. One that it only named has no tokens."""
+    return {item for item, each in exposure.items.items() if each.via == "ask" and each.tokens}
+
+
 def _routes_in(query: str) -> list[CatalogRoute]:
     """The first few routes that a question spells out."""
     found = []
@@ -169,7 +177,7 @@ def tell_awaiting(number: int) -> str:
 def _rendered(answer: CatalogAnswer, known: Known, hints: Sequence[str]) -> CatalogAnswer:
     """The whole answer with its markdown. An answer with citations is never far from the question."""
     hint = "" if known.items and answer.hint == NOTHING_CLOSE else answer.hint
-    more = f"{known.more:,} more not shown. Name a folder or a file to see those."
+    more = f"{known.more:,} {MORE}"
     full = msgspec.structs.replace(
         answer,
         known=known.items,

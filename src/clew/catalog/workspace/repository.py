@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,9 @@ from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.operations.text import fence, inline
 from clew.catalog.resource import Pipeline
 from clew.catalog.sources.local import LocalSource
-from clew.config import FOLDER, Config
+from clew.catalog.workspace.folder_size import has_more_files
+from clew.config import FOLDER, Config, is_broad
+from clew.files import create_file
 from clew.skills.formats.instruction_files import InstructionFiles
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, ToolLimits, guide, tool
 from clew.trail.model.query import SearchRequest
@@ -24,6 +27,9 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 NAME = "repo"
+LARGE = "large-folder"
+"""The file in `.clew` that says that the user agreed to read more than `catalog.max_files` files."""
+INDEX = "code.db"
 MAX_SHOWN = 30
 EXCERPT = 400
 
@@ -41,20 +47,45 @@ def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
 
 
 def has_repository(config: Config) -> bool:
-    """Whether the files around the folder are a domain: not for a folder of another name, nor for a whole machine."""
+    """Whether the files around the folder are a domain: not for a folder of another name, nor where `find_refusal` has
+    a reason that needs no count."""
     return config.catalog.repository and config.folder.absolute().name == FOLDER and not is_machine(config)
 
 
 def is_machine(config: Config) -> bool:
-    """Whether the folder lies in `/`, in a home folder, or in a folder of all users such as `/home`.
+    """Whether nobody named the folder and it lies in `/`, a home folder, `/home` or a folder for temporary files.
 
-    A git repository counts as a project, except in `/`.
+    A home folder that is a git repository counts as a project.
     """
-    root, home = config.folder.absolute().parent.resolve(), Path.home().resolve()
-    if len(root.parts) == 1:
-        return True
-    holds_users = len(root.parts) == 2 and home.is_relative_to(root)
-    return (root == home or holds_users) and not (root / ".git").exists()
+    root = config.folder.absolute().parent
+    is_home = os.path.realpath(root) == os.path.realpath(Path.home())
+    return not config.is_named and is_broad(root) and not (is_home and (root / ".git").exists())
+
+
+def find_refusal(config: Config) -> str:
+    """Why the files around the folder are not read, and what to do; empty where they are.
+
+    They are not read where `is_machine`, nor where there are more than `catalog.max_files`, until the user agrees. A
+    folder that was read before is not counted again.
+    """
+    root = config.folder.absolute().parent
+    if is_machine(config):
+        return f"{root} is not a project. Go to one (cd PROJECT), or name this folder: --folder {root / FOLDER}"
+    if not has_repository(config) or any((config.folder / name).exists() for name in (LARGE, INDEX)):
+        return ""
+    most = config.catalog.max_files
+    if not has_more_files(root, most):
+        return ""
+    return (
+        f"{root} has more than {most:,} files. Run `clew index --yes` there to read them all, choose a smaller folder,"
+        " or set catalog.max_files"
+    )
+
+
+def agree_to_size(config: Config) -> None:
+    """Note on this machine that the folder may be read however many files it has. Raises OSError."""
+    with contextlib.suppress(FileExistsError):
+        create_file(config.folder / LARGE, b"")
 
 
 def _named(root: Path) -> str:

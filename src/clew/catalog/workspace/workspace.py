@@ -64,6 +64,7 @@ class Workspace:
         definitions: FolderDefinitions,
         tables: SourceTables,
         knows: Knows | None = None,
+        refusal: str = "",
         goes_first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._trail = trail
@@ -96,6 +97,7 @@ class Workspace:
             providers=Providers(
                 keep_up=self.keep_up,
                 knows=knows,
+                refusal=refusal,
                 count_pending=lambda: 0 if self._is_person_told else len(self.waiting.names),
                 pending_domains=lambda: {*self.waiting.servers, *self.waiting.spared},
                 skills=lambda: self.loaded_skills,
@@ -288,6 +290,7 @@ async def open_workspace(
     *,
     model_for: ModelFor | None = None,
     knows: Knows | None = None,
+    refusal: str = "",
     goes_first: Callable[[], Awaitable[None]] | None = None,
 ) -> Workspace:
     """The workspace of a configuration. No source is read yet, and no foreign server started. What the user has not
@@ -310,6 +313,7 @@ async def open_workspace(
         definitions=definitions,
         tables=tables,
         knows=knows,
+        refusal=refusal,
         goes_first=goes_first,
     )
     sources = await tables.take(waiting.admit_sources(config.sources))

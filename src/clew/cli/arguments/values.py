@@ -120,7 +120,7 @@ def _example(kind: Any) -> str:
 
 
 def _mistake(raw: bytes) -> str:
-    """Where the text stops being JSON. The standard library tells line and column, which the fast parser does not."""
+    """The line and column of an error in JSON, by the standard library: the fast parser has neither."""
     try:
         json.loads(raw.decode())
     except json.JSONDecodeError as error:

@@ -15,19 +15,21 @@ from cyclopts import Parameter
 from clew.agents.conversations.agent_adapters import load_adapter, wrap_all
 from clew.agents.conversations.agent_interface import Agent, AgentCore
 from clew.agents.conversations.conversation import DEFAULT_AGENT, Conversations, check_message, open_conversations
-from clew.agents.conversations.no_model_fallback import ask_instead, find_missing_model
+from clew.agents.conversations.no_model_fallback import describe_answer, find_missing_model, question_of
 from clew.agents.conversations.steps import Answered, Step
 from clew.agents.folder.blocked_agents import find_blocked_agents
 from clew.app import App
+from clew.catalog.workspace.workspace import Workspace
 from clew.cli import INTERRUPTED
-from clew.cli.chat.chat_input import Lines, is_person, open_lines
+from clew.cli.chat.chat_input import Lines, open_lines
 from clew.cli.chat.chat_screen import Display, JsonLines, Screen, show_turns
 from clew.cli.chat.chat_sessions import find_session, show_sessions, tell_sessions
 from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
+from clew.cli.commands.catalog import read_for_answer
 from clew.cli.options import HERE, Here, open_here
-from clew.cli.project import trail_file
-from clew.cli.terminal.markdown import print_markdown
-from clew.cli.terminal.output import is_terminal, note, print_json
+from clew.cli.project import project_root, trail_file
+from clew.cli.terminal.answer import render_for_people
+from clew.cli.terminal.output import can_ask, is_terminal, note, print_json, print_lines
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, InvalidInput, ModelError, NotFound
 from clew.llm.model import Models, open_models
@@ -35,7 +37,7 @@ from clew.tools.permissions.permission_settings import find_strays
 
 PROMPT = "you> "
 NO_MESSAGES = frozenset(("exit", "quit", "bye", "help", "/exit", "/quit", "/bye", "/help", "?", "/?"))
-"""What is typed by one who looks for the way out; a model is not asked about it."""
+"""Words of a user who looks for the way out. They are not sent to a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,7 @@ async def _talk(app: App, conversations: Conversations, message: str, wishes: Wi
     display: Display = JsonLines() if wishes.json else Screen(streams=is_terminal())
     async with _working(app, conversations, models, wishes) as agent:
         with interrupts() as caught, open_lines(await _said(agent, session)) as lines:
-            asker = _asker(lines, wishes.allow, is_asked=is_person() and not wishes.json)
+            asker = _asker(lines, wishes.allow, is_asked=can_ask() and not wishes.json)
             talk = Chat(agent, display, asker, caught, session=session)
             try:
                 await _take_up(talk, agent, wishes, is_long=not message)
@@ -182,7 +184,7 @@ async def _said(agent: Agent, session: str | None) -> list[str]:
 
 async def _take_up(talk: Chat, agent: Agent, wishes: Wishes, *, is_long: bool) -> None:
     """Show where a session was left, and wait for answers that are still to come."""
-    if is_long and is_person() and not wishes.json:
+    if is_long and can_ask() and not wishes.json:
         note(f"Talking to {wishes.agent}. Ctrl-C cancels an answer, Ctrl-D ends.", dim=True)
     if talk.session is None:
         return
@@ -199,21 +201,21 @@ async def _once(talk: Chat, message: str) -> int:
 
 
 async def _converse(talk: Chat, lines: Lines, caught: Interrupts) -> int:
-    """Message after message until the end of input; what goes wrong with one is told, and the next may follow."""
+    """Message after message until the end of input; an error of one is printed, and the next may follow."""
     code = 0
     while (text := await caught.unless_left(lines.read(PROMPT))) is not None:
         if not text.strip():
             continue
-        if is_person() and text.strip().lower() in NO_MESSAGES:
+        if can_ask() and text.strip().lower() in NO_MESSAGES:
             note("Ctrl-D ends the conversation; Ctrl-C cancels an answer. See `clew chat --help`.")
             continue
         try:
             code = _code(await talk.say(text))
         except ClewError as error:
-            if not is_person():
+            if not can_ask():
                 raise
             note(f"clew: {error}")
-    if is_person():
+    if can_ask():
         sys.stderr.write("\n")  # the terminal shows nothing for Ctrl-D
         return 0
     return code
@@ -227,13 +229,15 @@ def _code(last: Step | None) -> int:
 
 
 def _tell_session(talk: Chat, message: str) -> None:
-    if talk.session is not None and is_person() and not message:
+    if talk.session is not None and can_ask() and not message:
         note(f"Continue with: clew chat --session {talk.session[-8:]}", dim=True)
 
 
 async def _talk_without(app: App, missing: ModelError, message: str, *, as_json: bool) -> int:
-    """Say how to add a model, and answer from the catalog meanwhile."""
-    note(str(missing))
+    """Answer as `clew ask` does, and say how to add a model."""
+    advice = f"Answers come from the files of this folder, without a model: {missing}"
+    if not message:
+        note(advice)
     workspace = await app.workspace()
     workspace.tell_person()
     with interrupts() as caught, open_lines() as lines:
@@ -243,16 +247,22 @@ async def _talk_without(app: App, missing: ModelError, message: str, *, as_json:
                 if text is None:
                     return 0
                 if text.strip():
-                    found = await caught.unless_left(ask_instead(workspace.catalog, text, by=app.me))
-                    _show_known(found, str(missing), as_json=as_json)
+                    await caught.unless_left(_answer_without(app, workspace, text, str(missing), as_json=as_json))
                 if message:
+                    note(advice)
                     return 0
         except Left:
             return INTERRUPTED
 
 
-def _show_known(found: str, why: str, *, as_json: bool) -> None:
+async def _answer_without(app: App, workspace: Workspace, text: str, reason: str, *, as_json: bool) -> None:
+    if app.refusal:
+        note(app.refusal)
+    await read_for_answer(app, workspace)
+    question = question_of(text)
+    answer = await workspace.catalog.ask(question, by=app.me, refresh=False)
     if as_json:
-        print_json({"type": "without_model", "text": found, "reason": why})
-        return
-    print_markdown(found)
+        found = await describe_answer(workspace.catalog, answer, by=app.me)
+        print_json({"type": "without_model", "text": found, "reason": reason})
+    else:
+        print_lines(render_for_people(answer, question.query, project_root(app.config)))

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from io import UnsupportedOperation
 from typing import Any
 
+from clew.cli.terminal.output import can_ask
+
 PASTE_SECONDS = 0.03
 """Lines that follow each other more quickly than this were not typed."""
 
@@ -54,16 +56,11 @@ def _settle(future: asyncio.Future[str | None], text: str | None) -> None:
         future.set_result(text)
 
 
-def is_person() -> bool:
-    """Whether somebody types here, and sees what is shown."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
 @contextlib.contextmanager
 def open_lines(earlier: Iterable[str] = ()) -> Iterator[Lines]:
     """Lines of standard input; on a terminal with what was said before as their history. The terminal is left as it was
     found, also where a read is still under way."""
-    if not is_person():
+    if not can_ask():
         yield Lines(_plain_reader())
         return
     readline = _readline()

@@ -22,7 +22,7 @@ _MAY = {
     "exec": ("run", "command"),
     "fetch": ("fetch", "url"),
 }
-"""What a tool does, in a word, and the argument that says to what."""
+"""The verb of a tool, and the argument that names its object."""
 _MANY_BREAKS = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 

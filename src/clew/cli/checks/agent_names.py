@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MAX_KNOWN = 200
 _WILD = ("*", "?", "[", "(", "://", "mcp__")
-"""What is no plain name: globs, parts of tools, routes, and tools of servers."""
+"""Patterns that are not plain names: globs, parts of tools, routes, and tools of servers."""
 _ELSEWHERE = (
     *("Task", "Agent", "TodoWrite", "TodoRead", "WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode"),
     *("AskUserQuestion", "Skill", "BashOutput", "KillShell", "SlashCommand", "LSP", "Question", "CodeSearch"),

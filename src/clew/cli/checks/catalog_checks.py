@@ -193,6 +193,6 @@ def check_trust(config: Config) -> Iterator[CheckFinding]:
 
 
 def _path_of(server: McpServerConfig) -> str | None:
-    """Where its program is looked for: a path of its own that is written out, or ours."""
+    """The PATH for its program: its own if the settings have one, otherwise ours."""
     own = server.env.get("PATH")
     return own if isinstance(own, str) and "$" not in own else None

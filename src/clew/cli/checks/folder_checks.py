@@ -64,7 +64,7 @@ def check_installation(config: Config) -> Iterator[CheckFinding]:
 
 
 def check_isolation(found: Isolation) -> CheckFinding:
-    """Which isolation the sandbox enforces on this machine, as tried."""
+    """Report the isolation that the sandbox enforces on this machine, as tried."""
     held = "; ".join(f"{level.what}: {level.by}" for level in found.levels if level.enforced)
     what = f"{found.wall}, runs {', '.join(found.languages)} ({held})"
     if found.wall == "none":

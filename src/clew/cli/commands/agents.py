@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from clew.cli.options import HERE, Here, Json, open_here
-from clew.cli.terminal.output import note, one_line, print_json, print_rows, short_ids, show_time
+from clew.cli.terminal.output import is_terminal, note, one_line, print_json, print_rows, short_ids, show_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from clew.agents.conversations.agent_status import AgentStatus
     from clew.agents.folder.blocked_agents import BlockedAgent
     from clew.agents.permissions.lasting_permissions import LastingPermission
+
+
+HEAD = ("agent", "model", "calls", "p50", "p95", "failed", "circuit", "waiting", "dead", "left", "about")
+QUIET = ("-", "0", "0%", "closed")
+"""Cells of an agent that has not worked yet."""
 
 
 async def agents(
@@ -27,8 +32,8 @@ async def agents(
     """List the agents of this folder and their status.
 
     Shows the model of each agent, the results of its latest model calls, its circuit breaker, its pending and failed
-    events, and the budget left in its latest session. Agents of markdown files that do not run are listed below, with
-    the reason.
+    events, and the budget left in its latest session. A terminal shows only columns that say something. Agents of
+    markdown files that do not run are listed below, with the reason.
 
         clew agents
         clew agents --permissions
@@ -57,12 +62,20 @@ async def agents(
 
 
 def _show(found: Sequence[AgentStatus], kept_back: Sequence[BlockedAgent]) -> None:
-    head = ("agent", "model", "calls", "p50", "p95", "failed", "circuit", "waiting", "dead", "left", "about")
-    print_rows(head, [_row(each) for each in found], main=10, spare=(7, 8, 4, 3))
+    rows = [_row(each) for each in found]
+    shown = [at for at, name in enumerate(HEAD) if not is_terminal() or _is_telling(name, [row[at] for row in rows])]
+    head = [HEAD[at] for at in shown]
+    spare = [head.index(name) for name in ("waiting", "dead", "p95", "p50") if name in head]
+    print_rows(head, [[row[at] for at in shown] for row in rows], main=len(head) - 1, spare=spare)
     for problem in dict.fromkeys(each.problem for each in found if each.problem):
         note(f"{', '.join(each.agent_id for each in found if each.problem == problem)}: {problem}")
     for each in kept_back:
         note(f"{one_line(each.name)} does not run: {one_line(each.reason)}. {each.hint}")
+
+
+def _is_telling(name: str, column: Sequence[str]) -> bool:
+    """Whether a column says something of at least one agent."""
+    return name in ("agent", "about") or any(cell not in QUIET for cell in column)
 
 
 def _show_allowances(found: Sequence[LastingPermission], *, as_json: bool) -> None:

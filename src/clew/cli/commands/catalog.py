@@ -14,15 +14,16 @@ from clew.app import App
 from clew.background_tasks import beside
 from clew.cli.arguments.route_arguments import read_arguments
 from clew.cli.commands.context import why_context
-from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.options import HERE, Here, Json, check_readable, open_here
+from clew.cli.project import is_empty_project, project_root
 from clew.cli.terminal.markdown import print_markdown
-from clew.cli.terminal.output import GREEN, RED, YELLOW, count, note, print_json, print_rows, say
+from clew.cli.terminal.output import GREEN, RED, YELLOW, count, note, print_json, print_lines, print_rows, say
 from clew.cli.terminal.progress import progress
 from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
     from clew.catalog.indexing.pipeline import Report
-    from clew.catalog.operations.answers import Item
+    from clew.catalog.operations.answers import CatalogAnswer, Item
     from clew.catalog.operations.why import RouteExplanation
     from clew.catalog.registry import DomainRegistry
     from clew.catalog.workspace.workspace import Workspace
@@ -33,8 +34,9 @@ SHOWN_SKIPPED, SHOWN_PATH = 10, 120
 
 Handle = Annotated[str | None, Parameter(help="The handle of an earlier answer. Routes that it revealed stay visible.")]
 
+EMPTY = "Add files, or go to a project (cd PROJECT), and ask again."
 PATIENCE_SECONDS = 30.0
-"""So long a command waits for what is known: a person would rather wait than not be told."""
+"""How long a command waits for citations: a person prefers a complete answer to a quick one."""
 
 
 async def ask(
@@ -44,41 +46,44 @@ async def ask(
     budget: Annotated[int, Parameter(help="At most this many tokens.")] = 2_000,
     handle: Handle = None,
     cached: Annotated[bool, Parameter(help="Do not look at local files again before answering.")] = False,
-    tools: Annotated[bool, Parameter(help="Describe all tools with their parameters, as an agent sees them.")] = False,
+    agent: Annotated[
+        bool, Parameter(help="Print the answer as an agent gets it: all routes, tools and a handle.")
+    ] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Ask a question about this folder, or about what can be done here.
 
-    Shows citations that answer the question, then close resources and tools. The first call indexes the files around
-    the folder .clew; each further call looks for changes.
+    Shows the lines that answer the question, with their places, and the two closest tools. The first call indexes the
+    files of the project; each further call looks for changes.
 
         clew ask "how are writes made durable"
+        clew ask "what calls parse_config" --agent
         clew ask "investigate a payment" --domain warehouse --json
     """
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.operations.answers import Question
     from clew.catalog.operations.ask import check_question
-    from clew.catalog.workspace.repository import is_machine
-    from clew.cli.terminal.answer import render_brief
+    from clew.cli.terminal.answer import render_for_people
 
     question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
     check_question(question)
     async with open_workspace_here(here) as (app, workspace):
-        if app.config.catalog.repository and is_machine(app.config):
-            note(f"{app.config.folder.absolute().parent} is not indexed: it is no project. Go to one: cd PROJECT")
-        if not cached and app.has_knowledge():
-            is_whole = app.knowledge().code.is_whole
-            await (read_all(app, workspace, until="embedded") if is_whole else read_first(app, workspace))
-        elif not cached:
-            await look_again(workspace)
+        if not cached:
+            await read_for_answer(app, workspace)
         answer = await workspace.catalog.ask(question, by=app.me, refresh=False)
     if json:
         print_json(answer)
-    elif tools:
+    elif agent:
         print_markdown(answer.markdown)
+    elif not answer.known and not _has_resources(answer) and is_empty_project(project_root(app.config)):
+        say(f"{project_root(app.config)} is empty. {EMPTY}")
     else:
-        print_markdown(render_brief(answer))
+        print_lines(render_for_people(answer, question.query, project_root(app.config)))
+
+
+def _has_resources(answer: CatalogAnswer) -> bool:
+    return any(section.resources for section in answer.sections)
 
 
 async def get(
@@ -220,13 +225,24 @@ def show_why(found: RouteExplanation) -> None:
 
 
 @asynccontextmanager
-async def open_workspace_here(here: Here) -> AsyncIterator[tuple[App, Workspace]]:
-    """The workspace of the folder, made where there is none."""
+async def open_workspace_here(here: Here, *, is_agreed: bool = False) -> AsyncIterator[tuple[App, Workspace]]:
+    """The workspace of the folder, made where there is none. Raises ClewError where its files may not be read."""
+    await check_readable(here, is_agreed=is_agreed)
     async with open_here(here, create=True, patience=PATIENCE_SECONDS) as app:
         workspace = await app.workspace()
         for problem in workspace.tell_person():
             note(problem)
         yield app, workspace
+
+
+async def read_for_answer(app: App, workspace: Workspace) -> None:
+    """Read what changed in the files of the folder, or the first time so far that a question can be answered."""
+    if not app.has_knowledge():
+        await look_again(workspace)
+    elif app.knowledge().code.is_whole:
+        await read_all(app, workspace, until="embedded")
+    else:
+        await read_first(app, workspace)
 
 
 async def look_again(workspace: Workspace) -> None:
@@ -236,7 +252,7 @@ async def look_again(workspace: Workspace) -> None:
 
 
 async def read_all(app: App, workspace: Workspace, until: Until = "followed") -> GatherReport:
-    """As `look_again`, and at the same time bring up to date what is known of them, so far."""
+    """As `look_again`, and at the same time index code and history up to `until`."""
     with _resumable(), progress("Reading the files of this folder") as shown:
         documents = shown.beside()
         looking = workspace.look_again(lambda done, total, _: documents.advance(done, total, "documents"))

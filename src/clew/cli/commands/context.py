@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -14,10 +14,12 @@ from clew.errors import InvalidInput
 from clew.fences import clean
 
 if TYPE_CHECKING:
-    from clew.context.receipts import Explanation, ItemExplanation, Receipt
+    from clew.app import App
+    from clew.context.receipts import ItemExplanation, Receipt
 
 SHOWN_DROPPED = 10
 AGENT = "assistant"
+TRIGGER, NOT_SENT = "trigger", "(your message)"
 
 
 async def preview(
@@ -30,8 +32,8 @@ async def preview(
 ) -> None:
     """Show the context that a message would get.
 
-    Sends and writes nothing. Lists each breadcrumb with its source, score and tokens, then the breadcrumbs that were
-    left out, with the reason.
+    Sends and writes nothing. Lists the titles of the breadcrumbs in it with their source, score and tokens, then those
+    that were left out, with the reason. --json has the ids.
 
         clew context preview "how are writes made durable"
         clew context preview "and then?" --session 0190a1b2-… --text
@@ -49,12 +51,13 @@ async def preview(
         found = await preview_context(
             builder, conversations, app.clock, " ".join(message), by=app.me, agent=agent, session=session
         )
+        titles = await _read_titles(app, found.receipt)
     if json:
         print_json(found.as_draft().context)
     elif text:
         say(clean(found.formatted_context))
     else:
-        _show_receipt(found.receipt, found.token_estimate, found.budget, found.model)
+        _show_receipt(found.receipt, titles, _size(found.token_estimate, found.budget, found.model))
 
 
 async def why_context(words: Sequence[str], *, as_json: bool, here: Here) -> None:
@@ -71,41 +74,49 @@ async def why_context(words: Sequence[str], *, as_json: bool, here: Here) -> Non
         flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
         id, item = await find_id(app, words[0]), words[1] if len(words) == 2 else None
         found = await explain_context(app.trail, flow, id, by=app.me, item=item)
+        titles = await _read_titles(app, found.receipt) if isinstance(found, Explanation) else {}
     if as_json:
         print_json(found)
     elif isinstance(found, Explanation):
-        _show(found)
+        say(f"Context of {found.consumer_id}")
+        _show_receipt(found.receipt, titles, _size(found.token_estimate, found.budget, found.model))
     else:
         _show_item(found)
 
 
-def _show(found: Explanation) -> None:
-    say(f"Context of {found.consumer_id} for {found.trigger_event_id}")
-    _show_receipt(found.receipt, found.token_estimate, found.budget, found.model)
+async def _read_titles(app: App, receipt: Receipt) -> dict[str, str]:
+    """The titles of the breadcrumbs in a receipt by id. Those that are gone, or were never stored, have none."""
+    ids = [*(each.id for each in receipt.items), *(each.id for each in receipt.dropped)]
+    return {id: each.title for id, each in (await app.trail.records.find_many(ids, by=app.me)).items()}
 
 
-def _show_receipt(receipt: Receipt, tokens: int, budget: int, model: str) -> None:
-    ids = short_ids([each.id for each in receipt.items])
+def _show_receipt(receipt: Receipt, titles: Mapping[str, str], size: str) -> None:
     rows = [
-        (str(number), each.section, each.origin, f"{each.score:.2f}", str(each.tokens), id, each.reason)
-        for number, (id, each) in enumerate(zip(ids, receipt.items, strict=True), 1)
-    ]
-    print_rows(("no", "section", "origin", "score", "tokens", "breadcrumb", "reason"), rows, main=6, spare=(1, 3))
-    for each in receipt.dropped[:SHOWN_DROPPED]:
-        say(
-            f"left out  {each.id}  {each.origin}, score {each.score:.2f}, {count(each.tokens, 'token')}: {each.why}",
-            DIM,
+        (
+            str(number),
+            titles.get(each.id) or (NOT_SENT if each.origin == TRIGGER else short_ids([each.id])[0]),
+            each.section,
+            each.origin,
+            f"{each.score:.2f}",
+            str(each.tokens),
+            each.reason,
         )
+        for number, each in enumerate(receipt.items, 1)
+    ]
+    print_rows(("no", "title", "section", "origin", "score", "tokens", "reason"), rows, main=1, spare=(2, 4, 6))
+    for each in receipt.dropped[:SHOWN_DROPPED]:
+        about = f"{each.origin}, score {each.score:.2f}, {count(each.tokens, 'token')}: {each.why}"
+        say(f"left out  {titles.get(each.id, each.id)}  {about}", DIM)
     unlisted = max(len(receipt.dropped) - SHOWN_DROPPED, 0) + receipt.more_dropped
     if unlisted:
         note(f"and {unlisted:,} more were left out", dim=True)
     for missing in receipt.missing:
         note(f"missing: {missing.source}: {missing.reason}")
-    note(f"{count(len(receipt.items), 'breadcrumb')}, {_size(tokens, budget, model)}", dim=True)
+    note(f"{count(len(receipt.items), 'breadcrumb')}, {size}", dim=True)
 
 
 def _size(tokens: int, budget: int, model: str) -> str:
-    """The tokens of a context and their limit. Without a model nobody knows what that is."""
+    """The tokens of a context and their limit, which is unknown without a model."""
     if model and budget:
         return f"{tokens:,} of {budget:,} tokens for {model}"
     cut = f", so it was made for one that takes {budget:,}" if budget else ""

@@ -17,7 +17,7 @@ from clew.cli.checks.folder_checks import (
     check_trail,
 )
 from clew.cli.options import HERE, Here, Json
-from clew.cli.terminal.output import GREEN, RED, YELLOW, note, one_line, paint, print_json
+from clew.cli.terminal.output import GREEN, RED, YELLOW, count, is_terminal, note, one_line, paint, print_json
 from clew.cli.terminal.progress import progress
 from clew.errors import ConfigError
 from clew.tools.sandbox import open_sandbox
@@ -47,6 +47,9 @@ async def doctor(*, json: Json = False, here: Here = HERE) -> int:
         print_json({"healthy": not problems, "findings": found, "isolation": isolation})
     elif problems:
         note(f"clew: {problems} of {len(found)} checks found something wrong")
+    elif is_terminal():
+        remarks = sum(finding.level == "note" for finding in found)
+        note("Nothing is wrong." if not remarks else f"Nothing is wrong; {count(remarks, 'note')} above.", dim=True)
     return 1 if problems else 0
 
 

@@ -8,14 +8,15 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
 from clew.app import App
-from clew.cli.options import HERE, Here, Json, open_here
-from clew.cli.terminal.output import count, note, print_json, print_rows, say
+from clew.cli.options import HERE, Here, Json, check_readable, open_here
+from clew.cli.terminal.output import BOLD, count, is_terminal, note, print_json, print_rows, say
 from clew.cli.terminal.progress import progress
+from clew.cli.terminal.source_lines import SourceLines
 from clew.errors import InvalidInput
 from clew.knowledge.lines import cut
 
@@ -28,6 +29,10 @@ _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 Limit = Annotated[int, Parameter(help="At most this many.")]
 _BY_NAME = "by its name alone"
 _LINES_SHOWN = 12
+NOTHING_RECORDED = (
+    "Nothing is recorded here yet. Notes of you and your agents appear here, and decision records of the repository."
+    ' Write one: clew get history://tools/store_summary summary_type=decision content="Use SQLite for orders"'
+)
 _OWNERS_SHOWN = 3
 _PLACE_SHOWN = 200
 _LEFT_OUT_SHOWN = 5
@@ -35,7 +40,9 @@ _LEFT_OUT_SHOWN = 5
 
 @asynccontextmanager
 async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge, GatherReport]]:
-    """Knowledge of this folder, brought up to date with a progress sign."""
+    """Knowledge of this folder, brought up to date with a progress sign. Raises ClewError where its files may not be
+    read."""
+    await check_readable(here)
     async with open_here(here, create=True) as app:
         await app.bootstrap()
         yield app, app.knowledge(), await _gather(app)
@@ -46,11 +53,16 @@ async def _gather(app: App) -> GatherReport:
         return await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
 
 
-async def index(*, json: Json = False, here: Here = HERE) -> None:
+async def index(
+    *,
+    yes: Annotated[bool, Parameter(help="Read the folder however many files it has.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
     """Read the code, the history and the documents of this folder.
 
     Reads only files that changed since the last time. Other commands do this when they need it, so this only makes the
-    first of them faster.
+    first of them faster. A folder with more than 50,000 files (catalog.max_files) is read after you agree.
 
         clew index
         clew index --json
@@ -58,7 +70,7 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
     # the catalog takes as long to load as a short command
     from clew.cli.commands.catalog import open_workspace_here, read_all
 
-    async with open_workspace_here(here) as (app, workspace):
+    async with open_workspace_here(here, is_agreed=yes) as (app, workspace):
         began = time.monotonic()
         gathered = await read_all(app, workspace)
         seconds = time.monotonic() - began
@@ -101,8 +113,10 @@ async def locate(
     if json:
         print_json(found)
         return
-    rows = [(f"{each.path}:{each.line}", each.symbol, each.why) for each in found]
-    print_rows(("place", "symbol", "why"), rows, main=0, spare=(2, 1))
+    files = SourceLines(known.root)
+    rows = [(f"{each.path}:{each.line}", files.line(each.path, each.line), each.symbol, each.why) for each in found]
+    links = [(known.root / each.path, each.line) for each in found]
+    print_rows(("place", "line", "symbol", "why"), rows, main=1, spare=(3, 2), links=links)
     if not found:
         note("No file matches. Try other words, or a name from the code")
 
@@ -128,20 +142,7 @@ async def callers(
     if json:
         print_json(_plain(found))
         return
-    is_one = len(found.symbols) == 1
-    rows = [
-        (
-            f"{link.node.path}:{link.line}",
-            link.node.name,
-            _describe_call(link),
-            *([] if is_one else [_ref_of(each.node)]),
-        )
-        for each in found.symbols
-        for link in each.callers
-    ]
-    rows += _unresolved_rows(found, is_one=is_one)
-    print_rows(("place", "caller", "call", "of")[: 3 if is_one else 4], rows)  # a place that is cut leads nowhere
-    _note_callers(found)
+    _show_callers(found, known.root)
 
 
 async def blame_why(
@@ -189,6 +190,7 @@ async def brief(
     from clew.knowledge.history.brief import write_brief  # with the rest of knowledge
     from clew.knowledge.history.entries import NO_SESSION
 
+    await check_readable(here)
     async with open_here(here, create=True) as app:
         await app.bootstrap()
         await app.knowledge().decisions.catch_up()
@@ -197,7 +199,7 @@ async def brief(
     if json:
         print_json(found)
         return
-    say(found.text)
+    say(NOTHING_RECORDED if found.entries == 0 else found.text)
 
 
 async def _note_withheld(known: Knowledge) -> None:
@@ -236,7 +238,7 @@ def _text(words: tuple[str, ...]) -> str:
 
 
 def _plain(found: Callers) -> Any:
-    """As it is printed: kinds by their names, which a reader of JSON can tell."""
+    """The callers as JSON, with the names of kinds instead of their numbers."""
     import msgspec  # not needed for help
 
     plain = msgspec.to_builtins(found)
@@ -266,17 +268,67 @@ def _describe_others(found: Callers) -> list[str]:
     return [*shown, f"{count(unknown, 'call')} of this name could not be told apart"] if unknown else shown
 
 
-def _describe_lines(lines: Sequence[int]) -> str:
-    return f"lines {', '.join(map(str, lines[:_LINES_SHOWN]))}{', …' if len(lines) > _LINES_SHOWN else ''}"
+class _CallRow(NamedTuple):
+    """One caller: the lines of its calls, a remark about them, and the symbol that it calls."""
+
+    path: str
+    lines: Sequence[int]
+    caller: str
+    remark: str
+    of: str
+
+
+def _show_callers(found: Callers, root: Path) -> None:
+    """Print each caller with the line of its first call. Several symbols have headings on a terminal, else a column."""
+    shown = [
+        _CallRow(
+            link.node.path or "", link.lines or (link.line,), link.node.name, _describe_call(link), _ref_of(each.node)
+        )
+        for each in found.symbols
+        for link in each.callers
+    ]
+    shown += _unresolved_rows(found)
+    symbols = list(dict.fromkeys(each.of for each in shown))
+    if len(found.symbols) == 1 or not is_terminal():
+        _print_calls(shown, root, is_one=len(found.symbols) == 1)
+    else:
+        for symbol in symbols:
+            say(symbol, BOLD)
+            _print_calls([each for each in shown if each.of == symbol], root, is_one=True)
+    _note_callers(found)
+
+
+def _print_calls(shown: Sequence[_CallRow], root: Path, *, is_one: bool) -> None:
+    files = SourceLines(root)
+    rows = [
+        (
+            f"{each.path}:{each.lines[0]}",
+            each.caller,
+            "  ".join(filter(None, (files.line(each.path, each.lines[0]), _describe_more(each)))),
+            each.of,
+        )
+        for each in shown
+    ]
+    width = 3 if is_one else 4
+    links = [(root / each.path, each.lines[0]) for each in shown]
+    head = ("place", "caller", "line", "of")[:width]
+    print_rows(head, [row[:width] for row in rows], main=2, spare=(1,), links=links)
+
+
+def _describe_more(row: _CallRow) -> str:
+    """Further lines of the same caller, and the remark, in brackets."""
+    more = row.lines[1:]
+    told = f"also {', '.join(map(str, more[:_LINES_SHOWN]))}{', …' if len(more) > _LINES_SHOWN else ''}" if more else ""
+    inner = ", ".join(filter(None, (told, row.remark)))
+    return f"({inner})" if inner else ""
 
 
 def _describe_call(link: SymbolLink) -> str:
-    told = _describe_lines(link.lines) if len(link.lines) > 1 else f"line {link.line}"
-    steps = f", step {link.depth}" if link.depth > 1 else ""
-    return f"{told}{steps}, {_BY_NAME}" if link.is_guess else f"{told}{steps}"
+    steps = f"step {link.depth}" if link.depth > 1 else ""
+    return ", ".join(filter(None, (steps, _BY_NAME if link.is_guess else "")))
 
 
-def _unresolved_rows(found: Callers, *, is_one: bool) -> list[tuple[str, ...]]:
+def _unresolved_rows(found: Callers) -> list[_CallRow]:
     """Likely calls, and without any certain call also the others; the lines of one caller together."""
     lines: dict[tuple[str, str, str, str], list[int]] = {}
     for call in found.places:
@@ -285,13 +337,7 @@ def _unresolved_rows(found: Callers, *, is_one: bool) -> list[tuple[str, ...]]:
             owner = call.owner if call.is_likely else "any of them"
             lines.setdefault((call.path, call.caller, mark, owner), []).append(call.line)
     return [
-        (
-            f"{path}:{found_at[0]}",
-            caller or path,
-            f"{_describe_lines(found_at)}, {mark}" if len(found_at) > 1 else mark,
-            *([] if is_one else [owner]),
-        )
-        for (path, caller, mark, owner), found_at in lines.items()
+        _CallRow(path, found_at, caller or path, mark, owner) for (path, caller, mark, owner), found_at in lines.items()
     ]
 
 

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from clew.cli.arguments.definition_places import DefinitionPart, find_parts
 from clew.cli.checks.agent_names import check_agent_names
 from clew.cli.checks.route_checks import check_routes
-from clew.cli.options import HERE, Here, Json
+from clew.cli.options import HERE, Here, Json, check_project
 from clew.cli.project import check_place, prepare_folder
 from clew.cli.terminal.output import GREEN, RED, YELLOW, count, note, print_json, say
 from clew.cli.terminal.progress import progress
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Place = Annotated[
     Path | None,
-    Parameter(help="The folder or file whose definitions are meant. [default: the project of the nearest .clew]"),
+    Parameter(help="The folder or file whose definitions are meant. [default: this project]"),
 ]
 
 
@@ -126,6 +126,7 @@ def new(
     from clew.skills.definitions.skill_import import new_skill  # reads front matter, which help does not
 
     config = here.config()
+    check_project(config)
     prepare_folder(config.folder)
     check_place(config.folder, config.folder / "skills")
     file = new_skill(config.folder / "skills", name, description)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from cyclopts import Parameter
 
 from clew.app import open_app
 from clew.cli.options import HERE, Here, Json
-from clew.cli.terminal.output import count, interruptible, is_terminal, note, print_json, print_rows, say, show_time
+from clew.cli.terminal.output import agrees, can_ask, count, note, print_json, print_rows, say, show_time
 from clew.config import Config
 from clew.decode_errors import suggest
 from clew.errors import ConfigError, InvalidInput, NotFound, StorageError
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from clew.catalog.skills.review import Review
 
 TEXTS = frozenset(("agent", "skill", "rules"))
-"""What is text for agents: it is looked at again before each use. The rest runs, or is reached, by a process."""
+"""Kinds that are text for agents and are checked again before each use. The others run in a process."""
 
 
 def trust(
@@ -122,19 +121,6 @@ def _is_agreed(waiting: Sequence[Wish], review: Review, *, as_json: bool) -> boo
         reason = f"is needed to agree to {', '.join(each.name for each in waiting)}, since nobody can be asked here"
         raise InvalidInput("--yes", reason, hint="Nothing was granted")
     return agrees("Do you trust this?")
-
-
-def can_ask() -> bool:
-    """Whether a person sits at a terminal, to read and to type."""
-    return sys.stdin.isatty() and is_terminal()
-
-
-def agrees(question: str) -> bool:
-    """Whether that person says yes; anything else is a no."""
-    with interruptible():
-        sys.stderr.write(f"{question} [y/N] ")
-        sys.stderr.flush()
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:

@@ -18,7 +18,7 @@ from cyclopts import Parameter
 
 from clew.app import App, open_app
 from clew.cli.allocator import limit_arenas
-from clew.cli.options import HERE, Here
+from clew.cli.options import HERE, Here, check_project
 from clew.cli.project import describe_folder, prepare_folder, trail_file
 from clew.cli.terminal.output import count, note, print_json, say
 from clew.config import Config, find_folder
@@ -59,6 +59,7 @@ def up(
         clew up --folder ~/notes/.clew --owner ann
     """
     config = confirm_settings(here.config({"server.host": host, "server.port": port}))
+    check_project(config)
     check_address(config.server.host, config.server.port)
     limit_arenas()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:

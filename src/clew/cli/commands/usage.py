@@ -27,7 +27,8 @@ async def usage(
 ) -> None:
     """Show model usage and cost.
 
-    Shows calls, tokens, cost and savings. A call that a cache or a shortcut answered counts as a hit of that layer.
+    Shows calls, failed calls, tokens, cost and savings. A call that a cache or a shortcut answered is a hit of that
+    layer.
     Savings compare with the same call without that layer, where its size is known.
 
         clew usage
@@ -45,8 +46,8 @@ async def usage(
     kinds = ("agent", "session", "layer", "model") if by is None else (by,)
     rows = [_row(kind, name, each) for kind in kinds for name, each in getattr(report, f"{kind}s").items()]
     rows = [*([_row("total", "", report.total)] if by is None and rows else []), *rows]
-    head = ("by", "name", "calls", "hits", "read", "cached", "written", "cost", "saved")
-    print_rows(head, rows, main=1, spare=(5, 3))
+    head = ("by", "name", "calls", "failed", "hits", "read", "cached", "written", "cost", "saved")
+    print_rows(head, rows, main=1, spare=(6, 4))
     for remark in report.remarks:
         note(remark, dim=True)
     if not rows:
@@ -56,5 +57,5 @@ async def usage(
 def _row(kind: str, name: str, each: UsageSummary) -> tuple[str, ...]:
     cost = "-" if each.cost is None else f"${each.cost:,.4f}"
     saved = "-" if each.savings is None else f"{each.savings:.0%}"
-    numbers = (each.calls, each.hits, each.input_tokens, each.cached_tokens, each.output_tokens)
+    numbers = (each.calls, each.failed, each.hits, each.input_tokens, each.cached_tokens, each.output_tokens)
     return (kind, name, *(f"{number:,}" for number in numbers), cost, saved)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.commands.trust import agrees, can_ask
 from clew.cli.options import HERE, Here, Json, open_here
-from clew.cli.terminal.output import note, print_json, say
+from clew.cli.terminal.output import agrees, can_ask, note, print_json, say
 from clew.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from cyclopts import Parameter
 
 from clew.cli.arguments.argument_separator import words_before_dashes
 from clew.cli.commands.catalog import open_workspace_here
-from clew.cli.commands.trust import agrees, can_ask
 from clew.cli.options import HERE, Here, Json
 from clew.cli.project import prepare_folder
-from clew.cli.terminal.output import GREEN, count, note, print_json, say
+from clew.cli.terminal.output import GREEN, agrees, can_ask, count, note, print_json, say
 from clew.cli.terminal.progress import progress
 from clew.config import Config
 from clew.errors import AlreadyExists, ClewError, InvalidInput, ServerError

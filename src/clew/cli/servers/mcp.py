@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import gc
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from clew.access import Principal
 from clew.app import open_app
-from clew.cli.options import HERE, Here
+from clew.cli.options import HERE, Here, check_project
 from clew.cli.project import prepare_folder
-from clew.config import Config
+from clew.config import Config, find_folder
+
+if TYPE_CHECKING:
+    from clew.catalog.catalog import Catalog
 
 
 def serve(*, here: Here = HERE) -> None:
     """Serve MCP on standard input and output.
 
     For a coding agent that starts it; `clew connect` writes the agent's settings. Offers two tools, ask and get, over
-    everything that this folder reaches. Local files are read while it already answers. For several agents, or for REST,
-    `clew up` serves the same over HTTP.
+    everything that the folder reaches. Without --folder it is the folder that the agent works in, where the agent names
+    one (MCP roots), else the current one. Local files are read while it already answers. For several agents, or for
+    REST, `clew up` serves the same over HTTP.
 
         clew mcp
         clew mcp serve --folder ~/shop/.clew
     """
-    config = here.config()
-    prepare_folder(config.folder)
-    asyncio.run(_serve(config, here.scope_set))
+    asyncio.run(_serve(here, here.config()))
 
 
-async def _serve(config: Config, scopes: frozenset[str]) -> None:
+async def _serve(here: Here, config: Config) -> None:
     # What is made at the start stays: looking at all of it again and again would take a fifth of the start, and would
     # let every so many answers wait.
     gc.disable()
@@ -34,12 +44,32 @@ async def _serve(config: Config, scopes: frozenset[str]) -> None:
     from clew.adapters.mcp.sdk import load_sdk
 
     load_sdk()
-    from clew.adapters.mcp.stdio import serve_stdio
+    from clew.adapters.mcp.stdio import serve_client_folder, serve_stdio
 
+    if not config.is_named:
+        await serve_client_folder(lambda roots: _open(_choose(here, config, roots), here.scope_set))
+        return
+    async with _open(config, here.scope_set) as (catalog, me):
+        await serve_stdio(catalog, me)
+
+
+@contextlib.asynccontextmanager
+async def _open(config: Config, scopes: frozenset[str]) -> AsyncIterator[tuple[Catalog, Principal]]:
+    """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is no project."""
+    check_project(config)
+    prepare_folder(config.folder)
     async with open_app(config, scopes=scopes) as app:
         await app.bootstrap()
         workspace = await app.workspace()
         gc.freeze()
         gc.enable()
         async with app.keeping_fresh():
-            await serve_stdio(workspace.catalog, app.me)
+            yield workspace.catalog, app.me
+
+
+def _choose(here: Here, config: Config, roots: Sequence[Path]) -> Config:
+    """The settings of the client's first folder, or those of the current one where it names none."""
+    if not roots:
+        return config
+    found = roots[0] / find_folder(roots[0])
+    return msgspec.structs.replace(dataclasses.replace(here, folder=found).config(), is_named=False)

@@ -1,67 +1,119 @@
-"""An answer of `ask` for a person: citations first, then resources, then a few lines about tools."""
+"""An answer of `ask` for a person: cited lines, a few lines of their text, and the two closest tools."""
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Section
-from clew.catalog.operations.markdown import cited_line, known_lines
-from clew.catalog.operations.text import inline
+from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Cited, Section
+from clew.catalog.operations.ask import MORE, NOTHING_AT_ALL
+from clew.cli.terminal.markdown import plain_text
+from clew.cli.terminal.output import CYAN, DIM, clean, is_terminal, paint
+from clew.cli.terminal.source_lines import SourceLines
 
-RESOURCES, TOOLS, NAMES = 8, 3, 5
-"""Resources, tools with a description, and further tools by name that are shown."""
-DESCRIPTION = 120
+RESOURCES, TOOLS = 5, 2
+EXCERPT, EXCERPTS = 6, 10
+"""Lines of the best source that are shown, and lines of all sources together."""
+ROWS, FIRST_ROWS = 2, 4
+"""Rows of a terminal for one citation, and for the first."""
+REPOSITORY = "repo"
+NOTHING = "Nothing here is close to that question. Try other words, or a name from the code."
 
 
-def render_brief(answer: CatalogAnswer) -> str:
-    """Return the short markdown of an answer. `CatalogAnswer.markdown` has all tools with their parameters."""
-    known = [*known_lines(answer.notes, answer.text), *map(cited_line, answer.known)]
-    parts = [
-        answer.hint,
-        _block("Known", known),
-        _block("Resources", _resource_lines(answer)),
-        _block("Tools", _tool_lines(answer.sections)),
-        f"*{answer.cut}*" if answer.cut else "",
-        f"*Handle: `{answer.handle}`. Pass it to `clew get` and `clew ask` with --handle.*",
+def render_for_people(answer: CatalogAnswer, question: str, root: Path) -> str:
+    """The answer as lines. `CatalogAnswer.markdown` is the form for agents."""
+    blocks = [
+        _before(answer),
+        [*_cited_lines(answer.known, question, SourceLines(root))],
+        [*_resource_lines(answer)],
+        [paint(clean(note), DIM) for note in answer.notes if note.endswith(MORE)],
+        _tool_lines(answer),
     ]
-    return "\n\n".join(filter(None, parts))
+    return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _block(heading: str, lines: Sequence[str]) -> str:
-    return "\n".join((f"## {heading}", *lines)) if lines else ""
+def _before(answer: CatalogAnswer) -> list[str]:
+    """Lines before the citations: the words of a model, notes, and that nothing is close."""
+    notes = [paint(clean(note), DIM) for note in answer.notes if not note.endswith(MORE)]
+    said = [plain_text(line) for line in answer.text.splitlines() if line.strip()]
+    if answer.is_relevant or notes:
+        return [*said, *notes]
+    return [*said, NOTHING_AT_ALL if NOTHING_AT_ALL in answer.hint else NOTHING]
 
 
-def _resource_lines(answer: CatalogAnswer) -> list[str]:
-    """The closest resources, without a description that a citation above already quotes."""
-    quoted = " ".join(cited.text for cited in answer.known)
-    found = sorted((each for section in answer.sections for each in section.resources), key=lambda each: -each.score)
-    return [_line(each, "" if each.description in quoted else each.description) for each in found[:RESOURCES]]
+def _cited_lines(known: Sequence[Cited], question: str, files: SourceLines) -> Iterator[str]:
+    """Each citation, and below it lines of its text that it does not quote already."""
+    left = EXCERPTS
+    for at, item in enumerate(known):
+        place = files.place(item.path, item.start) if item.path else paint(clean(item.place), CYAN)
+        length = len(f"{item.path}:{item.start}" if item.path else item.place)
+        text = _text_of(item)
+        yield from _hanging(place, length, text, FIRST_ROWS if at == 0 else ROWS)
+        is_line = item.start == item.end
+        most = min(left, EXCERPT if at == 0 else 1 if is_line else 0)
+        if item.path and most and not (is_line and _letters(files.line(item.path, item.start)) in _letters(text)):
+            lines = files.excerpt(item.path, item.start, item.end, most, about=question, blob=item.blob)
+            left -= len(lines)
+            yield from lines
 
 
-def _tool_lines(sections: Sequence[Section]) -> list[str]:
-    described = _closest(sections)[:TOOLS]
-    shown = {each.route for each in described}
-    names = [route for route in _names(sections) if route not in shown][:NAMES]
-    more = sum(len(each.tools) + len(each.folded) + each.more for each in sections) - len(described) - len(names)
-    lines = [_line(each, inline(each.description, DESCRIPTION)) for each in described]
-    rest = ", ".join(f"`{name}`" for name in names)
-    if more:
-        rest = f"{rest} and {more} more" if rest else f"{more} more"
-    return [*lines, f"- also: {rest} (`--tools` describes them all)"] if rest else lines
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def _text_of(item: Cited) -> str:
+    owner = "" if not item.owner or item.owner in item.text else f"{item.owner}: "
+    return plain_text(f"{owner}{item.text}")
+
+
+def _hanging(head: str, length: int, text: str, rows: int) -> list[str]:
+    """A head of so many characters and a text beside it; on a terminal in rows that fit, cut with `…`."""
+    if not is_terminal():
+        return [f"{head}  {text}"]
+    width = max(shutil.get_terminal_size().columns, 40)
+    wrapped = textwrap.wrap(
+        text,
+        width,
+        initial_indent=" " * min(length + 2, width - 10),
+        subsequent_indent="    ",
+        max_lines=rows,
+        placeholder="…",
+        break_on_hyphens=False,
+    )
+    if not wrapped:
+        return [head]
+    return [f"{head}  {wrapped[0].lstrip()}", *wrapped[1:]]
+
+
+def _resource_lines(answer: CatalogAnswer) -> Iterator[str]:
+    """The closest resources: of all domains without a citation, else of those whose files are not cited."""
+    found = [
+        each
+        for section in answer.sections
+        for each in section.resources
+        if not answer.known or section.domain != REPOSITORY
+    ]
+    for each in sorted(found, key=lambda each: -each.score)[:RESOURCES]:
+        yield from _hanging(paint(each.route, CYAN), len(each.route), plain_text(each.description), ROWS)
+
+
+def _tool_lines(answer: CatalogAnswer) -> list[str]:
+    """The two closest tools by name; described where the answer has nothing else."""
+    tools = _closest(answer.sections)[:TOOLS]
+    if not tools:
+        return []
+    if answer.known or any(section.resources for section in answer.sections):
+        return [f"Tools: {', '.join(paint(each.route, CYAN) for each in tools)}"]
+    return [
+        row
+        for each in tools
+        for row in _hanging(paint(each.route, CYAN), len(each.route), plain_text(each.description), ROWS)
+    ]
 
 
 def _closest(sections: Sequence[Section]) -> list[CatalogEntry]:
     """Tools that match the question, closest first; without a match, the first tool of each domain."""
     tools = sorted((each for section in sections for each in section.tools), key=lambda each: -each.score)
     return [each for each in tools if each.score > 0] or [section.tools[0] for section in sections if section.tools]
-
-
-def _names(sections: Sequence[Section]) -> Iterator[str]:
-    """All routes of tools that the answer names: the first of each domain, then the second, and so on."""
-    columns = [[*(each.route for each in section.tools), *section.folded] for section in sections]
-    for at in range(max(map(len, columns), default=0)):
-        yield from (column[at] for column in columns if at < len(column))
-
-
-def _line(entry: CatalogEntry, description: str) -> str:
-    return f"- **`{entry.route}`**: {description}" if description else f"- **`{entry.route}`**"

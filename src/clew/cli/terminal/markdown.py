@@ -22,6 +22,17 @@ def print_markdown(text: str) -> None:
     sys.stdout.write(safe + "\n")
 
 
+def plain_text(text: str) -> str:
+    """One line of markdown without its marks, and without power over the terminal."""
+    return _MARKED.sub(_unmark, clean(" ".join(text.split())))
+
+
+def _unmark(found: re.Match[str]) -> str:
+    if found["bold"]:
+        return _MARKED.sub(_unmark, found["bold"])
+    return found["plain"] or found["route"] or _bared(found["code"])
+
+
 def _styled(lines: list[str]) -> list[str]:
     fence, shown = "", []
     for line in lines:

@@ -9,13 +9,14 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TextIO
 
 SHORT = 8
 """How many characters of an id a person sees, unless it takes more to tell two apart."""
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What moves the cursor, changes colours or reverses the text of a terminal; tab and line feed are not among it."""
+"""Characters that move the cursor, change colours or reverse the text of a terminal; not tab and line feed."""
 
 
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(:?)|(-?\d[\d.eE+-]*|true|false|null)')
@@ -58,10 +59,28 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def can_ask() -> bool:
+    """Whether a person sits at a terminal, to read and to type."""
+    return sys.stdin.isatty() and is_terminal()
+
+
+def agrees(question: str) -> bool:
+    """Whether that person says yes; anything else is a no."""
+    with interruptible():
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def say(text: str = "", style: str = "") -> None:
     """One line of the result."""
     shown = clean(text)
     sys.stdout.write(f"{paint(shown, style) if style else shown}\n")
+
+
+def print_lines(text: str) -> None:
+    """Lines of the result that are clean and painted already."""
+    sys.stdout.write(f"{text}\n")
 
 
 def note(text: str, *, dim: bool = False) -> None:
@@ -76,6 +95,17 @@ BOLD, DIM, RED, GREEN, YELLOW, CYAN, BLUE = "1", "2", "31", "32", "33", "36", "1
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
     """A text in a style, where the stream is a terminal that wants styles; a clean text otherwise."""
     return f"\x1b[{style}m{text}\x1b[0m" if wants_styles(stream or sys.stdout) else text
+
+
+def link(text: str, path: Path, line: int = 0) -> str:
+    """A text that opens a file when it is clicked (OSC 8), where standard output is a terminal that wants styles.
+
+    The number of the line is the fragment of the address, as editors and terminals read it.
+    """
+    if not wants_styles(sys.stdout):
+        return text
+    address = path.absolute().as_uri() + (f"#{line}" if line else "")
+    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
 def wants_styles(stream: TextIO) -> bool:
@@ -108,19 +138,32 @@ def _paint_token(token: re.Match[str]) -> str:
 
 
 def print_rows(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, main: int | None = None, spare: Sequence[int] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    main: int | None = None,
+    spare: Sequence[int] = (),
+    links: Sequence[tuple[Path, int]] = (),
 ) -> None:
-    """A table on a terminal, otherwise lines with tabs and without a head. See `fit` for `main` and `spare`."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    """A table with a head, of which a terminal sees what fits, and others lines with tabs. Nothing without rows.
+
+    See `fit` for `main` and `spare`. `links` are the file and line that the first cell of each row opens.
+    """
+    cells = [[one_line(cell) for cell in row] for row in (columns, *rows)]
+    if not rows:
+        return
     if not is_terminal():
         for row in cells:
             sys.stdout.write("\t".join(row) + "\n")
         return
     from clew.cli.terminal.table import lay_out  # measures with rich, which is of use on a terminal only
 
-    head, *lines = lay_out([list(columns), *cells], main=main, spare=spare)
-    if lines:
-        sys.stdout.write("\n".join((paint(head, BOLD), *lines)) + "\n")
+    head, *lines = lay_out(cells, main=main, spare=spare)
+    firsts = [row[0] for row in cells[1:]]
+    for at, (path, line) in enumerate(links):
+        if lines[at].startswith(firsts[at]):
+            lines[at] = link(firsts[at], path, line) + lines[at][len(firsts[at]) :]
+    sys.stdout.write("\n".join((paint(head, BOLD), *lines)) + "\n")
 
 
 def show_time(moment: datetime) -> str:

@@ -27,11 +27,11 @@ class Progress:
         self._is_shown = False
 
     def advance(self, done: int, total: int = 0, unit: str = "") -> None:
-        """So much is done, of a total where it is known; a total without a unit is told as a percentage."""
+        """Set the progress: done, the total if it is known, and the unit. A total without a unit is a percentage."""
         self._done, self._total, self._unit = done, total, unit
 
     def beside(self) -> Progress:
-        """How far something else is that is done at the same time: it is told on the same line."""
+        """A second task that runs at the same time. The same line shows its progress."""
         self._beside.append(Progress(""))
         return self._beside[-1]
 
@@ -61,7 +61,7 @@ class Progress:
         return f"{self._label} ...{' ' if far else ''}{far} ({time.monotonic() - self._began:.0f} s)"
 
     def far(self) -> str:
-        """How far it is; empty where nothing is known of that."""
+        """The progress as text; empty while it is unknown."""
         if self._unit:
             return f"{self._done:,}" + (f" of {self._total:,}" if self._total else "") + f" {self._unit}"
         return f"{100 * self._done // self._total} %" if self._total else ""

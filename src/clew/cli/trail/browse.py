@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from clew.cli.options import EVERY, HERE, Here, Json, System, Which, open_here
 from clew.cli.terminal.output import (
     BOLD,
-    count,
     is_terminal,
     note,
     print_content,
@@ -22,7 +21,7 @@ from clew.cli.terminal.output import (
     show_time,
 )
 from clew.cli.trail.record_ids import find_id, get_version
-from clew.cli.trail.system_records import has_steps, list_others, search_others
+from clew.cli.trail.system_records import describe_hidden, has_steps, list_others, search_others
 from clew.trail.model.breadcrumb import Breadcrumb, Ttl, View
 from clew.trail.model.query import Ranking, SearchRequest
 
@@ -44,7 +43,7 @@ async def ls(
 ) -> None:
     """List breadcrumbs, newest first.
 
-    On a terminal this is a table; elsewhere each line has id, time, schema, title and tags, separated by tabs.
+    Elsewhere than on a terminal, columns are separated by tabs, and times and ids are complete.
     Clew's own breadcrumbs and the steps of runs are left out, also of the JSON, unless --system or --schema asks for
     them.
 
@@ -54,12 +53,12 @@ async def ls(
     """
     async with open_here(here) as app:
         now = app.clock.now()
-        wanted, passed, hides_steps = which.selector(now), 0, False
+        wanted, hidden = which.selector(now), ""
         if system or which.schema:
             page = await app.trail.records.list(wanted, by=app.me, limit=limit, cursor=cursor, oldest_first=oldest)
         else:
-            page, passed = await list_others(app, wanted, limit=limit, cursor=cursor, oldest_first=oldest)
-            hides_steps = await has_steps(app, wanted)
+            page = await list_others(app, wanted, limit=limit, cursor=cursor, oldest_first=oldest)
+            hidden = await describe_hidden(app, None if which == EVERY else wanted)
     if json:
         print_json(page)
         return
@@ -68,10 +67,8 @@ async def ls(
     print_rows(("id", "updated", "schema", "title", "tags"), rows, main=3, spare=(4, 2, 1))
     if not rows and is_terminal():
         note(NONE_YET if which == EVERY and cursor is None else "No breadcrumb fits that.")
-    if passed:
-        note(f"{count(passed, 'system breadcrumb')} hidden; --system shows them.", dim=True)
-    if hides_steps:
-        note(STEPS, dim=True)
+    if hidden:
+        note(hidden, dim=True)
     if page.cursor is not None:
         note(f"There are more: --cursor {page.cursor}", dim=True)
 
@@ -123,7 +120,7 @@ async def search(
 ) -> None:
     """Find breadcrumbs by words and by meaning.
 
-    On a terminal this is a table; elsewhere each line has id, score, schema and title, separated by tabs.
+    Elsewhere than on a terminal, columns are separated by tabs, and ids are complete.
     Clew's own breadcrumbs and the steps of runs are left out, also of the JSON, unless --system or --schema asks for
     them.
 

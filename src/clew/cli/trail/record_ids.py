@@ -67,7 +67,7 @@ async def _recent_ids(app: App) -> list[str]:
 
 
 def _missing(given: str, known: list[str]) -> NotFound:
-    """An error that names the nearest id. It is told by the ends: beginnings are times, which many share."""
+    """An error that names the nearest id. It compares the ends of ids: they begin with times, which many share."""
     error = NotFound("breadcrumb", given)
     end = given[-12:]
     ends = {id[-len(end) :]: id for id in known}

@@ -17,6 +17,7 @@ from clew.trail.model.selector import Selector
 SYSTEM = "system."
 PAGE = 200
 ROUNDS = 5
+HIDDEN = "are hidden (definitions, catalog, steps of runs); --system shows them."
 
 
 class Own:
@@ -62,11 +63,9 @@ async def has_steps(app: App, selector: Selector) -> bool:
     return bool((await app.trail.records.list(steps, by=app.me, limit=1)).items)
 
 
-async def list_others(
-    app: App, selector: Selector, *, limit: int, cursor: str | None, oldest_first: bool
-) -> tuple[Page, int]:
-    """One page without Clew's own, and how many of these were passed over on the way. Raises InvalidInput."""
-    own, passed = await read_own(app), 0
+async def list_others(app: App, selector: Selector, *, limit: int, cursor: str | None, oldest_first: bool) -> Page:
+    """One page without Clew's own. Raises InvalidInput."""
+    own = await read_own(app)
     selector = own.without(selector)
     kept: list[Breadcrumb] = []
 
@@ -82,10 +81,24 @@ async def list_others(
             page = await read(page.items.index(others[wanted - 1]) + 1)
             others = own.leaves(page.items)
         kept += others
-        passed += len(page.items) - len(others)
         cursor = page.cursor
         if cursor is None or len(kept) >= limit:
-            return Page(items=tuple(kept), cursor=cursor), passed
+            return Page(items=tuple(kept), cursor=cursor)
+
+
+async def describe_hidden(app: App, selector: Selector | None) -> str:
+    """How many of Clew's own breadcrumbs a listing leaves out, or that it does where it shows a selection only; empty
+    where there are none."""
+    own = await read_own(app)
+    if selector is None:
+        by_schema = (await app.trail.upkeep.stats(by=app.me)).schemas
+        number = sum(count for name, count in by_schema.items() if own.has("", name))
+        set_up = await app.trail.records.find_many(sorted(own.ids), by=app.me)
+        number += sum(not own.has("", each.schema_name) for each in set_up.values())
+        return f"{number:,} breadcrumbs of Clew itself {HIDDEN}" if number else ""
+    hidden = msgspec.structs.replace(selector, schema_names=own.schemas)
+    found = (await app.trail.records.list(hidden, by=app.me, limit=1)).items
+    return f"Breadcrumbs of Clew itself {HIDDEN}" if found else ""
 
 
 async def search_others(app: App, request: SearchRequest) -> SearchResult:

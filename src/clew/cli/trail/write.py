@@ -19,7 +19,7 @@ from cyclopts import Parameter
 from clew.app import App
 from clew.cli.arguments.values import parse_json, parse_ttl, read_context, reading_content, set_value
 from clew.cli.options import HERE, Here, Json, open_here, split_assignment
-from clew.cli.terminal.output import count, interruptible, is_terminal, note, print_json, say
+from clew.cli.terminal.output import agrees, count, is_terminal, note, print_json, say
 from clew.cli.trail.browse import Id
 from clew.cli.trail.record_ids import find_id
 from clew.errors import ClewError, Conflict, InvalidInput
@@ -270,7 +270,4 @@ def _confirm(found: list[Breadcrumb]) -> bool:
         raise InvalidInput("rm", "asks before it removes", hint="Give --yes where there is no terminal")
     for each in found:
         note(f"{each.id}  {each.title}")
-    with interruptible():
-        sys.stderr.write(f"Remove {count(len(found), 'breadcrumb')}? [y/N] ")
-        sys.stderr.flush()
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return agrees(f"Remove {count(len(found), 'breadcrumb')}?")

@@ -36,10 +36,11 @@ _FULL = (
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """A text, and its size in tokens."""
+    """A text, its size in tokens, and the number of entries that it describes."""
 
     text: str
     tokens: int
+    entries: int
 
 
 async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
@@ -48,6 +49,8 @@ async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
     if tier not in get_args(Tier):
         raise InvalidInput("tier", f"{tier!r} is not a size", hint=f"Sizes are {', '.join(get_args(Tier))}")
     own = await chronicle.query(ArchiveQuery(current_only=True, limit=_ENTRIES))
+    records: Sequence[Node] = ()
+    others: Sequence[Node] = ()
     lines = _count_lines(chronicle.session_id, own)
     if tier != "micro":
         lines += _section_lines(own, _STANDARD, _STANDARD_LINES, _SHORT)
@@ -62,7 +65,7 @@ async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
         query = ArchiveQuery(cross_session=True, promoted_only=True, exclude_sessions=(session,), limit=_FULL_LINES)
         others = await chronicle.query(query)
         lines += _list_lines(f"Promoted by other sessions: {len(others) or 'none'}", others, _FULL_LINES, _LONG)
-    return _to_brief(lines)
+    return _to_brief(lines, len(own) + len(records) + len(others))
 
 
 async def summarise_session(
@@ -74,7 +77,7 @@ async def summarise_session(
     lines = _count_lines(session, entries)
     if entries:
         lines.append(f"From {entries[-1].at:%Y-%m-%d %H:%M} to {entries[0].at:%Y-%m-%d %H:%M}.")
-    return _to_brief([*lines, *_section_lines(entries, (*_STANDARD, *_FULL), _STANDARD_LINES, _SHORT)])
+    return _to_brief([*lines, *_section_lines(entries, (*_STANDARD, *_FULL), _STANDARD_LINES, _SHORT)], len(entries))
 
 
 def entry_text(entry: Node, width: int) -> str:
@@ -91,9 +94,9 @@ def _comparable(text: str) -> str:
     return " ".join(text[: _LONG * 4].split()).rstrip("….").casefold()
 
 
-def _to_brief(lines: Sequence[str]) -> Brief:
+def _to_brief(lines: Sequence[str], entries: int) -> Brief:
     text = "\n".join(lines)
-    return Brief(text=text, tokens=count_tokens(text))
+    return Brief(text=text, tokens=count_tokens(text), entries=entries)
 
 
 def _count_lines(session_id: str, entries: Sequence[Node]) -> list[str]:

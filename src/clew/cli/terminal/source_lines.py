@@ -1,0 +1,101 @@
+"""Lines of the project's files as a terminal shows them: a place that can be clicked, and highlighted code."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+from clew.cli.terminal.output import CYAN, DIM, clean, link, paint, wants_styles
+
+MAX_LINE = 160
+_WORD = re.compile(r"[a-z0-9]{3,}")
+_STEM = 5
+"""Letters by which a word of the question and a word of a line count as the same."""
+
+
+class SourceLines:
+    """Reads files below a folder, each once. Keys in them are masked."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._files: dict[str, tuple[str, list[str]]] = {}
+
+    def place(self, path: str, line: int) -> str:
+        """`path:line`, which opens the file when it is clicked on a terminal."""
+        return link(paint(clean(f"{path}:{line}"), CYAN), self._root / path, line)
+
+    def line(self, path: str, number: int) -> str:
+        """One line without its indentation; empty where there is none."""
+        lines = self._read(path)[1]
+        return _cut(lines[number - 1].strip()) if 0 < number <= len(lines) else ""
+
+    def excerpt(self, path: str, first: int, last: int, most: int, *, about: str = "", blob: str = "") -> list[str]:
+        """At most `most` lines of a range, numbered and highlighted: those with most words of `about`.
+
+        Returns nothing where the file is gone or is no longer the content `blob`.
+        """
+        found, lines = self._read(path)
+        if not lines or (blob and blob != found):
+            return []
+        last = min(last, len(lines))
+        start = _best_start(lines, first, last, most, about)
+        end = min(start + most - 1, last)
+        while end > start and not lines[end - 1].strip():
+            end -= 1
+        shown = _dedented([_cut(line) for line in lines[start - 1 : end]])
+        width = len(str(end))
+        numbers = (paint(f"{number:>{width}}", DIM) for number in range(start, end + 1))
+        return [f"    {number}  {line}" for number, line in zip(numbers, highlight(shown, path), strict=True)]
+
+    def _read(self, path: str) -> tuple[str, list[str]]:
+        """The blob id and the lines of a file."""
+        if path not in self._files:
+            from clew.knowledge.code.file_content import read_content, readable_lines  # numpy is slow to load
+
+            found = read_content(str(self._root), path)
+            self._files[path] = (found.blob, readable_lines(found.body)) if found is not None else ("", [])
+        return self._files[path]
+
+
+def highlight(lines: list[str], path: str) -> list[str]:
+    """Lines of a file in colours on a terminal, and as they are elsewhere; without power over the terminal."""
+    safe = [clean(line) for line in lines]
+    if not wants_styles(sys.stdout):
+        return safe
+    # only a terminal pays for the lexers
+    from rich.console import Console
+    from rich.syntax import Syntax
+
+    code = "\n".join(safe)
+    text = Syntax("", Syntax.guess_lexer(path, code), theme="ansi_dark", background_color="default").highlight(code)
+    drawn = io.StringIO()
+    console = Console(file=drawn, force_terminal=True, color_system="standard", width=10_000, legacy_windows=False)
+    for line in text.split("\n", allow_blank=True)[: len(safe)]:
+        console.print(line, end="\n", soft_wrap=True, highlight=False)
+    return [line.rstrip() for line in drawn.getvalue().split("\n")[: len(safe)]]
+
+
+def _best_start(lines: list[str], first: int, last: int, most: int, about: str) -> int:
+    """The first line of the window with most words of a text; of equal windows the first."""
+    wanted = _stems(about)
+    held = [wanted & _stems(line) for line in lines[first - 1 : last]]
+    starts = range(max(1, len(held) - most + 1))
+    best = max(starts, key=lambda at: (len(set().union(*held[at : at + most])), -at), default=0)
+    return first + best
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:_STEM] for word in _WORD.findall(text.lower())}
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    expanded = [line.expandtabs(4) for line in lines]
+    margin = min((len(line) - len(line.lstrip()) for line in expanded if line.strip()), default=0)
+    return [line[margin:].rstrip() for line in expanded]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
