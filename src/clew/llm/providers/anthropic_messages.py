@@ -12,8 +12,8 @@ from clew.llm.providers.response_limits import Measure
 from clew.llm.providers.wire_format import (
     Json,
     ProviderFailure,
-    WireCall,
     ProviderReply,
+    WireCall,
     WireRequest,
     as_shape,
     dump_arguments,

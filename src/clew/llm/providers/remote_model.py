@@ -22,9 +22,9 @@ from clew.llm.providers.provider_errors import told_as_model_errors
 from clew.llm.providers.tool_names import MAX_NAME, ToolNames, names_of
 from clew.llm.providers.wire_format import (
     ProviderFailure,
+    ProviderReply,
     WireCall,
     WireFormat,
-    ProviderReply,
     WireRequest,
     read_json,
     storable,
