@@ -1,4 +1,4 @@
-"""A build hook of hatchling: puts the two files of `wordllama` that the embedder reads, and its license, into the wheel.
+"""A build hook of hatchling: puts two files of `wordllama` that the embedder reads, and its license, into the wheel.
 
 So a user installs two files instead of the package and the twelve that it needs for its own code. A checkout that is
 installed as editable reads them from the installed package.
