@@ -23,8 +23,8 @@ $(RUN): requirements-run.lock pyproject.toml
 	@$(PYTHON) tools/setup_venv.py $(VENV) requirements-run.lock
 	@touch $@
 
-run: $(RUN)      ## install what running needs, show Clew on an example in two screens, and serve it until Ctrl-C
-	@$(BIN)/clew demo start --serve
+run: $(RUN)      ## install what running needs, show Clew on examples in two screens, and serve one until Ctrl-C
+	@$(BIN)/clew demo start
 
 dist: $(RUN)     ## build a wheel into dist/
 	@rm -rf dist && $(BIN)/python -m hatchling build -t wheel -d dist
