@@ -263,7 +263,7 @@ async def stay(url: str) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say(f"The server answered at {url}; without a terminal it ends here.")
         return
-    say(f"The server of the ferry line runs at {url} until Ctrl-C; its reference is at {url}/docs.")
+    say(f"The server runs at {url} until Ctrl-C; its reference is at {url}/docs.")
     await asyncio.Event().wait()
 
 
