@@ -30,7 +30,7 @@ MAX_SHOWN = 8
 
 @dataclass(slots=True)
 class FolderTraces:
-    """What Clew wrote for one folder `.clew`. `own` are its files there, `others` the files that a person wrote."""
+    """The traces of Clew for one folder `.clew`. `own` are its files there, `others` the files that a person wrote."""
 
     folder: Path
     connections: list[ConnectionRecord] = field(default_factory=list)
