@@ -1,8 +1,8 @@
 """The example workspace of `clew demo`: three domains, a handbook and a foreign MCP server of a ferry line.
 
-`start`, which is what `make run` shows, asks a repository, lets an agent walk through the workspace, and kills a
-conversation that goes on. `walk` shows every step of that walk, `events` the search and the live events of the trail.
-On a terminal the server is left running; without one it ends by itself. Neither a network nor a key is needed.
+`start`, the second screen of `make run`, lets an agent walk through the workspace, and kills a conversation that goes on.
+`walk` shows every step of that walk, `events` the search and the live events of the trail. On a terminal the server is
+left running; without one it ends by itself. Neither a network nor a key is needed.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -19,23 +18,19 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import clew
 from clew.app import open_app
 from clew.client import Client
 from clew.config import Config, read_config
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.transfer import import_trail
-from walk import as_listed, open_agent, say, show_answer, show_limits, show_tokens, walk
+from question import run_clew, say
+from walk import as_listed, open_agent, show_answer, show_limits, show_tokens, walk
 
 HERE = Path(__file__).parent
 DATA = HERE / "data" / "northline.jsonl"
 WORKSPACE = HERE / "06_workspace"
 RESUME = HERE / "10_resume.py"
-PARTS = ("src/clew/trail", "docs/decisions")
-"""The parts of this repository that the first question is about."""
-QUESTION = "where is the lease of a claim extended"
-CITED = 4
 SEARCH = "customer was charged twice"
 PAUSE = 0.4
 """Seconds between the writes, so that a person can watch them arrive."""
@@ -48,8 +43,6 @@ async def main(what: str) -> None:
     folder = Path(tempfile.mkdtemp(prefix="clew-demo-"))
     os.environ["CLEW_TRUST"] = str(folder / "trust.json")  # consent to the copy ends with the copy
     try:
-        if what == "start":
-            await show_question(folder / "repository")
         config = prepare(folder / "northline")
         await agree(config, is_shown=what == "walk")
         await fill(config, is_shown=what != "start")
@@ -77,33 +70,6 @@ async def show(what: str, url: str, config: Config) -> None:
         say()
 
 
-async def show_question(place: Path) -> None:
-    """One question about a repository, and the lines that answer it."""
-    copy_repository(place)
-    files = sum(1 for each in place.rglob("*") if each.is_file() and ".git" not in each.parts)
-    say(f"1  A question about a repository: a part of Clew itself, {files} files, read for the first time.\n")
-    say(f'  $ clew ask "{QUESTION}"')
-    answer = json.loads(await run_clew("ask", QUESTION, "--json", folder=place))
-    for each in answer["known"][:CITED]:
-        say(f"  {each['path']}:{each['start']}")
-        say(f"      {each['text']}")
-    say()
-
-
-def copy_repository(place: Path) -> None:
-    """A clone of parts of this repository with its history; without one, the part of the installed package."""
-    root = HERE.parent
-    if (root / ".git").exists() and shutil.which("git"):
-        clone = ["git", "clone", "--quiet", "--local", "--no-checkout", str(root), str(place)]
-        steps = (clone, ["git", "sparse-checkout", "set", *PARTS], ["git", "checkout", "--quiet"])
-        if all(
-            subprocess.run(each, cwd=place if place.exists() else root, check=False).returncode == 0 for each in steps
-        ):
-            return
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(Path(clew.__file__).parent / "trail", place / "trail", ignore=shutil.ignore_patterns("__pycache__"))
-
-
 def prepare(place: Path) -> Config:
     """A copy of the example to work on. Its modules and programs are found from there, as they are from a shell."""
     shutil.copytree(
@@ -121,17 +87,6 @@ async def agree(config: Config, *, is_shown: bool) -> None:
     printed = await run_clew("trust", "--yes", "--folder", str(config.folder))
     for line in ["$ clew trust --yes", *printed.splitlines(), ""] if is_shown else ():
         say(line)
-
-
-async def run_clew(*words: str, folder: Path | None = None) -> str:
-    """What a command prints."""
-    out, err = asyncio.subprocess.PIPE, asyncio.subprocess.PIPE
-    command = [sys.executable, "-m", "clew", *words]
-    process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=err, cwd=folder)
-    printed, problem = await process.communicate()
-    if process.returncode:
-        sys.exit(problem.decode())
-    return printed.decode()
 
 
 async def fill(config: Config, *, is_shown: bool) -> None:
@@ -269,8 +224,13 @@ async def stay(url: str) -> None:
 
 STARTED_WITH = os.environ.get("PATH")
 
-if __name__ == "__main__":
+
+def run(what: str) -> None:
     try:
-        asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "start"))
+        asyncio.run(main(what))
     except (KeyboardInterrupt, asyncio.CancelledError):
         say("\nThe server has ended, and the example workspace is gone.")
+
+
+if __name__ == "__main__":
+    run(sys.argv[1])

@@ -13,15 +13,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from clew.catalog.domain import Domain
 from clew.llm.tokens import ENCODING, count_tokens
+from question import say
 
 QUESTION = "Passenger 4711 disputes a charge: she never booked those trips. Is it fraud, and what do we do?"
 MANY = 300
-WIDTH = 110
-
-
-def say(text: str = "") -> None:
-    """One line, at once, and not longer than a screen is wide."""
-    print(text if len(text) <= WIDTH else text[: WIDTH - 1] + "…", flush=True)
 
 
 class Agent:

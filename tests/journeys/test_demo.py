@@ -27,21 +27,21 @@ MADE = shutil.ignore_patterns("__pycache__", "*.db", "trail.db*")
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, in a repository that is not large."""
+    """The examples, in a repository that is not large."""
     root = tmp_path_factory.mktemp("repository")
     for part in READ:
         shutil.copytree(EXAMPLES.parent / part, root / part, ignore=MADE)
     git(root, "init", "-q")
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "begin")
-    return root / "examples" / "run_demo.py"
+    return root / "examples"
 
 
-def run(demo: Path, folder: Path, part: str) -> str:
+def run(demo: Path, folder: Path, *program: str) -> str:
     """What a demo prints without a terminal, where its port is taken and it may leave nothing behind."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = subprocess.run(
-            [sys.executable, str(demo), part],
+            [sys.executable, str(demo / program[0]), *program[1:]],
             cwd=folder,
             env=environment(folder) | {"CLEW_SERVER_PORT": str(taken.getsockname()[1])},
             stdin=subprocess.DEVNULL,
@@ -61,7 +61,7 @@ def in_order(shown: str, steps: list[str]) -> bool:
 
 @pytest.mark.req("RCR-54", "ERN-15", "BEY-11")
 def test_make_run_fits_two_screens_with_a_question_a_walk_and_a_killed_conversation(demo: Path, tmp_path: Path) -> None:
-    shown = run(demo, tmp_path, "start")
+    shown = run(demo, tmp_path, "start.py")
     assert in_order(
         shown,
         [
@@ -87,7 +87,7 @@ def test_make_run_fits_two_screens_with_a_question_a_walk_and_a_killed_conversat
 
 @pytest.mark.req("ERN-15")
 def test_the_walk_goes_from_a_question_to_an_answer_and_is_counted(demo: Path, tmp_path: Path) -> None:
-    shown = run(demo, tmp_path, "walk")
+    shown = run(demo, tmp_path, "run_demo.py", "walk")
     assert in_order(
         shown,
         [
@@ -119,7 +119,7 @@ def test_the_walk_goes_from_a_question_to_an_answer_and_is_counted(demo: Path, t
 
 
 def test_the_trail_is_searched_and_followed_live(demo: Path, tmp_path: Path) -> None:
-    shown = run(demo, tmp_path, "events")
+    shown = run(demo, tmp_path, "run_demo.py", "events")
     assert "Incident: passengers charged twice" in shown
     assert re.search(r"#\d+ updated  agent\.response\.v1  See you on Friday\. Bring the bicycle!\n", shown)
 
@@ -147,7 +147,7 @@ def test_clew_demo_lists_all_examples_and_runs_one_by_name(tmp_path: Path) -> No
 def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(demo: Path, tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, str(demo)],
+        [sys.executable, str(demo / "start.py")],
         stdin=follower,
         stdout=follower,
         stderr=subprocess.PIPE,

@@ -18,7 +18,6 @@ from clew.decode_errors import suggest
 from clew.errors import ClewError, NotFound
 
 PARTS = {
-    "start": "Clew in two screens: a question, an agent's walk, a conversation that survives kill -9.",
     "walk": "An agent goes from a question to its answer in five calls, and what that costs.",
     "events": "The trail is searched by words and by meaning, and followed live.",
 }
@@ -64,8 +63,11 @@ def demo(
 def find_demos() -> list[Demo]:
     """All demos. Raises ClewError where the examples are not installed."""
     folder = _find_folder()
-    start = str(folder / "run_demo.py")
-    parts = [Demo(name, summary, (start, name)) for name, summary in PARTS.items()]
+    start = folder / "start.py"
+    parts = [
+        Demo(start.stem, _first_sentence(start), (str(start),)),
+        *(Demo(name, summary, (str(folder / "run_demo.py"), name)) for name, summary in PARTS.items()),
+    ]
     scripts = [
         path for path in sorted(folder.glob("[0-9][0-9]_*.py")) if path.name != KNOWLEDGE or _is_checkout(folder)
     ]
