@@ -1,6 +1,6 @@
 """The example workspace of `clew demo`: three domains, a handbook and a foreign MCP server of a ferry line.
 
-`start`, the second screen of `make run`, lets an agent walk through the workspace, and kills a conversation that goes on.
+`start`, the second part of `make run`, lets an agent walk through the workspace, and kills a conversation.
 `walk` shows every step of that walk, `events` the search and the live events of the trail. On a terminal the server is
 left running; without one it ends by itself. Neither a network nor a key is needed.
 """
