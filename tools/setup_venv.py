@@ -1,7 +1,8 @@
 """Make a virtual environment from a lock file, with uv where it can be had and pip otherwise.
 
-Usage: setup_venv.py DIRECTORY LOCKFILE. Runs on the bare interpreter, so it uses the standard library only.
-Does nothing when the environment already matches the lock file.
+Usage: setup_venv.py DIRECTORY LOCKFILE [--compile]. Runs on the bare interpreter, so it uses the standard library only.
+Does nothing when the environment already matches the lock file. `--compile` writes bytecode, which pays off where many
+processes start.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import venv
@@ -27,16 +29,15 @@ def main() -> None:
     if stamp.exists() and stamp.read_text() == digest:
         return
     began = time.monotonic()
-    uv, packages = shutil.which("uv"), count_packages(lock)
-    usual = "some seconds (a minute where nothing is at hand yet)" if uv else "about a minute"
-    print(f"First run: installing {packages} packages of {lock} into {directory}/ with {'uv' if uv else 'pip'}.")
-    print(f"This takes {usual} and happens once.", flush=True)
-    if not (directory / "bin" / "python").exists():
-        shutil.rmtree(directory, ignore_errors=True)
-        venv.create(directory, with_pip=True)
-    install = find_installer(directory, uv)
-    run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], packages)
-    run([*install, "--no-deps", "--no-build-isolation", "-e", "."], 1)  # the build backend is in the lock, too
+    packages = count_packages(lock)
+    print(f"First run: installing about {packages} packages of {lock} into {directory}/.", flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        uv = shutil.which("uv") or fetch_uv(Path(scratch))
+        print(f"This takes {'less than' if uv else 'about'} a minute and happens once.", flush=True)
+        make_venv(directory, with_pip=uv is None)
+        install = find_installer(directory, uv, is_compiled="--compile" in sys.argv)
+        run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], packages)
+        run([*install, "--no-deps", "--no-build-isolation", "-e", "."], 1)  # the build backend is in the lock, too
     stamp.write_text(digest)
     print(f"Installed in {time.monotonic() - began:.0f} s.\n", flush=True)
 
@@ -45,11 +46,32 @@ def count_packages(lock: Path) -> int:
     return len(re.findall(r"^[A-Za-z0-9._-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def find_installer(directory: Path, uv: str | None) -> list[str]:
+def fetch_uv(folder: Path) -> str | None:
+    """Install uv into a folder for the time of this run: fetching it takes seconds, and saves most of a minute. None
+    where this interpreter has no pip, or the index no uv."""
+    show("fetching uv, which installs faster than pip ...")
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
+    wanted = ["--require-hashes", "--target", str(folder), "-r", "requirements-uv.lock"]
+    done = subprocess.run([*command, *wanted], capture_output=True, check=False)
+    found = folder / "bin" / "uv"
+    show("")
+    return str(found) if done.returncode == 0 and found.exists() else None
+
+
+def make_venv(directory: Path, *, with_pip: bool) -> None:
+    """Make the environment, unless it is there and has what its installer needs."""
+    python = directory / "bin" / "python"
+    has_pip = next(directory.glob("lib/python*/site-packages/pip"), None) is not None
+    if not python.exists() or (with_pip and not has_pip):
+        shutil.rmtree(directory, ignore_errors=True)
+        venv.create(directory, with_pip=with_pip)
+
+
+def find_installer(directory: Path, uv: str | None, *, is_compiled: bool) -> list[str]:
     """uv installs the lock in seconds, pip in about a minute; both check the hashes."""
     if uv:
         os.environ["VIRTUAL_ENV"] = str(directory.absolute())
-        return [uv, "pip", "install", "--quiet", "--compile-bytecode"]
+        return [uv, "pip", "install", "--quiet", *(["--compile-bytecode"] if is_compiled else [])]
     return [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
 
 

@@ -373,7 +373,7 @@ class App:
     ) -> AsyncIterator[Callable[[], None]]:
         """Warm the index, run the sweeper and the webhooks while the context is open; yields a call that looks for
         new webhooks."""
-        # Making the sender takes a third of a second (httpx, certificates), which no start should wait for.
+        # Making the sender takes a third of a second (httpx2, certificates), which no start should wait for.
         building = asyncio.create_task(asyncio.to_thread(self._build_sender, on_delivery))
 
         async def send() -> None:
@@ -404,7 +404,7 @@ class App:
             await asyncio.gather(building, return_exceptions=True)
 
     def _build_sender(self, on_delivery: Callable[[str, float], None]) -> WebhookSender:
-        from clew.trail.work.webhooks import WebhookSender  # httpx is for serving processes only
+        from clew.trail.work.webhooks import WebhookSender  # httpx2 is for serving processes only
 
         return WebhookSender(
             self.trail,

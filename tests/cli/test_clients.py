@@ -12,23 +12,25 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.cli.servers.clients import CLIENTS, ENTRY, ClientFile, ServerLaunch
+from clew.cli.servers.client_formats import ServerLaunch
+from clew.cli.servers.clients import CLIENTS, ENTRY, ClientFile
 from clew.errors import ConfigError
 from clew.jsonc import read_object
 
 LAUNCH = ServerLaunch("clew", ("mcp", "--folder", '/home/ann/my "shop" 🜁/.clew'))
 OTHER = ServerLaunch("/opt/clew", ("mcp",))
-KEYS = {
-    "claude-code": "mcpServers",
-    "cursor": "mcpServers",
+_OTHER_KEYS = {
     "zed": "context_servers",
     "vscode": "servers",
-    "gemini": "mcpServers",
     "goose": "extensions",
     "codex": "mcp_servers",
+    "opencode": "mcp",
 }
+KEYS = {client.name: _OTHER_KEYS.get(client.name, "mcpServers") for client in CLIENTS}
 READERS: dict[str, Callable[[str], Any]] = {"goose": yaml.safe_load, "codex": tomllib.loads}
-JSON_CLIENTS = [each for each in CLIENTS if each.name not in READERS]
+JSON_CLIENTS = [each for each in CLIENTS if each.name in ("claude-code", "zed", "opencode")]
+"""One for each shape of an entry; the others differ in their file and key."""
+
 CODEX = next(each for each in CLIENTS if each.name == "codex")
 GOOSE = next(each for each in CLIENTS if each.name == "goose")
 
@@ -45,15 +47,14 @@ def read(client: ClientFile, text: str) -> Any:
 
 def check(client: ClientFile, before: str, launch: ServerLaunch = LAUNCH) -> str:
     """Add the entry and show that everything else is as it was."""
-    after = client.add(before, launch)
+    after = client.format.add(before, ENTRY, launch)
     known, found, key = read(client, before or "") if before.strip() else {}, read(client, after), KEYS[client.name]
-    entry = found[key].pop(ENTRY)
-    assert launch.command in (entry.get("command"), entry.get("cmd"))
-    assert entry["args"] == list(launch.args)
+    assert client.format.entries(after)[ENTRY] == launch
+    del found[key][ENTRY]
     left = {**(known or {}), key: {**((known or {}).get(key) or {})}}
     left[key].pop(ENTRY, None)
     assert found == left
-    assert client.add(after, launch) == after
+    assert client.format.add(after, ENTRY, launch) == after
     return after
 
 
@@ -117,7 +118,7 @@ def test_comments_of_toml_and_yaml_stay() -> None:
 
 def test_settings_below_our_own_table_stay() -> None:
     text = "[mcp_servers.clew]\ncommand = 'old'\n\n[mcp_servers.clew.env]\nCLEW_OWNER = 'ann'\n"
-    found = tomllib.loads(CODEX.add(text, LAUNCH))["mcp_servers"]["clew"]
+    found = tomllib.loads(CODEX.format.add(text, ENTRY, LAUNCH))["mcp_servers"]["clew"]
     assert (found["command"], found["env"]) == ("clew", {"CLEW_OWNER": "ann"})
 
 
@@ -130,7 +131,7 @@ def test_settings_below_our_own_table_stay() -> None:
         '{"a": 1 "b": 2}',
         '{"a": 1',
         "{} {}",
-        "{" + ", ".join(f'"{key}": {{}}' for key in ("mcpServers", "context_servers", "servers") * 2) + "}",
+        "{" + ", ".join(f'"{key}": {{}}' for key in ("mcpServers", "context_servers", "mcp") * 2) + "}",
         '{"a": NaN}',
         "{'a': 1}",
         '{"a": "\n"}',
@@ -143,7 +144,7 @@ def test_settings_below_our_own_table_stay() -> None:
 @pytest.mark.parametrize("client", JSON_CLIENTS, ids=lambda client: client.name)
 def test_json_that_cannot_be_understood_is_refused(client: ClientFile, text: str) -> None:
     with pytest.raises(ConfigError, match="by hand"):
-        client.add(text, LAUNCH)
+        client.format.add(text, ENTRY, LAUNCH)
 
 
 def is_within(before: str, after: str) -> bool:
@@ -175,11 +176,12 @@ def is_within(before: str, after: str) -> bool:
 @pytest.mark.parametrize("client", JSON_CLIENTS, ids=lambda client: client.name)
 def test_text_around_our_entry_stays_as_it_is(client: ClientFile, text: str) -> None:
     before = text.replace("KEY", KEYS[client.name])
-    after = client.add(before, LAUNCH)
+    after = client.format.add(before, ENTRY, LAUNCH)
     assert after != before
-    assert client.add(after, LAUNCH) == after
+    assert client.format.add(after, ENTRY, LAUNCH) == after
     found = read_object(after)
-    assert found[KEYS[client.name]].pop(ENTRY)["args"] == list(LAUNCH.args)
+    assert client.format.entries(after)[ENTRY] == LAUNCH
+    del found[KEYS[client.name]][ENTRY]
     known = read_object(before)
     known.setdefault(KEYS[client.name], {}).pop(ENTRY, None)
     assert found == known
@@ -191,7 +193,7 @@ def test_text_around_our_entry_stays_as_it_is(client: ClientFile, text: str) -> 
 @pytest.mark.parametrize("client", JSON_CLIENTS, ids=lambda client: client.name)
 def test_servers_that_are_no_object_are_refused(client: ClientFile) -> None:
     with pytest.raises(ConfigError, match="is not an object"):
-        client.add(json.dumps({KEYS[client.name]: [1]}), LAUNCH)
+        client.format.add(json.dumps({KEYS[client.name]: [1]}), ENTRY, LAUNCH)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,7 @@ def test_servers_that_are_no_object_are_refused(client: ClientFile) -> None:
 )
 def test_toml_in_an_unusual_shape_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="by hand"):
-        CODEX.add(text, LAUNCH)
+        CODEX.format.add(text, ENTRY, LAUNCH)
 
 
 @pytest.mark.parametrize(
@@ -235,4 +237,4 @@ def test_toml_in_an_unusual_shape_is_refused(text: str) -> None:
 )
 def test_yaml_in_an_unusual_shape_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="by hand"):
-        GOOSE.add(text, LAUNCH)
+        GOOSE.format.add(text, ENTRY, LAUNCH)

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def test_an_entry_is_shown_as_a_diff_and_written_once(clew: Clew, folder: Path, 
     assert "is already connected" in again.err
     assert path.read_bytes() == written
     assert not folder.exists()
-    assert os.listdir(path.parent) == [path.name] or client.name == "claude-code"
+    assert os.listdir(path.parent) == [path.name] or path.parent == folder.parent
 
 
 def test_a_dry_run_writes_nothing(clew: Clew, folder: Path, home: Path, client: ClientFile) -> None:
@@ -55,7 +56,7 @@ def test_a_dry_run_writes_nothing(clew: Clew, folder: Path, home: Path, client: 
     assert "Nothing was written" in shown.err
     path = file_of(client, folder, home)
     assert not path.exists()
-    assert not path.parent.exists() or client.name == "claude-code"
+    assert not path.parent.exists() or path.parent == folder.parent
 
 
 def test_json_tells_what_was_done(clew: Clew, folder: Path, home: Path, client: ClientFile) -> None:
@@ -74,11 +75,14 @@ def test_agents_of_a_project_find_its_folder_and_others_are_told_it(clew: Clew, 
         "mcpServers": {"clew": {"type": "stdio", "command": "clew", "args": ["mcp"]}}
     }
     clew("connect", "codex", "--owner", "ann", "--scopes", "finance,hr")
-    codex = tomllib.loads((home / ".codex" / "config.toml").read_text())["mcp_servers"]["clew"]
-    assert codex["args"] == ["mcp", "--folder", str(folder), "--owner", "ann", "--scopes", "finance,hr"]
+    codex = tomllib.loads((folder.parent / ".codex" / "config.toml").read_text())["mcp_servers"]["clew"]
+    assert codex["args"] == ["mcp", "--owner", "ann", "--scopes", "finance,hr"]
     clew("connect", "goose")
-    goose = yaml.safe_load((home / ".config" / "goose" / "config.yaml").read_text())["extensions"]["clew"]
+    (goose,) = yaml.safe_load((home / ".config" / "goose" / "config.yaml").read_text())["extensions"].values()
     assert goose["args"] == ["mcp", "--folder", str(folder)]
+    clew("connect", "cursor")
+    cursor = json.loads((folder.parent / ".cursor" / "mcp.json").read_text())["mcpServers"]["clew"]
+    assert cursor["args"] == ["mcp", "--folder", "${workspaceFolder}/.clew"]
     other = folder.parent / "shop" / "trail"
     clew("connect", "cursor", "--folder", str(other))
     cursor = json.loads((folder.parent / "shop" / ".cursor" / "mcp.json").read_text())["mcpServers"]["clew"]
@@ -145,14 +149,14 @@ def test_what_a_user_added_to_our_entry_stays(clew: Clew, folder: Path) -> None:
 
 
 def test_an_entry_to_add_by_hand_can_be_copied(clew: Clew, home: Path, folder: Path) -> None:
-    codex, goose = home / ".codex" / "config.toml", home / ".config" / "goose" / "config.yaml"
+    codex, goose = folder.parent / ".codex" / "config.toml", home / ".config" / "goose" / "config.yaml"
     for path, text in ((codex, "broken = "), (goose, "extensions: {}\n")):
         path.parent.mkdir(parents=True)
         path.write_text(text)
     shown = clew("connect", "codex")
     assert (shown.code, tomllib.loads(shown.out)["mcp_servers"]["clew"]["command"]) == (1, "clew")
     shown = clew("connect", "goose")
-    assert (shown.code, yaml.safe_load(shown.out)["extensions"]["clew"]["cmd"]) == (1, "clew")
+    assert (shown.code, [entry["cmd"] for entry in yaml.safe_load(shown.out)["extensions"].values()]) == (1, ["clew"])
     assert (codex.read_text(), goose.read_text()) == ("broken = ", "extensions: {}\n")
 
 
@@ -247,3 +251,123 @@ def test_settings_of_the_project_that_are_a_link_out_of_it_stay_as_they_are(
     refused = clew("connect", "claude-code")
     assert (refused.code, "leads out of" in refused.err) == (1, True)
     assert target.read_text() == "{}"
+
+
+SHARED = [client for client in CLIENTS if client.is_global]
+BEFORE = {
+    ".json": b'{\r\n  "theme": "One", // mine\r\n}\r\n',
+    ".toml": b"model = 'x' # mine\n",
+    ".yaml": b"GOOSE_MODEL: x\n",
+}
+
+
+def test_removing_the_entry_restores_every_byte(clew: Clew, folder: Path, home: Path, client: ClientFile) -> None:
+    path = file_of(client, folder, home)
+    clew("connect", client.name)
+    assert clew("connect", client.name, "--remove").code == 0
+    assert (path.exists(), path.parent.exists()) == (False, path.parent == folder.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(BEFORE[path.suffix])
+    clew("connect", client.name)
+    clew("connect", client.name, "--owner", "ann")
+    shown = clew("connect", client.name, "--remove", "--dry-run")
+    assert any(line.startswith("-") and "clew" in line for line in shown.lines)
+    assert b"clew" in path.read_bytes()
+    assert clew("connect", client.name, "--remove").code == 0
+    assert path.read_bytes() == BEFORE[path.suffix]
+    again = clew("connect", client.name, "--remove")
+    assert (again.code, "is not connected" in again.err) == (0, True)
+
+
+def test_what_the_user_wrote_since_stays_when_the_entry_is_removed(
+    clew: Clew, folder: Path, home: Path, client: ClientFile
+) -> None:
+    path = file_of(client, folder, home)
+    clew("connect", client.name)
+    added = {".json": b"// later\n", ".toml": b"\n[later]\nkey = 1\n", ".yaml": b"later: 1\n"}[path.suffix]
+    path.write_bytes(path.read_bytes() + added)
+    assert clew("connect", client.name, "--remove").code == 0
+    assert added.strip() in path.read_bytes()
+    assert not client.format.entries(path.read_text())
+
+
+@pytest.mark.parametrize("shared", SHARED, ids=lambda client: client.name)
+def test_two_projects_have_an_entry_each(clew: Clew, folder: Path, home: Path, shared: ClientFile) -> None:
+    others = [folder.parent / place / "shop" / ".clew" for place in ("one", "two")]
+    for place in (folder, *others):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        assert clew("connect", shared.name, "--folder", str(place)).code == 0
+    entries = shared.format.entries(shared.path(folder.parent, home).read_text())
+    folders = [launch.args[2] for launch in entries.values() if launch is not None]
+    assert folders == [str(place) for place in (folder, *others)] or sorted(folders) == sorted(
+        map(str, (folder, *others))
+    )
+    assert "clew-shop" in entries
+    clew("connect", shared.name, "--folder", str(others[0]), "--remove")
+    left = shared.format.entries(shared.path(folder.parent, home).read_text())
+    assert set(left) == set(entries) - {"clew-shop"}
+
+
+def test_a_file_that_is_committed_names_no_path_of_this_machine(
+    clew: Clew, folder: Path, home: Path, client: ClientFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [str(folder.parent / ".venv" / "bin" / "clew")])
+    clew("connect", client.name)
+    text = file_of(client, folder, home).read_text()
+    assert (str(folder.parent) in text) is client.is_global
+
+
+def test_a_damaged_log_of_connections_is_named(clew: Clew, folder: Path, trust_file: Path) -> None:
+    clew("connect", "claude-code")
+    log = trust_file.with_name("connections.json")
+    log.write_text("{")
+    refused = clew("connect", "claude-code", "--remove")
+    assert (refused.code, len(refused.err.splitlines())) == (1, 1)
+    assert str(log) in refused.err
+    log.unlink()
+    assert clew("connect", "claude-code", "--remove").code == 0
+    assert json.loads((folder.parent / ".mcp.json").read_text()) == {"mcpServers": {}}
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The program `clew` in a folder of the PATH, as an installed one is."""
+    place = tmp_path / "bin" / "clew"
+    place.parent.mkdir()
+    place.write_text(f'#!/bin/sh\nexec {sys.executable} -m clew "$@"\n')
+    place.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place.parent}{os.pathsep}{os.environ['PATH']}")
+    return place
+
+
+@pytest.mark.req("BEY-11")
+@pytest.mark.parametrize("name", ["claude-code", "cursor", "opencode", "goose"])
+def test_a_check_starts_the_server_as_the_client_does(
+    clew: Clew, folder: Path, home: Path, program: Path, name: str
+) -> None:
+    (folder.parent / "README.md").write_text("# Shop\n\nThis project is about selling books by post.\n")
+    missing = clew("connect", name, "--check")
+    assert (missing.code, f"run `clew connect {name}`" in missing.err) == (1, True)
+    clew("connect", name)
+    found = clew("connect", name, "--check", "--json")
+    assert found.code == 0, found.err
+    assert (found.json["client"], found.json["tools"]) == (name, 2)
+    assert "README.md" in found.json["answer"]
+
+
+def test_a_check_names_what_does_not_work(clew: Clew, folder: Path, program: Path) -> None:
+    clew("connect", "claude-code")
+    program.write_text("#!/bin/sh\necho no such module >&2\nexit 3\n")
+    broken = clew("connect", "claude-code", "--check")
+    assert (broken.code, "no such module" in broken.err) == (1, True)
+    program.unlink()
+    lost = clew("connect", "claude-code", "--check")
+    assert (lost.code, "does not find the program" in lost.err) == (1, True)
+    both = clew("connect", "claude-code", "--check", "--remove")
+    assert (both.code, "cannot be used with --remove" in both.err) == (2, True)
+
+
+def test_the_guide_names_every_client_with_its_file_and_the_source_of_the_format(client: ClientFile) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text("utf-8")
+    place = f"~/{client.place}" if client.is_global else client.place
+    assert f"| `{client.name}` ({client.title}) | `{place}` | <{client.source}> |" in guide

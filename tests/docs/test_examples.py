@@ -43,6 +43,10 @@ EXPECTED = {
         "message: it is what the context is for",
         "had again byte for byte: 4 messages",
     ],
+    "10_resume.py": [
+        "  success: {'hours': 3.0}\n  (kill -9; a new process goes on)\n  The crossing takes three hours.\n",
+        "The tool ran 1 time.",
+    ],
     "09_knowledge.py": [
         "> where is the lease of a claim extended\n  src/clew/trail/",
         "src/clew/trail/search/closeness.py:",

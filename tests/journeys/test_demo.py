@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_examples import EXAMPLES, environment
+from tests.docs.test_examples import EXAMPLES, EXPECTED, environment
 from tests.knowledge.code.repositories import git
 
 PATIENCE = 120.0
@@ -27,23 +27,21 @@ MADE = shutil.ignore_patterns("__pycache__", "*.db", "trail.db*")
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, in a repository that is not large."""
+    """The examples, in a repository that is not large."""
     root = tmp_path_factory.mktemp("repository")
     for part in READ:
         shutil.copytree(EXAMPLES.parent / part, root / part, ignore=MADE)
     git(root, "init", "-q")
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "begin")
-    return root / "examples" / "run_demo.py"
+    return root / "examples"
 
 
-@pytest.fixture(scope="module")
-def shown(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the demonstration prints without a terminal, where its port is taken and it may leave nothing behind."""
-    folder = tmp_path_factory.mktemp("demo")
+def run(demo: Path, folder: Path, *program: str) -> str:
+    """What a demo prints without a terminal, where its port is taken and it may leave nothing behind."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = subprocess.run(
-            [sys.executable, str(demo)],
+            [sys.executable, str(demo / program[0]), *program[1:]],
             cwd=folder,
             env=environment(folder) | {"CLEW_SERVER_PORT": str(taken.getsockname()[1])},
             stdin=subprocess.DEVNULL,
@@ -56,46 +54,100 @@ def shown(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
-@pytest.mark.req("RCR-54", "ERN-15")
-def test_the_demonstration_goes_from_a_question_to_an_answer_also_with_its_port_taken(shown: str) -> None:
-    assert "Incident: passengers charged twice" in shown
-    assert re.search(r"#\d+ updated  agent\.response\.v1  See you on Friday\. Bring the bicycle!\n", shown)
-    steps = [
-        "$ clew trust --yes\n",
-        "  server geo: runs python3 geo_server.py\n",
-        "  domain northline:build_domains: imports northline:build_domains from northline, 5 files of this folder\n",
-        "  1  ask  Passenger 4711",
-        "  2  get  handbook://resources/fraud.md/when-a-passenger-disputes-a-charge\n",
-        "> warehouse://tools/hidden/fincrime-review: The risk score 91 is above 80",
-        "> support://tools/hidden/vip-ticket: A VIP, with 12,480 euros spent",
-        "  3  get  warehouse://tools/hidden/fincrime-review passenger=4711\n",
-        "  4  get  geo://tools/hidden/locate_ip ip=203.0.113.77\n",
-        "= 203.0.113.77 is in Rockford (US), a relay.\n",
-        "The answer, each line with the route that it comes from:\n",
-        "  Ticket 1 is open in the VIP queue.\n",
-        "NOT_REVEALED",
-    ]
+def in_order(shown: str, steps: list[str]) -> bool:
     places = [shown.index(step) for step in steps]
-    assert places == sorted(places)
+    return places == sorted(places)
+
+
+@pytest.mark.req("RCR-54", "ERN-15", "BEY-11")
+def test_make_run_fits_two_screens_with_a_question_a_walk_and_a_killed_conversation(demo: Path, tmp_path: Path) -> None:
+    shown = run(demo, tmp_path, "start.py")
+    assert in_order(
+        shown,
+        [
+            '  $ clew ask "where is the lease of a claim extended"\n  src/clew/trail/',
+            "  1  ask  Passenger 4711",
+            "= 203.0.113.77 is in Rockford (US), a relay.\n",
+            "= Ticket 1 is open in the VIP queue.\n",
+            "Tokens, counted",
+            "tokens in every request.\n",
+            "> How long is the crossing?\n",
+            "(kill -9; a new process goes on)\n",
+            "The crossing takes three hours.\n",
+            "The tool ran 1 time.\n",
+            "  clew ask ",
+            "  clew connect claude-code",
+            "  clew demo",
+            "The server answered at http://127.0.0.1:",
+        ],
+    )
+    assert len(shown.splitlines()) <= 90
+    assert max(map(len, shown.splitlines())) <= 110
+
+
+@pytest.mark.req("ERN-15")
+def test_the_walk_goes_from_a_question_to_an_answer_and_is_counted(demo: Path, tmp_path: Path) -> None:
+    shown = run(demo, tmp_path, "run_demo.py", "walk")
+    assert in_order(
+        shown,
+        [
+            "$ clew trust --yes\n",
+            "  server geo: runs python3 geo_server.py\n",
+            "  domain northline:build_domains: imports northline:build_domains from northline, 5 files of this",
+            "  1  ask  Passenger 4711",
+            "  2  get  handbook://resources/fraud.md/when-a-passenger-disputes-a-charge\n",
+            "> warehouse://tools/hidden/fincrime-review: The risk score 91 is above 80",
+            "> support://tools/hidden/vip-ticket: A VIP, with 12,480 euros spent",
+            "  3  get  warehouse://tools/hidden/fincrime-review passenger=4711\n",
+            "  4  get  geo://tools/hidden/locate_ip ip=203.0.113.77\n",
+            "= 203.0.113.77 is in Rockford (US), a relay.\n",
+            "The answer, each line with the route that it comes from:\n",
+            "  Ticket 1 is open in the VIP queue.\n",
+            "NOT_REVEALED",
+        ],
+    )
     assert "For passenger 1002: Ben Holm has a risk score of 12" in shown
     assert "  > warehouse://tools/hidden/bookings, logs://tools/investigator\n" in shown
-    assert len(shown.splitlines()) < 135
     assert "{" not in shown
-
-
-def test_the_demonstration_counts_what_an_agent_pays_with_and_without_clew(shown: str) -> None:
     counts = {what: int(number.replace(",", "")) for number, what in re.findall(r"^ +([\d,]+)  (the .+)$", shown, re.M)}
     assert len(counts) == 4
     plain, many, listed, answers = counts.values()
     assert plain * 20 < many
     assert listed <= 600
     assert answers < many
+    assert f"saves {many - listed:,} tokens" in shown
+
+
+def test_the_trail_is_searched_and_followed_live(demo: Path, tmp_path: Path) -> None:
+    shown = run(demo, tmp_path, "run_demo.py", "events")
+    assert "Incident: passengers charged twice" in shown
+    assert re.search(r"#\d+ updated  agent\.response\.v1  See you on Friday\. Bring the bicycle!\n", shown)
+
+
+def test_clew_demo_lists_all_examples_and_runs_one_by_name(tmp_path: Path) -> None:
+    def clew(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "clew", "demo", *words]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE
+        )
+
+    listed = clew()
+    names = [line.partition("\t")[0] for line in listed.stdout.splitlines()]
+    assert {"start", "walk", "events", "resume", *(name[3:-3].replace("_", "-") for name in EXPECTED)} <= {
+        *names,
+        "name",
+    }
+    ran = clew("edges")
+    assert (ran.returncode, EXPECTED["04_edges.py"][0] in ran.stdout) == (0, True)
+    missing = clew("edge")
+    assert missing.returncode == 1
+    assert "Did you mean edges?" in missing.stderr
 
 
 def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(demo: Path, tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, str(demo)],
+        [sys.executable, str(demo / "start.py")],
         stdin=follower,
         stdout=follower,
         stderr=subprocess.PIPE,
@@ -104,7 +156,7 @@ def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(demo: 
     )
     os.close(follower)
     shown = b""
-    while b"/domains\r\n" not in shown:
+    while b"/docs.\r\n" not in shown:
         assert select.select([leader], [], [], PATIENCE)[0], shown
         shown += os.read(leader, 65_536)
     assert process.poll() is None

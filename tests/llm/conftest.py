@@ -1,5 +1,4 @@
-"""Models are asked on this machine only: the library's own switch forbids calls wherever a test has not started the
-server itself."""
+"""Models are asked on this machine only: a switch forbids calls wherever a test has not started the server itself."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ import pytest
 
 from clew.config import Config, ModelsConfig, ProviderConfig
 from clew.llm.model import Models, open_models
+from clew.llm.providers import remote_model
 from clew.llm.providers.provider import provider_wishes
 from clew.trust import Trust
 from tests.llm.fake_provider import FakeProvider, fake_provider
@@ -17,15 +17,13 @@ from tests.llm.fake_provider import FakeProvider, fake_provider
 
 @pytest.fixture(scope="session", autouse=True)
 def no_calls() -> None:
-    from pydantic_ai import models
-
-    models.ALLOW_MODEL_REQUESTS = False
+    remote_model.is_allowed = False
 
 
 @pytest.fixture
 def calls_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests whose server runs on this machine."""
-    monkeypatch.setattr("pydantic_ai.models.ALLOW_MODEL_REQUESTS", True)
+    monkeypatch.setattr(remote_model, "is_allowed", True)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from clew.config import ProviderConfig
 from clew.errors import ModelError
 from clew.llm.model import ModelRequest, Models, open_models
+from clew.llm.providers import remote_model
 from tests.llm.conftest import configured
 from tests.llm.fake_provider import (
     DONE,
@@ -187,7 +188,7 @@ async def test_cancelling_before_the_first_byte_closes_the_connection(provider: 
 async def test_calls_are_forbidden_where_the_switch_says_so(
     provider: FakeProvider, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pydantic_ai.models.ALLOW_MODEL_REQUESTS", False)
+    monkeypatch.setattr(remote_model, "is_allowed", False)
     with pytest.raises(ModelError, match="may not ask any model"):
         await ask(models, "lab:m-1", status(200, completion({"content": "no"})), provider=provider)
     assert provider.asked == []

@@ -264,6 +264,11 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
         ),
     ),
     CliCommand("doctor", "Check the installation, the folder and its trail.", "clew.cli.commands.doctor:doctor"),
+    CliCommand("demo", "Run an example, or list all of them.", "clew.cli.commands.demo:demo", "[NAME]"),
+    CliCommand(
+        "completion", "Print a completion script for a shell.", "clew.cli.commands.completion:completion", "SHELL"
+    ),
+    CliCommand("uninstall", "Remove what Clew wrote for this folder.", "clew.cli.commands.uninstall:uninstall"),
 )
 
 _EXAMPLES = """\

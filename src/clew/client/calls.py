@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import msgspec
 
 from clew.access import ROLES, Principal
@@ -64,7 +64,7 @@ class Client:
             scopes=frozenset(scopes),
             session=session,
         )
-        http = httpx.AsyncClient(base_url=base_url, timeout=timeout)
+        http = httpx2.AsyncClient(base_url=base_url, timeout=timeout)
         self._connection = Connection(http, principal, credential=credential, token=token)
         self._jitter = jitter
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 
 from clew.access import Principal
@@ -21,7 +21,7 @@ class Connection:
     """Requests with a token. With a credential the token is fetched, and renewed once per request on 401."""
 
     def __init__(
-        self, http: httpx.AsyncClient, principal: Principal, *, credential: str | None, token: str | None
+        self, http: httpx2.AsyncClient, principal: Principal, *, credential: str | None, token: str | None
     ) -> None:
         self._http = http
         self._principal = principal
@@ -50,7 +50,7 @@ class Connection:
             if response.status_code == 401 and self._credential is not None:
                 token = await self.renew(token)
                 response = await self._try(method, path, params, extra, content, token)
-        except httpx.TransportError as error:
+        except httpx2.TransportError as error:
             reason = str(error) or type(error).__name__
             raise ClewError(
                 f"no answer from {self._http.base_url}: {reason}", hint="Is `clew up` running there?"
@@ -62,10 +62,10 @@ class Connection:
     @asynccontextmanager
     async def stream(
         self, path: str, *, params: Parameters, headers: Mapping[str, str], timeout: float
-    ) -> AsyncIterator[httpx.Response]:
+    ) -> AsyncIterator[httpx2.Response]:
         """An open answer whose body is read by the caller. A refused token is renewed for the next attempt.
 
-        Raises httpx.HTTPError for what may pass by itself, the server's error for what does not.
+        Raises httpx2.HTTPError for what may pass by itself, the server's error for what does not.
         """
         token = self._token or await self.renew(None)
         request = self._http.build_request(
@@ -73,7 +73,7 @@ class Connection:
             path,
             params=list(params),
             headers={**headers, "authorization": f"Bearer {token}"},
-            timeout=httpx.Timeout(timeout),
+            timeout=httpx2.Timeout(timeout),
         )
         response = await self._http.send(request, stream=True)
         try:
@@ -124,6 +124,6 @@ class Connection:
         headers: Mapping[str, str],
         content: bytes | None,
         token: str | None,
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         sent = {**headers, **({"authorization": f"Bearer {token}"} if token is not None else {})}
         return await self._http.request(method, path, params=list(params), headers=sent, content=content)

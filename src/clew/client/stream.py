@@ -10,7 +10,7 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import httpx
+import httpx2
 import msgspec
 
 from clew.client.connection import Connection, Parameters
@@ -73,7 +73,7 @@ async def follow(
             if refused or not connection.can_renew:
                 raise
             refused = True
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             _log.info("the event stream broke off (%s); it is opened again", type(error).__name__)
         failures += 1
         await asyncio.sleep(wait_before(failures, jitter()))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file
-from tokenizers import Tokenizer, normalizers
+from splintr import from_json_bytes
 
 Floats = NDArray[np.float32]
 TokenIds = NDArray[np.uint16]
@@ -21,6 +22,12 @@ _WORDS_A_LINE = 64
 _ROWS = 4_096
 _MEMORY = 16_000_000
 _WORD_COST = 250
+
+_PLAIN = (
+    b'"normalizer":{"type":"Replace","pattern":{"String":" "},"content":"\xe2\x96\x81"},'
+    b'"pre_tokenizer":null,"post_processor":null,"decoder":null,'
+)
+"""The tokenizer without its own handling of beginnings: neither a space nor a mark is put before a text."""
 
 _marks = re.compile("(<s>|</s>|<unk>)")
 _words = re.compile(r"\n| *[^ \n]+| +")
@@ -53,10 +60,9 @@ class TokenTable:
     """
 
     def __init__(self, weights: Path, tokenizer: Path) -> None:
-        self.matrix: Floats = load_file(weights)["embedding.weight"].astype(np.float32)
-        self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        self._tokenizer.normalizer = normalizers.Replace(" ", "▁")
-        self._newline = self._tokenizer.encode("\n", add_special_tokens=False).ids[0]
+        self.matrix: Floats = read_tensor(weights, "embedding.weight").astype(np.float32)
+        self._tokenizer = _open_tokenizer(tokenizer)
+        self._newline = self._tokenizer.encode("\n")[0]
         self._forget()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
@@ -76,12 +82,8 @@ class TokenTable:
         groups = [new[at : at + _WORDS_A_LINE] for at in range(0, len(new), _WORDS_A_LINE)]
         lines = ["".join(f"{word}\n" for word in group) for group in groups]
         # a batch lets other threads run meanwhile, and waits for its turn afterwards: not worth it for one line
-        encoded = (
-            [self._tokenizer.encode(lines[0], add_special_tokens=False)]
-            if len(lines) == 1
-            else self._tokenizer.encode_batch_fast(lines, add_special_tokens=False)
-        )
-        for group, ids in zip(groups, (line.ids for line in encoded), strict=True):
+        encoded = [self._tokenizer.encode(lines[0])] if len(lines) == 1 else self._tokenizer.encode_batch(lines)
+        for group, ids in zip(groups, encoded, strict=True):
             start = 0
             for word in group:
                 end = ids.index(self._newline, start)
@@ -92,6 +94,26 @@ class TokenTable:
     def _forget(self) -> None:
         self._known = {"\n": array("H", [self._newline]).tobytes()}
         self._memory = 0
+        self._tokenizer.clear_cache()
+
+
+def read_tensor(path: Path, name: str) -> NDArray[np.float16]:
+    """One tensor of halves from a safetensors file: eight bytes of length, a header in JSON, then the numbers. Raises
+    KeyError and ValueError for another content."""
+    content = path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    entry = json.loads(content[8:start])[name]
+    if entry["dtype"] != "F16":
+        raise ValueError(f"{path} holds {entry['dtype']}, not F16")
+    first, end = entry["data_offsets"]
+    return np.frombuffer(content[start + first : start + end], "<f2").reshape(entry["shape"])
+
+
+def _open_tokenizer(path: Path) -> Any:
+    """The tokenizer of a `tokenizer.json`, with the steps before and after its model as `_PLAIN` says."""
+    content = path.read_bytes()
+    added, steps, model = (content.index(key) for key in (b'"added_tokens"', b'"normalizer"', b'"model"'))
+    return from_json_bytes(b"{" + content[added:steps] + _PLAIN + content[model:])
 
 
 def _split(text: str) -> list[str]:

@@ -1,7 +1,8 @@
 """The default embedder: WordLlama's 256 dimensions, a table of one vector per token, averaged.
 
-Only the files in the `wordllama` wheel are read; importing that package takes a second. Vectors equal its own
-`embed(norm=True)`, several times faster: no padding, and the tokens of a word are remembered.
+Only two files of the `wordllama` package are read, never its code. A wheel of Clew carries them; a checkout reads them
+from the installed package. Vectors equal its own `embed(norm=True)`, several times faster: no padding, and the tokens
+of a word are remembered.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from clew.errors import ConfigError
 if TYPE_CHECKING:
     from clew.llm.token_table import Floats, TokenIds, TokenTable
 
+OWN_FILES = Path(__file__).parent / "wordllama_files"
+"""Where a wheel of Clew carries the files."""
 _WEIGHTS = Path("weights") / "l2_supercat_256.safetensors"
 _TOKENIZER = Path("tokenizers") / "l2_supercat_tokenizer_config.json"
 
@@ -64,9 +67,10 @@ class WordLlamaEmbedder:
 
 
 def find_weights() -> Path:
-    """The folder of the installed `wordllama`, found without importing it. Raises ConfigError."""
+    """The folder of the files: Clew's own, else that of the installed `wordllama`, found without importing it. Raises
+    ConfigError."""
     spec = find_spec("wordllama")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
+    for folder in (OWN_FILES, *((spec.submodule_search_locations or ()) if spec else ())):
         if (Path(folder) / _WEIGHTS).is_file() and (Path(folder) / _TOKENIZER).is_file():
             return Path(folder)
     raise ConfigError("the weights of WordLlama are not installed: pip install wordllama")

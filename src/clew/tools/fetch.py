@@ -22,7 +22,7 @@ from clew.trail.work.webhook_addresses import Network, Resolve, WebhookTarget, c
 from clew.trust import printable
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
 
 MAX_BYTES = 5_000_000
 MAX_REDIRECTS = 5
@@ -98,16 +98,16 @@ class _Getter:
 
     async def get(self, url: str, check: Callable[[WebhookTarget], None]) -> _FetchedPage:
         """The page at the end of redirects. Raises InvalidInput, ToolFailure."""
-        import httpx  # takes a tenth of a second, and few conversations fetch anything
+        import httpx2  # takes a tenth of a second, and few conversations fetch anything
 
         # No proxy, so that the address that was checked is the one reached; a new client, so that no cookie stays.
-        async with httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client:
+        async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client:
             for _ in range(MAX_REDIRECTS + 1):
                 target = _parse(url)
                 check(target)
                 try:
                     found = await self._send(client, url, target)
-                except (httpx.HTTPError, OSError) as error:
+                except (httpx2.HTTPError, OSError) as error:
                     reason = printable(str(error), 200) or type(error).__name__
                     raise ToolFailure("runtime", f"{target.host} cannot be read ({reason})", retryable=True) from None
                 if isinstance(found, _FetchedPage):
@@ -115,9 +115,9 @@ class _Getter:
                 url = urljoin(url, found)
         raise ToolFailure("runtime", f"{target.host} redirects more than {MAX_REDIRECTS} times")
 
-    async def _send(self, client: httpx.AsyncClient, url: str, target: WebhookTarget) -> _FetchedPage | str:
+    async def _send(self, client: httpx2.AsyncClient, url: str, target: WebhookTarget) -> _FetchedPage | str:
         """The page, or where it is instead; from the first checked address that takes a connection."""
-        import httpx  # see above
+        import httpx2  # see above
 
         headers = {"Host": target.authority, "User-Agent": "clew-fetch", "Accept-Encoding": "identity", "Accept": "*/*"}
         failure: Exception = OSError("it has no address")
@@ -133,11 +133,11 @@ class _Getter:
                     "GET", target.at(address), headers=headers, extensions={"sni_hostname": target.host}
                 ) as response:
                     return await self._read(url, target, response)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
         raise failure
 
-    async def _read(self, url: str, target: WebhookTarget, response: httpx.Response) -> _FetchedPage | str:
+    async def _read(self, url: str, target: WebhookTarget, response: httpx2.Response) -> _FetchedPage | str:
         location = str(response.headers.get("location", ""))
         if response.status_code in _REDIRECTS and location:
             return location

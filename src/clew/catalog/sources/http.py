@@ -166,7 +166,7 @@ class HttpReader:
 
     def _opened(self) -> Wire:
         if self._wire is None:
-            from clew.catalog.sources.wire import Wire  # httpx is slow to import
+            from clew.catalog.sources.wire import Wire  # httpx2 is slow to import
 
             self._wire = Wire(
                 self._api.source,

@@ -1,6 +1,6 @@
 """One GET over the network: only to addresses that were checked, only to one host, and only so many bytes of answer.
 
-Imported at the first request: httpx takes a tenth of a second that most runs do not need to spend.
+Imported at the first request: httpx2 takes a tenth of a second that most runs do not need to spend.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 
-import httpx
+import httpx2
 import msgspec
 
 from clew.catalog.sources.url_checks import is_same_place, join_url, parse_url, shown_path
@@ -40,16 +40,16 @@ class Wire:
         self._allow = allow
         self._max_bytes = max_bytes
         self._resolve = resolve
-        self._client = httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout)
+        self._client = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout)
 
     async def get(self, url: str, headers: Mapping[str, str], seconds: float) -> WireReply | str:
         """The answer, or in words why there is none yet. Raises SourceError for what will not change by waiting."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._follow(url, headers)
-        except (TimeoutError, httpx.TimeoutException):
+        except (TimeoutError, httpx2.TimeoutException):
             return f"did not answer within {seconds:.3g} seconds"
-        except (httpx.TransportError, httpx.DecodingError, OSError) as error:
+        except (httpx2.TransportError, httpx2.DecodingError, OSError) as error:
             return f"cannot be read ({describe(error)})"
 
     async def close(self) -> None:
@@ -82,7 +82,7 @@ class Wire:
                     "GET", target.at(address), headers=sent, extensions={"sni_hostname": target.host}
                 ) as response:
                     return await self._read(target, response)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
         raise failure
 
@@ -94,7 +94,7 @@ class Wire:
                 raise SourceError(self._source, f"{target.host} leads to {address}, {reason}", hint=hint)
         return addresses
 
-    async def _read(self, target: WebhookTarget, response: httpx.Response) -> WireReply:
+    async def _read(self, target: WebhookTarget, response: httpx2.Response) -> WireReply:
         # A packed body could unpack to any size; we asked for a plain one.
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
             raise SourceError(

@@ -1,168 +1,174 @@
-"""The settings files of coding agents, and the entry of an MCP server in each.
-
-Pure text to text; `connect` reads and writes the files.
-"""
+"""The coding agents that `clew connect` knows: where each keeps its settings, and in which format."""
 
 from __future__ import annotations
 
-import json
+import hashlib
+import os
 import re
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-from clew.errors import ConfigError
-from clew.jsonc import read_object, set_entry
+from clew.cli.servers.client_formats import (
+    JsonSettings,
+    ServerLaunch,
+    SettingsFormat,
+    TomlSettings,
+    YamlSettings,
+    opencode_entry,
+    plain_entry,
+    stdio_entry,
+    zed_entry,
+)
 
 ENTRY = "clew"
-
-
-@dataclass(frozen=True, slots=True)
-class ServerLaunch:
-    """How the server is started."""
-
-    command: str
-    args: tuple[str, ...]
+WORKSPACE = "${workspaceFolder}"
+"""The variable for the project's folder in settings of Cursor."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """One coding agent. `place` is below the project, or below the home folder where `is_global`; `add` puts the entry
-    into the text of the file."""
+    """One coding agent.
+
+    `place` is below the project, or below the home folder if the client `is_global`; `places` has other places by
+    platform. A client that does not start servers in the project's folder gets the folder as `project_variable`.
+    `source` is the page that documents the format.
+    """
 
     name: str
     title: str
     place: str
-    add: Callable[[str, ServerLaunch], str]
+    format: SettingsFormat
+    source: str
     is_global: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)
+    project_variable: str = ""
 
     def path(self, project: Path, home: Path) -> Path:
-        return (home if self.is_global else project) / self.place
+        if not self.is_global:
+            return project / self.place
+        place = self.places.get(sys.platform, self.place)
+        roaming, inside = os.environ.get("APPDATA"), place.removeprefix("AppData/Roaming/")
+        return Path(roaming) / inside if roaming and inside != place else home / place
+
+    def entry_name(self, entries: Mapping[str, ServerLaunch | None], folder: Path) -> str:
+        """The name of this folder's entry.
+
+        A project's own settings hold one entry of Clew. Settings that all projects share hold one for each folder, so
+        that connecting a second project does not change the first.
+        """
+        if not self.is_global:
+            return ENTRY
+        for name, launch in entries.items():
+            if launch is not None and folder_of(launch.args) == str(folder):
+                return name
+        project = re.sub(r"[^a-z0-9]+", "-", folder.parent.name.lower()).strip("-")
+        name = f"{ENTRY}-{project}" if project else ENTRY
+        if name not in entries:
+            return name
+        return f"{name}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:6]}"
 
 
-def _in_json(key: str, build: Callable[[ServerLaunch], Mapping[str, Any]]) -> Callable[[str, ServerLaunch], str]:
-    def add(text: str, launch: ServerLaunch) -> str:
-        entries = read_object(text).get(key, {})
-        present = entries.get(ENTRY) if isinstance(entries, dict) else None
-        entry = _kept(present, build(launch))
-        return text if present == entry else set_entry(text, key, ENTRY, entry)
-
-    return add
-
-
-def _kept(present: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry with what its user added to it, such as variables."""
-    own = present if isinstance(present, dict) else {}
-    return {**own, **{key: value for key, value in entry.items() if key != "env" or key not in own}}
-
-
-def _plain(launch: ServerLaunch) -> Mapping[str, Any]:
-    return {"command": launch.command, "args": list(launch.args)}
-
-
-def _stdio(launch: ServerLaunch) -> Mapping[str, Any]:
-    return {"type": "stdio", **_plain(launch)}
-
-
-def _zed(launch: ServerLaunch) -> Mapping[str, Any]:
-    return {"source": "custom", **_plain(launch), "env": {}}
-
-
-def _in_toml(text: str, launch: ServerLaunch) -> str:
-    """A table at the end, or in the place of the one that is there."""
-    head, entry = f"[mcp_servers.{ENTRY}]", dict(_plain(launch))
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
-    known = _read_toml(text)
-    present = known.setdefault("mcp_servers", {})
-    if not isinstance(present, dict) or not isinstance(present.get(ENTRY, {}), dict):
-        raise ConfigError("its mcp_servers are not tables: add the entry by hand")
-    entry |= {key: value for key, value in present.get(ENTRY, {}).items() if isinstance(value, dict)}
-    if present.get(ENTRY) == entry:
-        return text
-    table = "\n".join((head, *lines)) + "\n"
-    if ENTRY not in present:
-        after = _appended(text, table)
-    else:
-        # up to its last setting: comments below that may be about what follows
-        found = rf"^{re.escape(head)}[ \t]*\n(?:(?:(?![ \t]*\[).*\n)*(?![ \t]*(?:\[|#|\n|\Z)).*(?:\n|\Z))?"
-        after = re.sub(found, lambda _: table, text, count=1, flags=re.MULTILINE)
-    return _unharmed(after, {**known, "mcp_servers": {**present, ENTRY: entry}}, _read_toml)
-
-
-def _appended(text: str, table: str) -> str:
-    """A table at the end of a text, with an empty line between them."""
-    if not text.strip():
-        return table
-    ended = text if text.endswith("\n") else f"{text}\n"
-    return f"{ended}{table}" if ended.endswith("\n\n") else f"{ended}\n{table}"
-
-
-def _read_toml(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"not TOML ({error}): add the entry by hand") from None
-
-
-def _unharmed(text: str, wanted: dict[str, Any], read: Callable[[str], Any]) -> str:
-    """The changed text, where it says what is wanted and nothing else. Raises ConfigError."""
-    try:
-        if read(text) == wanted:
-            return text
-    except ConfigError:
-        pass
-    raise ConfigError("its entries are written in an unusual way: add the entry by hand")
-
-
-def _in_goose(text: str, launch: ServerLaunch) -> str:
-    fields = {"enabled": True, "type": "stdio", "name": ENTRY, "cmd": launch.command, "args": list(launch.args)}
-    entry = {**fields, "timeout": 300}
-    known = _read_yaml(text)
-    present = known.get("extensions") or {}
-    if not isinstance(present, dict):
-        raise ConfigError("its extensions are not a mapping: add the entry by hand")
-    if present.get(ENTRY) == entry:
-        return text
-    text = text if text.endswith("\n") else f"{text}\n"
-    head = re.search(r"^extensions:[ \t]*\n(?:[ \t]*(?:#.*)?\n)*?(?=( *)\S|\Z)", text, re.MULTILINE)
-    step = (head.group(1) if head is not None else "") or "  "
-    lines = [
-        f"{step}{ENTRY}:",
-        *(f"{step * 2}{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()),
-    ]
-    block = "\n".join(lines) + "\n"
-    if ENTRY in present:
-        after = re.sub(rf"^{step}{ENTRY}:[ \t]*\n(?:{step} .*\n?)*", lambda _: block, text, count=1, flags=re.MULTILINE)
-    elif head is not None:
-        after = text[: head.end()] + block + text[head.end() :]
-    elif "extensions" in known:
-        raise ConfigError("its extensions are written in an unusual way: add the entry by hand")
-    else:
-        after = f"{text.lstrip() and text}extensions:\n{block}"
-    return _unharmed(after, {**known, "extensions": {**present, ENTRY: entry}}, _read_yaml)
-
-
-def _read_yaml(text: str) -> dict[str, Any]:
-    # only goose writes YAML
-    import yaml
-
-    try:
-        found = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, RecursionError, ValueError):
-        raise ConfigError("not YAML: add the entry by hand") from None
-    if not isinstance(found, dict):
-        raise ConfigError("not a mapping: add the entry by hand")
-    return found
+def folder_of(args: Iterable[str]) -> str | None:
+    """The value of `--folder` among the arguments of a server."""
+    return next((value for option, value in pairwise(args) if option == "--folder"), None)
 
 
 CLIENTS: Sequence[ClientFile] = (
-    ClientFile("claude-code", "Claude Code", ".mcp.json", _in_json("mcpServers", _stdio)),
-    ClientFile("cursor", "Cursor", ".cursor/mcp.json", _in_json("mcpServers", _plain)),
-    ClientFile("zed", "Zed", ".zed/settings.json", _in_json("context_servers", _zed)),
-    ClientFile("vscode", "VS Code", ".vscode/mcp.json", _in_json("servers", _stdio)),
-    ClientFile("gemini", "Gemini CLI", ".gemini/settings.json", _in_json("mcpServers", _plain)),
-    ClientFile("goose", "goose", ".config/goose/config.yaml", _in_goose, is_global=True),
-    ClientFile("codex", "Codex", ".codex/config.toml", _in_toml, is_global=True),
+    ClientFile(
+        "claude-code",
+        "Claude Code",
+        ".mcp.json",
+        JsonSettings("mcpServers", stdio_entry),
+        "https://code.claude.com/docs/en/mcp",
+    ),
+    ClientFile(
+        "claude-desktop",
+        "Claude Desktop",
+        ".config/Claude/claude_desktop_config.json",
+        JsonSettings("mcpServers", plain_entry),
+        "https://modelcontextprotocol.io/quickstart/user",
+        is_global=True,
+        places={
+            "darwin": "Library/Application Support/Claude/claude_desktop_config.json",
+            "win32": "AppData/Roaming/Claude/claude_desktop_config.json",
+        },
+    ),
+    ClientFile(
+        "cursor",
+        "Cursor",
+        ".cursor/mcp.json",
+        JsonSettings("mcpServers", plain_entry),
+        "https://cursor.com/docs/context/mcp",
+        project_variable=WORKSPACE,
+    ),
+    ClientFile(
+        "vscode",
+        "VS Code",
+        ".vscode/mcp.json",
+        JsonSettings("servers", stdio_entry),
+        "https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
+    ),
+    ClientFile(
+        "zed",
+        "Zed",
+        ".zed/settings.json",
+        JsonSettings("context_servers", zed_entry),
+        "https://zed.dev/docs/ai/mcp",
+    ),
+    ClientFile(
+        "gemini",
+        "Gemini CLI",
+        ".gemini/settings.json",
+        JsonSettings("mcpServers", plain_entry),
+        "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md",
+    ),
+    ClientFile(
+        "codex",
+        "Codex",
+        ".codex/config.toml",
+        TomlSettings("mcp_servers"),
+        "https://developers.openai.com/codex/mcp",
+    ),
+    ClientFile(
+        "opencode",
+        "OpenCode",
+        "opencode.json",
+        JsonSettings("mcp", opencode_entry),
+        "https://opencode.ai/docs/mcp-servers",
+    ),
+    ClientFile(
+        "jetbrains",
+        "JetBrains Junie",
+        ".junie/mcp/mcp.json",
+        JsonSettings("mcpServers", plain_entry),
+        "https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html",
+    ),
+    ClientFile(
+        "goose",
+        "goose",
+        ".config/goose/config.yaml",
+        YamlSettings("extensions"),
+        "https://block.github.io/goose/docs/guides/config-file",
+        is_global=True,
+        places={"win32": "AppData/Roaming/Block/goose/config/config.yaml"},
+    ),
+    ClientFile(
+        "windsurf",
+        "Windsurf",
+        ".codeium/windsurf/mcp_config.json",
+        JsonSettings("mcpServers", plain_entry),
+        "https://docs.windsurf.com/windsurf/cascade/mcp",
+        is_global=True,
+    ),
+    ClientFile(
+        "cline",
+        "Cline",
+        ".cline/data/settings/cline_mcp_settings.json",
+        JsonSettings("mcpServers", plain_entry),
+        "https://docs.cline.bot/cli/configuration",
+        is_global=True,
+    ),
 )

@@ -1,97 +1,139 @@
-"""Errors of providers as one ModelError: one line with the next step, and never a key."""
+"""Whatever goes wrong with a provider, as one ModelError: one line, what to do next, and never a key in it."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
+
+import msgspec
 
 from clew.errors import ModelError, ModelFailure
 from clew.llm.model_catalogue import shipped
 from clew.llm.providers.provider import Provider, is_loopback
-from clew.llm.providers.response_limits import MAX_RETRY_AFTER, ResponseTooLarge, found_in
+from clew.llm.providers.response_limits import MAX_RETRY_AFTER, ResponseTooLarge
+from clew.llm.providers.wire_format import ProviderFailure
 from clew.secrecy import MASK, mask_secrets
 
 MAX_SAID = 200
 _CHECK_ADDRESS = "Check that it runs, and base_url in config.toml"
 _CHECK_NETWORK = "Check your network, and HTTPS_PROXY where a proxy is needed"
+_REPHRASE = "Say it otherwise, or choose another model"
+_NO_CREDIT_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_error",
+        "billing_hard_limit_reached",
+        "credit_balance_exhausted",
+        "organization_spend_limit_exceeded",
+        "project_spend_limit_exceeded",
+        "organization_usage_limit_exceeded",
+    }
+)
+_STATUS_OF_CODE = {
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "too_many_requests": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "service_unavailable": 503,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The status that an error has by its code or type; an error within a stream has no status of its own."""
+_TOO_LONG_PHRASES = ("prompt is too long", "maximum context length", "reduce the length of the messages")
+_NO_CREDIT_PHRASES = ("credit balance is too low",)
+"""Some servers say by words alone that a prompt is too long, or that no credit is left."""
 
 
 @contextmanager
 def as_model_errors(provider: Provider, model: str, key: str) -> Iterator[None]:
-    """Raises ModelError in place of the errors of the library and the SDKs. Answers of an unexpected shape raise errors
-    of any type, so only library calls belong in this block."""
-    from pydantic_ai import exceptions as wire  # imported by the caller already
+    """Raises ModelError for whatever a provider or the way to it does wrong. Answers of an unexpected shape fail in
+    many ways: only the reading of answers belongs in here."""
+    import httpx2  # imported by the caller already
 
     try:
         yield
     except ResponseTooLarge as error:
         raise _excessive(provider, error) from None
-    except wire.ModelAPIError as error:
-        if (excess := found_in(error)) is not None:
-            raise _excessive(provider, excess) from None
-        raise _told(error, provider, model, key) from None
-    except wire.ContentFilterError:
-        raise ModelError("refused", f"{provider.name} did not let the answer through", hint=_REPHRASE) from None
-    except (wire.UnexpectedModelBehavior, ValueError, TypeError, LookupError, AttributeError, AssertionError) as error:
-        said = _line(str(getattr(error, "message", "")), key) or "it is cut off, or has another shape than expected"
-        raise _malformed(provider, said) from None
-    except wire.UserError as error:
-        reason = f"{provider.name} cannot be asked this: {_line(str(error), key)}"
-        raise ModelError("config", reason, hint="Choose another model") from None
-    except RuntimeError as error:
-        if "ALLOW_MODEL_REQUESTS" not in str(error):
-            raise
-        raise ModelError("config", "this process may not ask any model", hint="It is forbidden in tests") from None
-    except (OSError, EOFError) as error:  # TimeoutError among them
-        is_late = isinstance(error, TimeoutError | asyncio.TimeoutError)
-        raise _unreachable(provider, is_late=is_late, was_reached=False) from None
+    except ProviderFailure as error:
+        raise _reported(error, provider, model, key) from None
+    except httpx2.TimeoutException:
+        raise _late(provider) from None
+    except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
+        reason = f"the address of {provider.name} is no address: {_line(provider.base_url, key)}"
+        raise ModelError("config", reason, hint="Write base_url in config.toml as http://HOST:PORT/PATH") from None
+    except (httpx2.ConnectError, httpx2.ProxyError):
+        raise _unreachable(provider) from None
+    except httpx2.TransportError:
+        raise ModelError(
+            "unreachable", f"{provider.name} broke the connection off", retryable=True, hint="Try again"
+        ) from None
+    except (msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, httpx2.HTTPError):
+        raise _malformed(provider, "it is cut off, or has another shape than expected") from None
 
 
-_REPHRASE = "Say it otherwise, or choose another model"
+def _reported(error: ProviderFailure, provider: Provider, model: str, key: str) -> ModelError:
+    """The error that a provider reports, by its code, its words and its status."""
+    codes, words = _codes(error.body), _words(error.body)
+    status = error.status or next((_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), 0)
+    said = f": {_line(words, key)}" if words.strip() else ""
+    if codes & _NO_CREDIT_CODES or status == 402 or _mentions(words, _NO_CREDIT_PHRASES):
+        return ModelError("rate", f"{provider.name} has no credit left{said}", hint="Add credit, or change the model")
+    if "context_length_exceeded" in codes or _mentions(words, _TOO_LONG_PHRASES):
+        reason = f"the prompt is too long for {model}{said}"
+        return ModelError("too_long", reason, hint="Send less, or choose a model with a larger context")
+    if status in (401, 403) or "invalid_api_key" in codes:
+        return ModelError("auth", f"{provider.name} does not accept the key{said}", hint=_key_hint(provider))
+    if status == 404 or "model_not_found" in codes:
+        reason = f"{provider.name} has no model {model!r}{said}"
+        return ModelError("config", reason, hint="Check [models] and base_url in config.toml")
+    if status == 429:
+        return _later("rate", f"{provider.name} is asked too often{said}", error)
+    if status >= 500 or not status:
+        return _later("server", f"{provider.name} failed{said}", error)
+    if status in (400, 422):
+        return ModelError("refused", f"{provider.name} refused the request{said}", hint=_REPHRASE)
+    if status < 400:
+        return _malformed(provider, f"it has the status {status}")
+    reason = f"{provider.name} answered with status {status}{said}"
+    return ModelError("refused", reason, hint=_CHECK_ADDRESS)
 
 
-def _told(error: Any, provider: Provider, model: str, key: str) -> ModelError:
-    from pydantic_ai import exceptions as wire  # imported by the caller already
-
-    said = _said(error, key)
-    match error:
-        case wire.ModelRequestTimeout() | wire.ModelTimeoutError():
-            return _unreachable(provider, is_late=True, was_reached=True)
-        case wire.ModelConnectionError():
-            return _unreachable(provider, is_late=False, was_reached=error.phase == "read" or error.in_stream)
-        case wire.ModelAuthenticationError():
-            return ModelError("auth", f"{provider.name} does not accept the key{said}", hint=_key_hint(provider))
-        case wire.ModelNotFoundError():
-            reason = f"{provider.name} has no model {model!r}{said}"
-            return ModelError("config", reason, hint="Check [models] and base_url in config.toml")
-        case wire.ModelContextWindowExceededError():
-            reason = f"the prompt is too long for {model}{said}"
-            return ModelError("too_long", reason, hint="Send less, or choose a model with a larger context")
-        case wire.ModelQuotaExceededError():
-            return ModelError(
-                "rate", f"{provider.name} has no credit left{said}", hint="Add credit, or change the model"
-            )
-        case wire.ModelRateLimitError():
-            reason = f"{provider.name} is asked too often{said}"
-            return ModelError("rate", reason, retryable=True, retry_after=_retry_after(error), hint=_wait(error))
-        case wire.ModelRequestRejectedError():
-            return ModelError("refused", f"{provider.name} refused the request{said}", hint=_REPHRASE)
-        case wire.ModelUnavailableError() | wire.ModelServerError():
-            reason = f"{provider.name} failed{said}"
-            return ModelError("server", reason, retryable=True, retry_after=_retry_after(error), hint=_wait(error))
-        case wire.ModelHTTPError():
-            return _by_status(error, provider, said)
-        case _:
-            return _malformed(provider, _line(error.message, key))
+def _later(kind: ModelFailure, reason: str, error: ProviderFailure) -> ModelError:
+    asked = _seconds(error.retry_after)
+    after = None if asked is None else min(asked, MAX_RETRY_AFTER)
+    return ModelError(kind, reason, retryable=True, retry_after=after, hint=_wait(asked))
 
 
-def _by_status(error: Any, provider: Provider, said: str) -> ModelError:
-    """Return the error of a status without a specific meaning."""
-    kind: ModelFailure = "server" if error.status_code >= 500 else "refused"
-    reason = f"{provider.name} answered with status {error.status_code}{said}"
-    return ModelError(kind, reason, retryable=kind == "server", retry_after=_retry_after(error), hint=_CHECK_ADDRESS)
+def _seconds(text: str) -> float | None:
+    """The seconds of a Retry-After header, which may be a date; None for anything else."""
+    try:
+        found = float(text)
+    except ValueError:
+        try:
+            found = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return found if found >= 0 else None
+
+
+def _wait(seconds: float | None) -> str:
+    if seconds is None:
+        return "Try again later"
+    if seconds > MAX_RETRY_AFTER:
+        return "Try again in more than an hour"
+    return f"Try again in {seconds:.3g} seconds" if seconds < 120 else f"Try again in {round(seconds / 60)} minutes"
 
 
 def _malformed(provider: Provider, said: str) -> ModelError:
@@ -105,13 +147,12 @@ def _excessive(provider: Provider, excess: ResponseTooLarge) -> ModelError:
     return ModelError("malformed", reason, hint="Ask for less at once, or check base_url")
 
 
-def _unreachable(provider: Provider, *, is_late: bool, was_reached: bool) -> ModelError:
-    if is_late:
-        reason = f"{provider.name} did not answer within {provider.timeout_seconds:g} seconds"
-        return ModelError("timeout", reason, retryable=True, hint="Try again, or allow more: timeout_seconds")
-    if was_reached:
-        reason = f"{provider.name} broke the connection off"
-        return ModelError("unreachable", reason, retryable=True, hint="Try again")
+def _late(provider: Provider) -> ModelError:
+    reason = f"{provider.name} did not answer within {provider.timeout_seconds:g} seconds"
+    return ModelError("timeout", reason, retryable=True, hint="Try again, or allow more: timeout_seconds")
+
+
+def _unreachable(provider: Provider) -> ModelError:
     reason = f"{provider.name} cannot be reached at {mask_secrets(provider.base_url)}"
     hint = _CHECK_ADDRESS if _is_own(provider) else _CHECK_NETWORK
     return ModelError("unreachable", reason, retryable=True, hint=hint)
@@ -127,27 +168,28 @@ def _key_hint(provider: Provider) -> str:
     return f"Put a valid one in {provider.key}" if provider.key else f"Name one: key in [providers.{provider.name}]"
 
 
-def _retry_after(error: Any) -> float | None:
-    """The seconds that a provider asks to wait, up to a limit."""
-    after = error.retry_after
-    return None if after is None or not after >= 0 else min(float(after), MAX_RETRY_AFTER)
+def _inner(body: Any) -> Any:
+    """The object that reports the failure: some servers put it into `error`, or into `response.error`."""
+    if isinstance(body, dict):
+        return body.get("error") or body
+    return body
 
 
-def _wait(error: Any) -> str:
-    after = _retry_after(error)
-    if after is None:
-        return "Try again later"
-    if error.retry_after > MAX_RETRY_AFTER:
-        return "Try again in more than an hour"
-    return f"Try again in {after:.3g} seconds" if after < 120 else f"Try again in {round(after / 60)} minutes"
+def _codes(body: Any) -> set[str]:
+    """The code and the type of an error. Gateways send a status as the code."""
+    inner = _inner(body)
+    return {str(inner[key]) for key in ("code", "type") if inner.get(key)} if isinstance(inner, dict) else set()
 
 
-def _said(error: Any, key: str) -> str:
+def _words(body: Any) -> str:
     """The provider's own words, where it sent any."""
-    body = error.body
-    inner = body.get("error", body) if isinstance(body, dict) else body
+    inner = _inner(body)
     found = inner.get("message") if isinstance(inner, dict) else inner
-    return f": {_line(found, key)}" if isinstance(found, str) and found.strip() else ""
+    return found if isinstance(found, str) else ""
+
+
+def _mentions(words: str, phrases: tuple[str, ...]) -> bool:
+    return any(each in words.lower() for each in phrases)
 
 
 def _line(text: str, key: str) -> str:

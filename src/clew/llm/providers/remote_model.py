@@ -1,41 +1,51 @@
-"""A model behind a provider's API: one call of the library a step, without retries, and nothing kept but the
-connection. The library and the SDK of the one provider are imported with the first call, in a thread."""
+"""A model behind a provider's API: one HTTP request a call, without retries, and nothing kept but the connection. The
+HTTP client is imported with the first call, in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AbstractContextManager, aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from clew.errors import ConfigError, ModelError
-from clew.llm.messages import ToolCall
-from clew.llm.model_catalogue import ModelInfo
+from clew.errors import ConfigError, InvalidInput, ModelError
+from clew.llm.messages import ToolCall, Usage
+from clew.llm.model_catalogue import ModelInfo, ProviderKind
 from clew.llm.providers import response_limits
+from clew.llm.providers.anthropic_messages import AnthropicMessages
+from clew.llm.providers.chat_completions import ChatCompletions
+from clew.llm.providers.event_stream import read_events
+from clew.llm.providers.openai_responses import OpenAIResponses
 from clew.llm.providers.provider import Provider
 from clew.llm.providers.provider_errors import as_model_errors
-from clew.llm.providers.provider_messages import (
-    calls_of,
-    extra_of,
-    messages_out,
-    names_of,
+from clew.llm.providers.tool_names import MAX_NAME, ToolNames, names_of
+from clew.llm.providers.wire_format import (
+    ProviderFailure,
+    ProviderReply,
+    WireCall,
+    WireFormat,
+    WireRequest,
+    read_json,
     storable,
-    text_of,
-    tools_out,
-    usage_of,
 )
-from clew.llm.requests import FinishReason, ModelReply, ModelRequest, OnText
+from clew.llm.requests import ModelReply, ModelRequest, OnText
+from clew.trail.model.breadcrumb import encode_canonical
 
-if TYPE_CHECKING:
-    from pydantic_ai import messages as wire
-    from pydantic_ai.models import Model as LibraryModel
-    from pydantic_ai.models import ModelRequestParameters
+if TYPE_CHECKING:  # the HTTP client takes a tenth of a second to import
+    import httpx2
 
-MAX_ANSWER = 16_384
-"""Tokens of an answer where the caller sets no limit and the provider wants one."""
-Told = Callable[[], AbstractContextManager[None]]
-_FINISHES: dict[str, FinishReason] = {"length": "length", "content_filter": "refused"}
+is_allowed = True
+"""Whether this process may call models at all. Tests set it to False."""
+CONNECT_SECONDS = 10.0
+DONE = "[DONE]"
+"""The data of the event that ends a stream of chat completions."""
+_FORMATS: dict[ProviderKind, WireFormat] = {
+    "anthropic": AnthropicMessages(),
+    "openai": OpenAIResponses(),
+    "openai-compatible": ChatCompletions(),
+}
+_Told = Callable[[], AbstractContextManager[None]]
 
 
 class WireModel:
@@ -46,8 +56,8 @@ class WireModel:
         self.info = info
         self._read_key = read_key
         self._key = ""
-        self._client: Any = None
-        self._models: dict[str, LibraryModel] = {}
+        self._format = _FORMATS[provider.kind]
+        self._client: httpx2.AsyncClient | None = None
         self._opening = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -55,9 +65,11 @@ class WireModel:
 
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
         """See `Model`. An answer that is too long or too slow is a ModelError: see `response_limits`."""
+        if not is_allowed:
+            raise ModelError("config", "this process may not ask any model", hint="It is forbidden in tests")
         try:
             async with asyncio.timeout(response_limits.MAX_SECONDS) as whole:
-                return await self._ask(await self._opened(request.model or self.info.name), request, on_text)
+                return await self._ask(await self._opened(), request, on_text)
         except TimeoutError:
             if not whole.expired():
                 raise
@@ -66,165 +78,132 @@ class WireModel:
     async def close(self) -> None:
         """Close all connections. The model may be used again."""
         client, self._client = self._client, None
-        self._models.clear()
         if client is not None:
-            await client.close()
+            await client.aclose()
 
-    async def _opened(self, name: str) -> LibraryModel:
+    async def _opened(self) -> httpx2.AsyncClient:
         async with self._opening:
-            if self._client is None:
-                self._key, self._client = await asyncio.to_thread(self._connect)
-            if name not in self._models:
-                self._models[name] = await asyncio.to_thread(_library_model, self.provider, self._client, name)
-            return self._models[name]
+            if self._client is not None:
+                return self._client
+            self._key, opened = await asyncio.to_thread(self._connect)
+            self._client = opened
+            return opened
 
-    def _connect(self) -> tuple[str, Any]:
+    def _connect(self) -> tuple[str, httpx2.AsyncClient]:
         try:
             key = self._read_key()
         except ConfigError as error:
             raise ModelError("config", error.message, hint=error.hint) from None
-        return key, _open_client(self.provider, key)
+        return key, _open_client(self.provider, self._format.headers(key))
 
-    async def _ask(self, model: LibraryModel, request: ModelRequest, on_text: OnText | None) -> ModelReply:
-        from pydantic_ai.direct import model_request  # was imported above, in a thread
-
+    async def _ask(self, client: httpx2.AsyncClient, request: ModelRequest, on_text: OnText | None) -> ModelReply:
         names = names_of(request.messages, request.tools)
-        asked: dict[str, Any] = {
-            "model": model,
-            "messages": messages_out(request.messages, names, self.provider.name),
-            "model_settings": self._settings(request),
-            "model_request_parameters": _parameters(request, names),
-        }
-        told = partial(as_model_errors, self.provider, model.model_name, self._key)
-        if on_text is None:
-            with told():
-                found = await model_request(**asked)
-                response_limits.check_whole(found)
-            content = text_of(found)
-        else:
-            found, content = await _stream(asked, told, on_text)
-        calls = calls_of(found, names)
+        model = request.model or self.info.name
+        asked = WireRequest(
+            provider=self.provider,
+            info=self.info,
+            model=model,
+            asked=request,
+            names=names,
+            is_streamed=on_text is not None,
+        )
+        told = partial(as_model_errors, self.provider, model, self._key)
+        found = await self._send(client, self._format.body(asked), told, on_text)
         return ModelReply(
-            content=content,
-            tool_calls=calls,
-            finish_reason=_finish(found, calls),
-            model=found.model_name or model.model_name,
-            usage=usage_of(found.usage, self.info),
-            extra=extra_of(found, self.provider.name),
+            content=storable(found.text),
+            tool_calls=tuple(_call_of(each, names) for each in found.calls),
+            finish_reason=found.finish,
+            model=found.model or model,
+            usage=_usage_of(found, self.info),
+            extra={"provider": self.provider.name, **found.extra} if found.extra else {},
         )
 
-    def _settings(self, request: ModelRequest) -> Any:
-        settings: dict[str, Any] = {"max_retries": 0}
-        limit = request.max_tokens
-        if limit is None and self.provider.kind == "anthropic":
-            limit = min(self.info.output_tokens, MAX_ANSWER)
-        if limit is not None:
-            settings["max_tokens"] = limit
-        if request.tools and self.provider.kind == "anthropic":
-            settings["cache"] = True  # with tools there are further calls, and all begin alike
-        if request.temperature is not None:
-            settings["temperature"] = request.temperature
-        if self.provider.kind == "openai":
-            settings["openai_store"] = False  # the trail is where a conversation is kept
-        return settings
-
-
-async def _stream(asked: dict[str, Any], told: Told, on_text: OnText) -> tuple[wire.ModelResponse, str]:
-    """The answer and its text. What `on_text` raises is its own, and passes as it is."""
-    from pydantic_ai.direct import model_request_stream  # was imported above, in a thread
-
-    pieces: list[str] = []
-    measure = response_limits.ResponseSize()
-    async with AsyncExitStack() as stack:
+    async def _send(
+        self, client: httpx2.AsyncClient, body: dict[str, object], told: _Told, on_text: OnText | None
+    ) -> ProviderReply:
+        """The reply to one request. Errors of `on_text` are its own, and pass as they are."""
+        url = f"{self.provider.base_url.rstrip('/')}/{self._format.path}"
         with told():
-            stream = await stack.enter_async_context(model_request_stream(**asked))
-        events = aiter(stream)
-        while True:
+            request = client.build_request("POST", url, json=body)
+            response = await client.send(request, stream=True)
+        try:
             with told():
-                event = await anext(events, None)
-                measure.add(event)
-            if event is None:
-                break
-            if piece := _piece(event):
-                pieces.append(piece)
-                await on_text(piece)
+                await _check(response)
+            if on_text is not None and "json" not in response.headers.get("content-type", ""):
+                return await self._stream(response, told, on_text)
+            with told():
+                found = self._format.read(read_json(await _whole(response)))
+            if on_text is not None and found.text:
+                await on_text(storable(found.text))
+            return found
+        finally:
+            await response.aclose()
+
+    async def _stream(self, response: httpx2.Response, told: _Told, on_text: OnText) -> ProviderReply:
+        pieces: list[str] = []
+        reader = self._format.reader()
+        async with aclosing(read_events(response_limits.bounded(response.aiter_raw()))) as events:  # type: ignore[type-var]
+            while True:
+                with told():
+                    data = await anext(events, DONE)
+                    piece = storable(reader.add(read_json(data))) if data != DONE else ""
+                if data == DONE:
+                    break
+                if piece:
+                    pieces.append(piece)
+                    await on_text(piece)
         with told():
-            found = stream.get()
-            if found.finish_reason is None:  # the connection ended in order, and the answer did not
-                raise ValueError
-        return found, "".join(pieces)
+            found = reader.finish()
+        found.text = "".join(pieces)
+        return found
 
 
-def _piece(event: Any) -> str:
-    """The new text in an event; empty for all that is no text."""
-    from pydantic_ai import messages as wire  # was imported above, in a thread
-
-    match event:
-        case wire.PartStartEvent(part=wire.TextPart(content=piece)):
-            return storable(piece)
-        case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=piece)):
-            return storable(piece)
-        case _:
-            return ""
-
-
-def _parameters(request: ModelRequest, names: Any) -> ModelRequestParameters:
-    from pydantic_ai.models import ModelRequestParameters
-    from pydantic_ai.output import OutputObjectDefinition  # was imported above, in a thread
-
-    tools = tools_out(request.tools, names)
-    if request.output_schema is None:
-        return ModelRequestParameters(function_tools=tools)
-    wanted = OutputObjectDefinition(json_schema=request.output_schema, name="answer", strict=False)
-    return ModelRequestParameters(function_tools=tools, output_mode="native", output_object=wanted)
-
-
-def _finish(response: wire.ModelResponse, calls: tuple[ToolCall, ...]) -> FinishReason:
-    reason = _FINISHES.get(response.finish_reason or "")
-    return reason or ("tool_calls" if calls else "stop")
-
-
-def _open_client(provider: Provider, key: str) -> Any:
-    """The SDK's client: no retries, no following of redirects, which could carry the key elsewhere, and no end of a
-    response that is never reached."""
+def _open_client(provider: Provider, headers: dict[str, str]) -> httpx2.AsyncClient:
+    """A client without redirects, which could carry the key elsewhere."""
     import httpx2
 
-    timeout = httpx2.Timeout(provider.timeout_seconds, connect=min(provider.timeout_seconds, 10.0))
-    given: dict[str, Any] = {"api_key": key or "none", "base_url": provider.base_url, "max_retries": 0}
-    http: dict[str, Any] = {
-        "timeout": timeout,
-        "follow_redirects": False,
-        "headers": response_limits.PLAIN,
-        "event_hooks": {"response": [response_limits.bound_response]},
-    }
-    if provider.kind == "anthropic":
-        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
-
-        return AsyncAnthropic(http_client=DefaultAsyncHttpxClient(**http), timeout=timeout, **given)
-    from openai import AsyncOpenAI
-    from openai import DefaultAsyncHttpxClient as HttpxClient
-
-    return AsyncOpenAI(http_client=HttpxClient(**http), timeout=timeout, **given)
+    timeout = httpx2.Timeout(provider.timeout_seconds, connect=min(provider.timeout_seconds, CONNECT_SECONDS))
+    return httpx2.AsyncClient(
+        timeout=timeout, follow_redirects=False, headers={"user-agent": "clew", **response_limits.PLAIN, **headers}
+    )
 
 
-def _library_model(provider: Provider, client: Any, name: str) -> LibraryModel:
-    import pydantic_ai.direct  # noqa: F401  # imported here, in a thread, so that the first call does not block the loop
+async def _check(response: httpx2.Response) -> None:
+    """Raises ProviderFailure for a status other than success, and ResponseTooLarge for a compressed response."""
+    response_limits.check_encoding(response.headers)
+    if response.is_success:
+        return
+    content = await _whole(response)
+    try:
+        body = read_json(content)
+    except ValueError:
+        body = content.decode("utf-8", "replace")
+    raise ProviderFailure(response.status_code, body, response.headers.get("retry-after", ""))
 
-    if provider.kind == "anthropic":
-        from pydantic_ai.models.anthropic import AnthropicModel
-        from pydantic_ai.providers.anthropic import AnthropicProvider
 
-        own = AnthropicProvider(anthropic_client=client)
-        return AnthropicModel(name, provider=own, profile={"json_schema_transformer": None})
-    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-    from pydantic_ai.profiles.openai import OpenAIModelProfile
+async def _whole(response: httpx2.Response) -> bytes:
+    return b"".join([piece async for piece in response_limits.bounded(response.aiter_raw())])
 
-    profile = OpenAIModelProfile(json_schema_transformer=None, openai_chat_streaming_requires_finish_reason=True)
-    if provider.kind == "openai":
-        from pydantic_ai.providers.openai import OpenAIProvider
 
-        return OpenAIResponsesModel(name, provider=OpenAIProvider(openai_client=client), profile=profile)
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+def _call_of(call: WireCall, names: ToolNames) -> ToolCall:
+    """Raises ModelError for arguments that are no JSON object."""
+    try:
+        arguments = read_json(call.arguments) if isinstance(call.arguments, str) else call.arguments
+        if not isinstance(arguments, dict):
+            raise ValueError
+        encode_canonical(arguments, "arguments")
+    except (ValueError, InvalidInput):
+        reason = f"the model called {call.name[:MAX_NAME]!r} with arguments that are no JSON object"
+        raise ModelError("malformed", reason, retryable=True, hint="Ask again, or allow longer answers") from None
+    return ToolCall(id=call.id, name=names.back(call.name), arguments=arguments)
 
-    compatible = OpenAICompatibleProvider(provider.name, openai_client=client)
-    return OpenAIChatModel(name, provider=compatible, profile=profile)
+
+def _usage_of(reply: ProviderReply, info: ModelInfo) -> Usage:
+    """The usage that the provider reports, with its cost by the catalogue."""
+    cost = info.cost_of(reply.input_tokens, reply.output_tokens, reply.cached_tokens, reply.cache_write_tokens)
+    return Usage(
+        input_tokens=reply.input_tokens,
+        output_tokens=reply.output_tokens,
+        cached_tokens=reply.cached_tokens,
+        cost=cost,
+    )

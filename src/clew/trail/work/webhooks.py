@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import msgspec
 
 from clew.access import Principal
@@ -118,7 +118,7 @@ class WebhookSender:
         self._trail = trail
         self._owners = owners
         self._worker_id = worker_id
-        self._tls = tls or httpx.create_ssl_context(trust_env=False)
+        self._tls = tls or httpx2.create_ssl_context(trust_env=False)
         self._every = every
         self._concurrency = concurrency
         self._post = _Post(
@@ -189,7 +189,7 @@ class WebhookSender:
 
     def _begin(self, owner: Principal, consumer: Consumer) -> _RunningWebhook:
         # One client a consumer: a kept connection is only ever used for the host it was opened for.
-        client = httpx.AsyncClient(
+        client = httpx2.AsyncClient(
             verify=self._tls, trust_env=False, follow_redirects=False, timeout=self._post.timeout
         )
 
@@ -222,7 +222,7 @@ class _RunningWebhook:
     task: asyncio.Task[None]
 
 
-async def _run(loop: ClaimLoop, client: httpx.AsyncClient) -> None:
+async def _run(loop: ClaimLoop, client: httpx2.AsyncClient) -> None:
     async with client:
         try:
             await loop.run()
@@ -243,7 +243,7 @@ class _Post:
     on_delivery: OnDelivery
 
     async def deliver(
-        self, trail: Trail, client: httpx.AsyncClient, owner: Principal, consumer: Consumer, claim: Claim
+        self, trail: Trail, client: httpx2.AsyncClient, owner: Principal, consumer: Consumer, claim: Claim
     ) -> Sequence[Draft] | GiveBack:
         """Post one event; no outputs when it was taken."""
         if consumer.webhook is None or not is_meant(consumer.selector, claim.event):
@@ -254,7 +254,7 @@ class _Post:
         return result
 
     async def _attempt(
-        self, trail: Trail, client: httpx.AsyncClient, owner: Principal, webhook: Webhook, claim: Claim
+        self, trail: Trail, client: httpx2.AsyncClient, owner: Principal, webhook: Webhook, claim: Claim
     ) -> tuple[Outcome, Sequence[Draft] | GiveBack]:
         try:
             secret = await trail.secrets.reveal(webhook.secret, by=owner)
@@ -264,14 +264,14 @@ class _Post:
             return "refused", GiveBack(reason=describe(error), retry=False)
         except TimeoutError:
             return "failed", GiveBack(reason=f"no answer within {self.timeout:g} seconds")
-        except (httpx.HTTPError, OSError, ClewError) as error:
+        except (httpx2.HTTPError, OSError, ClewError) as error:
             return "failed", GiveBack(reason=describe(error))
         if 200 <= status < 300:
             return "delivered", ()
         reason = f"answered {status}" + (f": {text}" if text else "")
         return ("gone", GiveBack(reason=reason, retry=False)) if status == 410 else ("failed", GiveBack(reason=reason))
 
-    async def _send(self, client: httpx.AsyncClient, url: str, secret: str, claim: Claim) -> tuple[int, str]:
+    async def _send(self, client: httpx2.AsyncClient, url: str, secret: str, claim: Claim) -> tuple[int, str]:
         """Status and beginning of a refusal, from the first checked address that takes a connection."""
         target = parse_target(url)
         body = msgspec.json.encode(sse_payload(claim.event))
@@ -288,7 +288,7 @@ class _Post:
                 ) as response:
                     said = "" if response.is_success else await _beginning(response)
                     return response.status_code, printable(said, 200)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failure = error
         raise failure
 
@@ -306,7 +306,7 @@ class _Post:
         }
 
 
-async def _beginning(response: httpx.Response) -> str:
+async def _beginning(response: httpx2.Response) -> str:
     """The first kilobyte of an answer as text; the rest is not read."""
     taken = b""
     async for chunk in response.aiter_raw(MAX_RESPONSE):

@@ -36,7 +36,7 @@ async def list_subscriptions(call: RestCall) -> RestAnswer:
 
 
 async def subscribe(call: RestCall) -> RestAnswer:
-    from clew.trail.work.webhooks import register_webhook  # loads httpx, which a start without webhooks does not pay
+    from clew.trail.work.webhooks import register_webhook  # loads httpx2, which a start without webhooks does not pay
 
     consumer: Consumer = call.body
     consumer = msgspec.structs.replace(consumer, retry=consumer.retry_policy)

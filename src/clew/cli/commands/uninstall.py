@@ -1,0 +1,194 @@
+"""`clew uninstall`: removes everything that Clew wrote on this machine, after showing it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.commands.trust import agrees, can_ask
+from clew.cli.options import HERE, Here, Json
+from clew.cli.project import check_place
+from clew.cli.servers.clients import CLIENTS
+from clew.cli.servers.connect import remove_connections
+from clew.cli.servers.connection_log import ConnectionRecord, read_connections
+from clew.cli.terminal.output import count, note, print_json, say
+from clew.config import FOLDER, MACHINE_ONLY
+from clew.errors import InvalidInput, ReadOnly
+from clew.trust import Grant, Trust, user_file
+
+OWN_FILES = (*MACHINE_ONLY, "*.lock", ".gitignore")
+MAX_SHOWN = 8
+
+
+@dataclass(slots=True)
+class FolderTraces:
+    """The traces of Clew for one folder `.clew`. `own` are its files there, `others` the files that a person wrote."""
+
+    folder: Path
+    connections: list[ConnectionRecord] = field(default_factory=list)
+    grants: list[Grant] = field(default_factory=list)
+    own: list[Path] = field(default_factory=list)
+    others: list[Path] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.connections or self.grants or self.own or self.others)
+
+
+def uninstall(
+    *,
+    all: Annotated[bool, Parameter(help="Remove your own files in .clew as well: agents, skills, settings.")] = False,
+    everywhere: Annotated[bool, Parameter(help="For all folders that Clew knows, and your user's files.")] = False,
+    yes: Annotated[bool, Parameter(help="Remove without a prompt.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Remove what Clew wrote for this folder.
+
+    That is the entries of `clew connect` in the settings of coding agents, your consent of `clew trust`, and Clew's
+    files in `.clew`: trail, index, keys and unchanged settings. Files that you wrote in `.clew` stay, unless you say
+    --all. Stop `clew up` first. The last line says how to remove the program itself.
+
+        clew uninstall
+        clew uninstall --everywhere --yes
+    """
+    folders = _known_folders() if everywhere else [here.config().folder.absolute()]
+    traces = [each for each in map(find_traces, folders) if not each.is_empty]
+    if json:
+        print_json([_as_fields(each, is_all=all) for each in traces])
+    else:
+        _show(traces, is_all=all)
+    if not traces and not everywhere:
+        return 0
+    if not yes and not _is_agreed(as_json=json):
+        note("Nothing was removed.")
+        return 1
+    for each in traces:
+        remove_traces(each, is_all=all)
+    if everywhere:
+        _remove_user_files()
+    note(f"Removed. To remove the program: {_program_removal()}")
+    return 0
+
+
+def find_traces(folder: Path) -> FolderTraces:
+    """Everything that Clew wrote for a folder. Raises ConfigError, ReadOnly for a folder behind a link."""
+    found = FolderTraces(folder)
+    found.connections = [each for each in read_connections() if each.folder == str(folder)]
+    found.grants = Trust.open().grants(folder.parent)
+    if folder.is_dir():
+        check_place(folder, folder)
+        for path in sorted(folder.iterdir()):
+            (found.own if _is_own(path) else found.others).append(path)
+    return found
+
+
+def remove_traces(traces: FolderTraces, *, is_all: bool) -> None:
+    """Remove what was found; the folder itself goes when nothing is left in it. Raises ReadOnly."""
+    from clew.catalog.consent.consent_snapshots import forget_texts  # the catalog is slow to load
+
+    remove_connections(traces.folder)
+    trust = Trust.open()
+    trust.revoke(traces.folder.parent)
+    forget_texts(trust, traces.grants)
+    try:
+        for path in [*traces.own, *(traces.others if is_all else ())]:
+            _remove(path)
+        if traces.folder.is_dir() and not any(traces.folder.iterdir()):
+            traces.folder.rmdir()
+    except OSError as error:
+        raise ReadOnly(f"{error.filename} cannot be removed: {error.strerror}") from None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether Clew wrote a file: by its name, or as settings that nobody has changed."""
+    if path.name == "config.toml":
+        return path.is_file() and not _has_settings(path)
+    return any(fnmatch(path.name, pattern) for pattern in OWN_FILES)
+
+
+def _has_settings(path: Path) -> bool:
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return any(line.strip() and not line.lstrip().startswith("#") for line in lines)
+
+
+def _known_folders() -> list[Path]:
+    """The folders of all connections and of all consent."""
+    connected = [Path(each.folder) for each in read_connections()]
+    trusted = [Path(each.folder) / FOLDER for each in Trust.open().grants()]
+    return list(dict.fromkeys([*connected, *trusted]))
+
+
+def _remove_user_files() -> None:
+    """The files of this user beside that of consent. A folder of Clew's own goes as a whole."""
+    place = Path(os.path.realpath(user_file()))
+    own = [each for each in place.parent.glob("*") if each.name.startswith((place.name, "connections.json"))]
+    for path in [place.parent] if place.parent.name == "clew" and place.parent.is_dir() else own:
+        _remove(path)
+
+
+def _show(traces: Iterable[FolderTraces], *, is_all: bool) -> None:
+    shown = list(traces)
+    if not shown:
+        note("Clew wrote nothing for this folder.")
+    for each in shown:
+        say(f"For {each.folder.parent}:")
+        for connection in each.connections:
+            title = next((client.title for client in CLIENTS if client.name == connection.client), connection.client)
+            say(f"  the entry {connection.entry} of {title} in {connection.file}")
+        if each.grants:
+            names = dict.fromkeys(grant.kind if grant.kind == grant.name else grant.name for grant in each.grants)
+            say(f"  {count(len(each.grants), 'grant')} of consent: {_names(names)}")
+        going = [*each.own, *(each.others if is_all else ())]
+        if going:
+            say(f"  in {each.folder}: {_names(path.name for path in going)}")
+        if each.others and not is_all:
+            say(f"  kept, since you wrote them (--all removes them): {_names(path.name for path in each.others)}")
+
+
+def _names(names: Iterable[str]) -> str:
+    found = list(names)
+    more = f" and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+    return ", ".join(found[:MAX_SHOWN]) + more
+
+
+def _as_fields(traces: FolderTraces, *, is_all: bool) -> dict[str, object]:
+    going = [*traces.own, *(traces.others if is_all else ())]
+    return {
+        "folder": str(traces.folder),
+        "connections": [{"client": each.client, "file": each.file, "entry": each.entry} for each in traces.connections],
+        "consent": [{"kind": each.kind, "name": each.name} for each in traces.grants],
+        "removed": [str(path) for path in going],
+        "kept": [] if is_all else [str(path) for path in traces.others],
+    }
+
+
+def _is_agreed(*, as_json: bool) -> bool:
+    if as_json or not can_ask():
+        raise InvalidInput(
+            "--yes", "is needed to remove this, since nobody can be asked here", hint="Nothing was removed"
+        )
+    return agrees("Remove this?")
+
+
+def _program_removal() -> str:
+    """The command that removes the program, by where it is installed."""
+    parts = Path(sys.prefix).parts
+    if "uv" in parts and "tools" in parts:
+        return "uv tool uninstall clew"
+    return "pipx uninstall clew" if "pipx" in parts else "pip uninstall clew"

@@ -1,0 +1,90 @@
+"""The wheel in an empty environment: a new user, nothing but the runtime packages, and a first answer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from tests.test_lock import ROOT, runtime_packages
+
+PATIENCE = 300.0
+
+
+def run(command: Sequence[str], folder: Path, home: Path) -> str:
+    """What a program prints for a user of whom nothing is known: no variable but these, a new home folder."""
+    bare = {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8"}
+    done = subprocess.run(command, cwd=folder, env=bare, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as `make dist` builds it."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert " ".join(command[1:5]) in (ROOT / "Makefile").read_text(encoding="utf-8")
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that holds the wheel and the packages that it asks for, and no others."""
+    place = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", str(place)], timeout=PATIENCE, check=True)
+    site = next(place.glob("lib/python*/site-packages"))
+    for name in runtime_packages():
+        link_package(name, site)
+    pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
+    run([*pip, "--no-index", str(wheel)], place, place)  # with its dependencies, all of which must be there
+    return place / "bin"
+
+
+def link_package(name: str, site: Path) -> None:
+    """Put a package of this environment into another one."""
+    files = distribution(name).files or ()
+    for top in {each.parts[0] for each in files if each.parts[0] not in ("..", "__pycache__")}:
+        source = Path(str(distribution(name).locate_file(top)))
+        if source.exists() and not (site / top).exists():
+            (site / top).symlink_to(source)
+
+
+def test_the_wheel_carries_the_weights_and_the_examples_and_no_leftovers(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "clew/llm/wordllama_files/weights/l2_supercat_256.safetensors" in names
+    assert "clew/llm/wordllama_files/LICENSE" in names
+    assert "clew/examples/run_demo.py" in names
+    assert "clew/examples/06_workspace/.clew/config.toml" in names
+    assert not [name for name in names if name.endswith((".db", ".pyc", ".lock")) or "credential" in name]
+
+
+@pytest.mark.req("BEY-11", "BEY-12")
+def test_a_new_user_installs_the_wheel_and_gets_a_cited_answer(installed: Path, tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "handbook"
+    home.mkdir()
+    shutil.copytree(ROOT / "examples" / "06_workspace" / "docs", folder)
+    shown = run([str(installed / "clew"), "ask", "who may refund 300 euros"], folder, home)
+    assert "refunds.md" in shown
+    assert "second person" in shown
+    assert "not installed" not in shown
+    found = run(
+        [str(installed / "python"), "-c", "from clew.llm.wordllama import *; print(find_weights())"], home, home
+    )
+    assert Path(found.strip()).is_relative_to(installed.parent)
+    run([str(installed / "clew"), "uninstall", "--yes"], folder, home)
+    assert not (folder / ".clew").exists()
+
+
+def test_the_installed_program_has_its_demos(installed: Path, tmp_path: Path) -> None:
+    assert "kill -9" in run([str(installed / "clew"), "demo"], tmp_path, tmp_path)
+    assert "The tool ran 1 time." in run([str(installed / "clew"), "demo", "resume"], tmp_path, tmp_path)
