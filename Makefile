@@ -10,7 +10,7 @@ COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-head
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits keeping library library_prompts prompt registry remembering variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explaining following loads loads_bounds loads_laws merging meta_tools)
 
-.PHONY: help run dist test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference clean
+.PHONY: help run dist test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference docs pictures clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -87,6 +87,13 @@ bench-routing: $(STAMP) ## who takes a message, without a model: cross-validated
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py
 
+pictures: $(STAMP)      ## draw docs/images anew from the output of commands
+	@$(BIN)/python tools/pictures.py
+
+docs: $(STAMP)          ## build the documentation to a searchable site in docs/_build/site
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/site
+	@echo "Open docs/_build/site/index.html"
+
 lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
 	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring -o requirements.lock
 	$(COMPILE) --extra dev --extra checkout --extra deno --extra bench -o requirements-bench.lock
@@ -94,4 +101,4 @@ lock:            ## resolve and pin the dependencies anew, with hashes and witho
 	$(COMPILE) --extra checkout --excludes tools/run_excludes.txt -c requirements.lock -o requirements-run.lock
 
 clean:           ## remove what make made
-	rm -rf $(VENV) $(VENV)-bench dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-bench dist docs/_build .pytest_cache .mypy_cache .ruff_cache

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from html.parser import HTMLParser
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import pytest
 
 from clew.adapters.rest.app import OPERATIONS
 from clew.adapters.rest.errors import PROTOCOL, STATUS
 from clew.adapters.rest.openapi import build_document
+from clew.adapters.rest.reference import STATUS_MEANINGS, build_example
 from clew.errors import ClewError
 
 DOCUMENT = build_document(OPERATIONS, "1.2.3")
@@ -78,13 +82,13 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if tag in ("script", "link", "img", "iframe", "object"):
+        if tag in ("link", "img", "iframe", "object") or "src" in given:
             self.loads.append(tag)
         if given.get("id"):
             self.ids.add(str(given["id"]))
         if tag == "a":
             self.links.add(str(given["href"]))
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -104,3 +108,35 @@ async def test_the_reference_page_loads_nothing_and_shows_every_operation(http: 
     inner = {link[1:] for link in page.links if link.startswith("#")}
     assert inner <= page.ids
     assert page.links - {f"#{id}" for id in inner} == {"/openapi.json"}
+
+
+async def test_the_page_runs_only_its_own_script_and_explains_every_status(http: httpx.AsyncClient) -> None:
+    response = await http.get("/docs")
+    script = response.text.partition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in response.headers["content-security-policy"]
+    statuses = {int(status) for _, operation in described() for status in operation["responses"]}
+    assert statuses <= set(STATUS_MEANINGS)
+    assert all(f'id="status-{status}"' in response.text for status in statuses)
+
+
+@pytest.mark.parametrize("name", [name for name, operation in described() if "requestBody" in operation])
+def test_the_example_of_a_body_fits_its_schema(name: str) -> None:
+    operation = dict(described())[name]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    example = build_example(schema, DOCUMENT["components"]["schemas"])
+    jsonschema_rs.validator_for({**schema, "components": DOCUMENT["components"]}).validate(example)
+
+
+@pytest.mark.req("BEY-12")
+async def test_a_browser_gets_a_page_with_the_address_for_agents_and_a_program_gets_json(
+    http: httpx.AsyncClient,
+) -> None:
+    shown = await http.get("/", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert shown.headers["content-type"] == "text/html; charset=utf-8"
+    page = Page()
+    page.feed(shown.text)
+    assert (page.open, page.loads) == ([], [])
+    assert {"/docs", "/metrics", "/openapi.json"} <= page.links
+    assert f"http://{http.base_url.netloc.decode()}/mcp" in shown.text
+    assert (await http.get("/")).json()["docs"] == "/docs"

@@ -10,7 +10,7 @@ import msgspec
 from clew.adapters.rest.metrics import CONTENT_TYPE
 from clew.adapters.rest.openapi import build_document
 from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, RestReply, reply
-from clew.adapters.rest.reference import render_reference
+from clew.adapters.rest.reference import render_home, render_reference
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +35,10 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def welcome(call: RestCall) -> RestAnswer:
+    """A page for browsers, and JSON for everybody else."""
+    if b"text/html" in call.headers.get(b"accept", b""):
+        host = call.headers.get(b"host", b"127.0.0.1").decode("latin-1")
+        return _page(render_home("Clew", clew_version(), host))
     return reply(Welcome(name="clew", version=clew_version(), docs="/docs", openapi="/openapi.json"))
 
 
@@ -57,9 +61,13 @@ async def openapi(call: RestCall) -> RestAnswer:
 
 
 async def docs(call: RestCall) -> RestAnswer:
-    page = render_reference(build_document(call.services.operations, clew_version()))
-    policy = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
-    return RestReply(page.encode(), media=b"text/html; charset=utf-8", headers=(policy,))
+    return _page(render_reference(build_document(call.services.operations, clew_version())))
+
+
+def _page(page: tuple[bytes, bytes]) -> RestReply:
+    content, policy = page
+    headers = ((b"content-security-policy", policy), (b"vary", b"accept"))
+    return RestReply(content, media=b"text/html; charset=utf-8", headers=headers)
 
 
 @cache
