@@ -310,10 +310,10 @@ def _in_turns(query: str, noted: Sequence[ScoredNode], commits: Sequence[ScoredN
 def stored_line(stored: StoredSummary) -> str:
     """The result of storing a summary on one line, with the reasons if it is unverified."""
     edges = f" with {stored.edges} edge{'' if stored.edges == 1 else 's'} to code" if stored.edges else ""
-    told = f"Stored as {stored.node_id}{edges}"
+    stored_as = f"Stored as {stored.node_id}{edges}"
     if not stored.warnings:
-        return f"{told}; {'the code has what it refers to' if stored.edges else 'it names no code'}."
-    return f"{told}, marked {UNVERIFIED}: {inline('; '.join(stored.warnings), REASON)}."
+        return f"{stored_as}; {'the code has what it refers to' if stored.edges else 'it names no code'}."
+    return f"{stored_as}, marked {UNVERIFIED}: {inline('; '.join(stored.warnings), REASON)}."
 
 
 def why_lines(why: LineExplanation) -> list[str]:

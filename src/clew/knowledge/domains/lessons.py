@@ -138,10 +138,10 @@ def _retracted(belief: Belief) -> str:
 def _belief_line(standing: BeliefStanding) -> str:
     fact = standing.belief.fact
     times = f"from {_day(standing.valid_from)}" + (f" to {_day(standing.valid_to)}" if standing.valid_to else "")
-    odds = f"; disagrees with {', '.join(standing.disagrees_with)}" if standing.disagrees_with else ""
+    disagreement = f"; disagrees with {', '.join(standing.disagrees_with)}" if standing.disagrees_with else ""
     said = f"{fact.subject}: {fact.attribute} is {'' if fact.holds else 'not '}{fact.value}"
     place = inline(fact.cite or f"{fact.source} {fact.version}".strip(), WIDTH)
-    return f"- {inline(said, WIDTH)} ({times}, {place}, {standing.belief.id}{odds})"
+    return f"- {inline(said, WIDTH)} ({times}, {place}, {standing.belief.id}{disagreement})"
 
 
 def _day(moment: datetime | None) -> str:

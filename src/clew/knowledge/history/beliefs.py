@@ -128,8 +128,10 @@ def settle(beliefs: Sequence[Belief]) -> list[BeliefStanding]:
     """Beliefs of one topic with their effective times, in the order given. The result does not depend on the order in
     which they were recorded."""
     standing = [_stand(belief, beliefs) for belief in beliefs]
-    odds = [tuple(other.belief.id for other in standing if _disagree(each, other)) for each in standing]
-    return [msgspec.structs.replace(each, disagrees_with=ids) for each, ids in zip(standing, odds, strict=True)]
+    disagreements = [tuple(other.belief.id for other in standing if _disagree(each, other)) for each in standing]
+    return [
+        msgspec.structs.replace(each, disagrees_with=ids) for each, ids in zip(standing, disagreements, strict=True)
+    ]
 
 
 def _stand(belief: Belief, beliefs: Sequence[Belief]) -> BeliefStanding:

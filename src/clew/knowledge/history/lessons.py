@@ -73,16 +73,16 @@ class Mistakes:
                 raise InvalidInput(field, "is empty")
         now = self._clock.now().isoformat()
         given = {"pattern": pattern, "error": error, "fix": fix, "context": context}
-        told = {field: mask_keys(text.strip()) for field, text in given.items()}
+        report = {field: mask_keys(text.strip()) for field, text in given.items()}
         unseen = {"context": "", "tags": [], "occurrences": 0, "created_at": now}
 
         def edit(was: dict[str, Any]) -> dict[str, Any]:
             count = was["occurrences"] + 1
             confidence = round(min(MOST_CONFIDENCE, FIRST_CONFIDENCE + CONFIDENCE_STEP * (count - 1)), 2)
-            kept = {"context": told["context"] or was["context"], "tags": list(dict.fromkeys([*was["tags"], *tags]))}
-            return {**was, **told, **kept, "occurrences": count, "confidence": confidence, "last_seen_at": now}
+            kept = {"context": report["context"] or was["context"], "tags": list(dict.fromkeys([*was["tags"], *tags]))}
+            return {**was, **report, **kept, "occurrences": count, "confidence": confidence, "last_seen_at": now}
 
-        draft = Draft(title=told["pattern"][:200], schema_name=MISTAKE, context=edit(unseen))
+        draft = Draft(title=report["pattern"][:200], schema_name=MISTAKE, context=edit(unseen))
         key = f"mistake:{' '.join(sorted(stems(pattern))) or pattern.strip()}"
         found = await put_keyed(self._trail, key, draft, lambda was: Change(context=edit(was.context)), by=self._by)
         return _to_mistake(found)

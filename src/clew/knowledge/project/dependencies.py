@@ -11,6 +11,7 @@ from functools import cache
 from typing import Annotated
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from clew.errors import NotFound
 from clew.knowledge.code.files import ASIDE, TEST, kind_of
@@ -23,7 +24,6 @@ from clew.knowledge.project.manifests import (
     PackageManifest,
     is_copied,
     is_manifest,
-    normal_name,
     parse_manifest,
 )
 from clew.knowledge.project.style import FAMILY, group_of
@@ -297,6 +297,6 @@ def _is_of(module: str, package: DeclaredPackage) -> bool:
         return module.startswith(f"{name.partition(':')[0]}.")
     if package.ecosystem == "ruby":
         return module.partition("/")[0] in (name, name.partition("-")[0])
-    modules = _load().modules.get(normal_name(name), [name.replace("-", "_")])
+    modules = _load().modules.get(canonicalize_name(name), [name.replace("-", "_")])
     top = module.replace("::", ".").lower()
     return any(top == each.lower() or top.startswith(f"{each.lower()}.") for each in modules)

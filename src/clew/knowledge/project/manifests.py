@@ -11,6 +11,7 @@ from itertools import islice, takewhile
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import Keys, ManifestFile, ParsedText, load_table, parse, table
@@ -162,7 +163,7 @@ def _read_packages(
         own, version = table(wanted).get("package", name), _version_of(wanted)
         is_package = isinstance(own, str) and _PACKAGE.fullmatch(own) and not (is_python and own == "python")
         if is_package and version is not None:
-            shown, span = normal_name(own) if is_python else own, parsed.span((*keys, name))
+            shown, span = canonicalize_name(own) if is_python else own, parsed.span((*keys, name))
             yield Statement("dependency", shown, version, *span, rule.package_group(keys))
 
 
@@ -209,11 +210,6 @@ def type_of_group(name: str) -> str:
     return DEV if _DEV.search(name) else RUNTIME
 
 
-def normal_name(name: str) -> str:
-    """The normal form of the name of a Python package."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 @lru_cache(maxsize=4096)
 def parse_requirement(text: str) -> tuple[str, str] | None:
     """The name and the version constraint, as written, of a PEP 508 requirement; None for any other text."""
@@ -225,7 +221,7 @@ def parse_requirement(text: str) -> tuple[str, str] | None:
     except (InvalidRequirement, ValueError, RecursionError):
         return None
     specifiers = sorted(map(str, found.specifier), key=lambda each: plain.replace(" ", "").find(each))
-    return normal_name(found.name), found.url or ",".join(specifiers)
+    return canonicalize_name(found.name), found.url or ",".join(specifiers)
 
 
 def _find_line(file: ManifestFile, text: str, span: tuple[int, int]) -> int:
