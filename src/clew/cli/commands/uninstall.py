@@ -13,13 +13,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.commands.trust import agrees, can_ask
 from clew.cli.options import HERE, Here, Json
 from clew.cli.project import check_place
 from clew.cli.servers.clients import CLIENTS
 from clew.cli.servers.connect import remove_connections
 from clew.cli.servers.connection_log import ConnectionRecord, read_connections
-from clew.cli.terminal.output import count, note, print_json, say
+from clew.cli.terminal.output import agrees, can_ask, count, note, print_json, say
 from clew.config import FOLDER, MACHINE_ONLY
 from clew.errors import InvalidInput, ReadOnly
 from clew.trust import Grant, Trust, user_file
