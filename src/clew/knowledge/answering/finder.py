@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.catalog.operations.text import code_span
 from clew.clock import Clock
 from clew.errors import ClewError
-from clew.knowledge.answering.history import WHICH_VERSION, HistoryAnswer, HistoryHandler
+from clew.knowledge.answering.history import HOW_MANY, WHICH_VERSION, HistoryAnswer, HistoryHandler
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import ParsedQuestion, QuestionKind, Tests
@@ -76,9 +76,10 @@ class SourceFinder:
         noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
         if noted:
             return FoundSources(noted, [], is_listing=True)
-        past = await self._history.answer(question, state, self._clock.now())
-        if past is not None:
-            return await self._with_gaps(question, _listing(past))
+        if question.kind is QuestionKind.HISTORY or question.commit or HOW_MANY.search(question.text):
+            past = await self._history.answer(question, state, self._clock.now())
+            if past is not None:
+                return await self._with_gaps(question, _listing(past))
         if question.kind is QuestionKind.OVERVIEW:
             return FoundSources(await self._overview(), [])
         return await self._with_gaps(question, await self._search(question, state, weights, by))

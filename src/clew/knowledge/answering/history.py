@@ -15,7 +15,7 @@ import numpy as np
 from packaging.version import Version
 
 from clew.catalog.operations.text import code_span
-from clew.knowledge.answering.question import VERSION, ParsedQuestion, QuestionKind
+from clew.knowledge.answering.question import VERSION, ParsedQuestion
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileInfo, LeftOutFile
@@ -50,7 +50,7 @@ _FIRST = re.compile(
 _WHO_CHANGED = re.compile(
     r"\bwho (?:last |has |have )?(?:\w+ly )?(?:changed|touched|modified|edited|worked on|updated)\b", re.I
 )
-_HOW_MANY = re.compile(r"^how many (?:\w+ )?commits\b", re.IGNORECASE)
+HOW_MANY = re.compile(r"^how many (?:\w+ )?commits\b", re.IGNORECASE)
 _ASKING_WORDS = """
     what which who when show list commit commits committed change changed changes happen happened done did touch touched
     modify modified update updated new work worked working activity history log git here everything anything made make
@@ -148,18 +148,16 @@ class HistoryHandler:
         return unread + [f"{_quoted(each.path)} is not read: it {each.reason}." for each in self._large[1]]
 
     async def answer(self, question: ParsedQuestion, state: str, now: datetime) -> HistoryAnswer | None:
-        """The answer where a question names a commit, a version, a period or a thing whose changes it wants. `state` is
-        that of the files."""
+        """The answer to a question about the past that names a commit, a version, a period or a thing whose changes it
+        wants. `state` is that of the files."""
         if question.commit:
             commit = await self._commits.find(question.commit)
             return HistoryAnswer([commit_node(commit)], 1) if commit is not None else None
-        if question.kind is not QuestionKind.HISTORY and not _HOW_MANY.search(question.text):
-            return None
         if question.version and (
             found := await self._between_versions(question) or await self._of_version(question, state, now)
         ):
             return found
-        if _HOW_MANY.search(question.text):
+        if HOW_MANY.search(question.text):
             return await self._count(question)
         return await self._of_thing(question)
 

@@ -28,8 +28,9 @@ from clew.knowledge.answering.sources import cite
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.evidence.conflicts import SourceConflict, detect, record_conflicts
 from clew.knowledge.evidence.trust import Evidence, evidence_of, fitting
-from clew.knowledge.nodes.kinds import TrustLevel
+from clew.knowledge.nodes.kinds import NodeDomain, TrustLevel
 from clew.knowledge.nodes.node_store import SCHEMA as NODE_SCHEMA
+from clew.knowledge.nodes.node_store import Node
 from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import Draft, Ttl
 from clew.trail.model.selector import Selector
@@ -131,11 +132,7 @@ class Resolver:
         nodes = {each.node.id: each.node for each in found.sources}
         chosen = fitting([evidence_of(each, now) for each in found.sources])
         used = [nodes[each.id] for each in chosen]
-        conflicts = detect(used, now, in_code=self._code.contains)[:MAX_CONFLICTS]
-        try:
-            await record_conflicts(self._trail, conflicts, by=by)
-        except ClewError as error:
-            _log.warning("conflicts between sources were not recorded: %s", error)
+        conflicts = await self._conflicts(used, by)
         notes = [
             *found.notes,
             *(f"Sources disagree: {each.description}; believe {each.resolution}" for each in conflicts),
@@ -163,6 +160,17 @@ class Resolver:
             is_verified=worded.is_verified,
             notes=(*plain.notes, *worded.warnings),
         )
+
+    async def _conflicts(self, used: Sequence[Node], by: Principal) -> list[SourceConflict]:
+        """Conflicts between sources, which are recorded. Code alone does not disagree."""
+        if all(node.domain is NodeDomain.CODE for node in used):
+            return []
+        found = detect(used, self._clock.now(), in_code=self._code.contains)[:MAX_CONFLICTS]
+        try:
+            await record_conflicts(self._trail, found, by=by)
+        except ClewError as error:
+            _log.warning("conflicts between sources were not recorded: %s", error)
+        return found
 
     async def _write_trace(self, answer: Resolved, by: Principal, session_id: str) -> None:
         context: dict[str, Any] = {

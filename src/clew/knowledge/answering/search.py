@@ -71,7 +71,9 @@ async def search(code: CodeGraph, question: ParsedQuestion, *, limit: int = SHOW
     if question.tests in (Tests.ALSO, Tests.ONLY):
         shares = shares._replace(test=1.0)
     hits = await code.passages(words, shares=shares, limit=LOOKED_AT)
-    hits = [hit for hit in hits if _is_wanted(hit.place, question)]
+    if question.tests in (Tests.ONLY, Tests.NEVER):
+        is_asked = question.tests is Tests.ONLY
+        hits = [hit for hit in hits if bool(kind_of(hit.place.path, hit.place.name) & TEST) is is_asked]
     best = max((hit.cover for hit in hits[:limit]), default=0.0)
     missing = missing_nouns(question.text, code) if best < WEAK else []
     is_absent = best < FAINT or not set(question.words[:FOCUS]).isdisjoint(missing)
@@ -107,11 +109,6 @@ def missing_nouns(text: str, code: CodeGraph) -> list[str]:
     known = code.rarity(found)
     absent = [word for word in found if not known[word]]
     return [word for word, spelled in zip(absent, code.correct(absent), strict=True) if spelled == (word,)]
-
-
-def _is_wanted(place: PassagePlace, question: ParsedQuestion) -> bool:
-    is_test = bool(kind_of(place.path, place.name) & TEST)
-    return not (is_test and question.tests is Tests.NEVER) and (is_test or question.tests is not Tests.ONLY)
 
 
 def _overlap(one: PassagePlace, other: PassagePlace) -> bool:

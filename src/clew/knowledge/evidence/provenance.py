@@ -66,8 +66,8 @@ def on_one_line(address: str) -> str:
     """A path or url with invisible characters and markup escaped as `\\x1b`, and backslashes doubled. Two different
     addresses never look the same."""
     marked = {found.start() for found in _MARKUP.finditer(address)}
-    if not marked and address.isascii() and address.isprintable():
-        return cut(address, MAX_ADDRESS)
+    if not marked and len(address) <= MAX_ADDRESS and address.isascii() and address.isprintable():
+        return address
     shown = (_escape(each) if at in marked or is_unseen(each) else each for at, each in enumerate(address))
     return cut("".join(shown), MAX_ADDRESS)
 

@@ -158,7 +158,7 @@ class GitLog:
         for condition, value in (
             ("path = ?", plain),
             ("substr(path, -length(?1)) = ?1", f"/{plain}"),
-            ("substr(path, 1, length(?1)) = ?1", f"{plain}/"),
+            ("path > ?1 || '/' AND path < ?1 || '0'", plain),  # `0` comes after `/`
         ):
             statement = f"SELECT path FROM git_paths WHERE {condition} ORDER BY path LIMIT {MOST_PATHS}"
             if plain and (rows := self._rows(statement, (value,))):
@@ -314,11 +314,13 @@ def _search(sql: Sql, text: str, limit: int, since: int) -> list[tuple[tuple[Any
     queries = _queries(text)
     if not queries:
         return []
-    rows = sql.execute(
-        f"SELECT {_COLUMNS}, -bm25(git_words, ?, 1.0) AS score FROM git_words"
-        " JOIN git_commits c ON c.number = git_words.rowid WHERE git_words MATCH ? AND c.at >= ?"
-        " ORDER BY score DESC LIMIT ?",
-        (_SUBJECT_WEIGHT, " OR ".join(queries), since, max(limit, _CANDIDATES)),
+    recent = "AND rowid IN (SELECT number FROM git_commits WHERE at >= ?)" if since > _FIRST else ""
+    moment = (since,) if since > _FIRST else ()
+    rows = sql.execute(  # the messages of the best alone are read
+        f"SELECT {_COLUMNS}, score FROM (SELECT rowid AS found, -bm25(git_words, ?, 1.0) AS score FROM git_words"
+        f" WHERE git_words MATCH ? {recent} ORDER BY score DESC LIMIT ?)"
+        " JOIN git_commits c ON c.number = found ORDER BY score DESC",
+        (_SUBJECT_WEIGHT, " OR ".join(queries), *moment, max(limit, _CANDIDATES)),
     ).fetchall()
     shares = _shares(sql, queries, [row[0] for row in rows])
     best = max((row[-1] for row in rows), default=0.0) or 1.0
