@@ -46,7 +46,7 @@ def named_or_told(answer: CatalogAnswer, domains: Sequence[Domain]) -> bool:
 
 
 @pytest.mark.req("ERN-09")
-@pytest.mark.parametrize("number", [1, 2, 4, 5, 12, 40, 150, 500])
+@pytest.mark.parametrize("number", [1, 5, 12, 150])
 async def test_an_answer_over_any_number_of_domains_keeps_to_its_budget(tmp_path: Path, number: int) -> None:
     domains = many_domains(number)
     async with catalog_at(tmp_path, *domains) as (catalog, _):
@@ -70,10 +70,9 @@ async def test_with_few_tools_an_ordinary_budget_cuts_nothing(tmp_path: Path) ->
     assert answer.cut == ""
 
 
-@pytest.mark.parametrize("number", [40, 300])
-async def test_what_matters_comes_first_and_in_full(tmp_path: Path, number: int) -> None:
+async def test_what_matters_comes_first_and_in_full(tmp_path: Path) -> None:
     domains = [
-        *many_domains(number),
+        *many_domains(100),
         Domain(
             name="telescope",
             description="Stars and planets",
@@ -91,19 +90,19 @@ async def test_what_matters_comes_first_and_in_full(tmp_path: Path, number: int)
 
 
 @pytest.mark.slow
-async def test_ten_thousand_routes_in_one_domain_stay_within_the_budget_and_each_can_be_found(tmp_path: Path) -> None:
-    tools = [some_tool(f"{WORDS[at % 10]}-{at}", f"Handles {WORDS[at % 10]} case {at}.") for at in range(10_000)]
+async def test_two_thousand_routes_in_one_domain_stay_within_the_budget_and_each_can_be_found(tmp_path: Path) -> None:
+    tools = [some_tool(f"{WORDS[at % 10]}-{at}", f"Handles {WORDS[at % 10]} case {at}.") for at in range(2_000)]
     domain = Domain(name="huge", description="Very many tools", tools=tools)
     async with catalog_at(tmp_path, domain) as (catalog, _):
-        for query in ("zzqx blorf", "weather-4446", "handles music case 4448"):
+        for query in ("zzqx blorf", "weather-1446", "handles music case 1448"):
             answer = await ask(catalog, query)
             assert count_tokens(answer.markdown) <= 2_000
             (section,) = answer.sections
             shown = len(section.tools) + len(section.folded)
-            assert shown + section.more == 10_000
+            assert shown + section.more == 2_000
             assert f"{section.more:} more" in answer.markdown
-        assert routes_of(await ask(catalog, "weather-4446"))[0] == "huge://tools/weather-4446"
-        assert routes_of(await ask(catalog, "music 4448"))[0] == "huge://tools/music-4448"
+        assert routes_of(await ask(catalog, "weather-1446"))[0] == "huge://tools/weather-1446"
+        assert routes_of(await ask(catalog, "music 1448"))[0] == "huge://tools/music-1448"
 
 
 async def test_long_names_and_descriptions_stay_within_the_budget(tmp_path: Path) -> None:

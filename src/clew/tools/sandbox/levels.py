@@ -22,8 +22,8 @@ What = Literal["filesystem", "network", "processes", "memory", "time", "syscalls
 _PROCESSES = 24
 _MEMORY_MB = 128
 _LANDLOCK = (
-    "Landlock; folders that hold secrets or a repository take no new files, and a program that may write somewhere"
-    " can chmod and touch your other files"
+    "Landlock; programs cannot create files in folders that hold secrets or a repository; a program with any write"
+    " access can still chmod and touch your other files"
 )
 _BY = {
     "bubblewrap": {
