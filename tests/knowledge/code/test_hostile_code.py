@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.search.issue_text import parse_issue_text
 from clew.knowledge.code.search.passages import split_comments
-from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.project.style import _CASES
 from tests.knowledge.code.linked import edges_of, facts
@@ -216,11 +215,13 @@ def test_facts_of_nothing_are_nothing() -> None:
     assert isinstance(decode_facts(run_jobs([ParseJob(b"x", "")])[0].facts), FileFacts)
 
 
-def test_the_process_that_links_answers_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_that_links_answers_whatever_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail(store: object, root: str) -> None:
         raise KeyError("a\nb")
 
     monkeypatch.setitem(link_worker._COMMANDS, "follow", fail)
-    with closing(CodeStore(tmp_path / "code.db")) as store:
-        answers = [link_worker.answer_command(command, store, str(tmp_path)) for command in ("follow", "link")]
-    assert answers == ["unforeseen KeyError", "done"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("follow\nlink\n"))
+    link_worker.serve(str(tmp_path / "code.db"), str(tmp_path))
+    assert capsys.readouterr().out == "unforeseen KeyError\ndone\n"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -39,7 +39,7 @@ BATCH, IN_FLIGHT = 32, 4
 SECONDS = 10.0
 """Processor time that a worker may use for one content: four times what the largest file of code takes."""
 PATIENCE = 6
-"""A content may take this many times SECONDS on the clock; then it is tried once more."""
+"""A batch may take this many times SECONDS on the clock; then its current content is tried once more."""
 STRIKES = 3
 """After this many crashes of a parser, hard contents of its language are not parsed."""
 MORE_MEMORY = 1 << 30
@@ -56,11 +56,11 @@ P = TypeVar("P")
 
 
 class _Request(NamedTuple):
-    """A content for a worker, and the seconds for it; if careful, not one that takes a parser long."""
+    """Contents for a worker, the seconds for each, and the languages whose parsers crashed often."""
 
-    job: ParseJob
+    jobs: list[ParseJob]
     seconds: float
-    is_careful: bool
+    struck: list[str]
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -128,8 +128,8 @@ class Pool:
     def __init__(self, workers: int = WORKERS, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="clew-parsing")
-        self._idle: SimpleQueue[WorkerProcess] = SimpleQueue()
-        self._all: list[WorkerProcess] = []
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._all: list[_Worker] = []
         self._strikes: Counter[str] = Counter()
 
     def __enter__(self) -> Pool:
@@ -140,113 +140,116 @@ class Pool:
 
     def submit(self, jobs: Sequence[ParseJob]) -> Future[list[ParsedContent]]:
         """Parse contents in order. A content that no worker survives gets facts with an error."""
-        return self._threads.submit(lambda: [self._parse(job) for job in jobs])
+        return self._threads.submit(self._parse, list(jobs))
 
     def close(self) -> None:
         """Wait for the submitted batches, then end the workers."""
         self._threads.shutdown(cancel_futures=True)
         for worker in self._all:
-            worker.end()
+            end_process(worker.process)
 
-    def _parse(self, job: ParseJob) -> ParsedContent:
-        """Parse a content. If a worker ends that may have been damaged before, a new one tries again."""
-        try:
-            worker = self._idle.get_nowait()
-        except Empty:
-            worker = self._start()
-        found = self._try(job, worker)
-        if found is None and not worker.has_timed_out and worker.answered:
-            found = self._try(job, self._start())
-        return found if found is not None else _unparsed(job, NOT_SURVIVED)
-
-    def _try(self, job: ParseJob, worker: WorkerProcess) -> ParsedContent | None:
-        """The result of a worker; None if it ends early."""
-        request = _Request(job, self._seconds, self._strikes[job.language] >= STRIKES)
-        try:
-            found = _results.decode(worker.ask(_encoder.encode(request), self._seconds * PATIENCE))
-        except (OSError, EOFError, msgspec.DecodeError):
-            worker.end()
-            self._strikes[job.language] += 1
-            return None
-        self._idle.put(worker)
+    def _parse(self, jobs: list[ParseJob]) -> list[ParsedContent]:
+        found: list[ParsedContent] = []
+        while len(found) < len(jobs):
+            try:
+                worker = self._idle.get_nowait()
+            except Empty:
+                worker = self._start()
+            found += self._parse_some(jobs[len(found) :], worker)
         return found
 
-    def _start(self) -> WorkerProcess:
-        worker = WorkerProcess(_START)
+    def _parse_some(self, jobs: list[ParseJob], worker: _Worker) -> list[ParsedContent]:
+        """Parse up to the content that crashes the worker. If that may not be its fault, it is tried again alone."""
+        done: list[ParsedContent] = []
+        is_new = worker.is_new
+        try:
+            struck = [language for language, strikes in self._strikes.items() if strikes >= STRIKES]
+            worker.parse(_Request(jobs, self._seconds, struck), done)
+        except (OSError, EOFError, msgspec.DecodeError):
+            end_process(worker.process)
+        else:
+            self._idle.put(worker)
+            return done
+        culprit = jobs[len(done)]
+        self._strikes[culprit.language] += 1
+        if worker.has_timed_out or (is_new and not done):
+            return [*done, _unparsed(culprit, NOT_SURVIVED)]
+        return [*done, *self._parse_some([culprit], self._start())]
+
+    def _start(self) -> _Worker:
+        worker = _Worker()
         self._all.append(worker)
         return worker
 
 
-class WorkerProcess:
-    """A Python program that answers requests with `answer_requests`, until its input ends."""
+class _Worker:
+    """One process."""
 
-    def __init__(self, program: str, *arguments: str) -> None:
-        """The import path of the program does not have the current folder, which may be a stranger's."""
-        self.answered = 0
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", program, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    def __init__(self) -> None:
+        self.is_new = True
+        self.process = start_process(_START)
 
     @property
     def has_timed_out(self) -> bool:
         """Whether `_limit_seconds` ended the process."""
         return sys.platform != "win32" and self.process.returncode == -signal.SIGPROF
 
-    def ask(self, request: bytes, seconds: float | None = None) -> bytes:
-        """The answer to a request. Raises OSError and EOFError if the process ends early, as after so many seconds."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        limit = threading.Timer(seconds, self.process.kill) if seconds is not None else None
-        if limit is not None:
-            limit.daemon = True
-            limit.start()
+    def parse(self, request: _Request, done: list[ParsedContent]) -> None:
+        """Append each result to `done` as it arrives. Raises OSError and EOFError if the process ends early."""
+        process = self.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.is_new = False
+        limit = threading.Timer(request.seconds * PATIENCE, process.kill)
+        limit.daemon = True
+        limit.start()
         try:
-            _send(self.process.stdin, request)
-            answer = _receive(self.process.stdout)
+            _send(process.stdin, _encoder.encode(request))
+            while len(done) < len(request.jobs):
+                done.append(_results.decode(_receive(process.stdout)))
         finally:
-            if limit is not None:
-                limit.cancel()
-        self.answered += 1
-        return answer
-
-    def end(self) -> None:
-        """Kill the process, wait for its end, and close its streams."""
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):  # a buffered request has no reader any more
-                    stream.close()
+            limit.cancel()
 
 
-def answer_requests(answer: Callable[[bytes], bytes]) -> None:
-    """The main loop of a worker. Output of libraries goes to the null device."""
+def start_process(program: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Run a Python program. Its import path does not have the current folder, which may be a stranger's."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", program, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def end_process(process: subprocess.Popen[Any]) -> None:
+    """Kill a process, wait for its end, and close its streams."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):  # a buffered request has no reader any more
+                stream.close()
+
+
+def serve() -> None:
+    """The main function of a worker. Output of libraries goes to the null device."""
     source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    with contextlib.suppress(EOFError):
-        while True:
-            _send(answers, answer(_receive(source)))
-
-
-def serve() -> None:
-    """The main function of a worker that parses."""
     gc.set_threshold(_GC_THRESHOLD)
     _limit_memory()
-    answer_requests(_parse_request)
-
-
-def _parse_request(encoded: bytes) -> bytes:
-    request = _requests.decode(encoded)
-    _limit_seconds(request.seconds)
-    parsed = run_job(request.job, is_careful=request.is_careful)
-    _limit_seconds(0)
-    return _encoder.encode(parsed)
+    while True:
+        try:
+            request = _requests.decode(_receive(source))
+        except EOFError:
+            return
+        for job in request.jobs:
+            _limit_seconds(request.seconds)
+            parsed = run_job(job, is_careful=job.language in request.struck)
+            _limit_seconds(0)
+            _send(answers, _encoder.encode(parsed))
 
 
 def _limit_memory() -> None:

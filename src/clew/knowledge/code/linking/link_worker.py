@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,7 +23,7 @@ from clew.knowledge.code.file_content import ParseJob, read_content, readable_te
 from clew.knowledge.code.linking.imports import DeclaredFolders
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.pool import WorkerProcess, answer_requests, parse_batches
+from clew.knowledge.code.pool import end_process, parse_batches, start_process
 from clew.knowledge.code.python_calls.program import uncollected
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
@@ -146,7 +148,7 @@ class LinkWorker:
     def __init__(self, store: CodeStore, root: str) -> None:
         self._store = store
         self._root = root
-        self._process: WorkerProcess | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._era = store.era
         self._turn = threading.Lock()
 
@@ -168,7 +170,7 @@ class LinkWorker:
         with self._turn:
             process, self._process = self._process, None
             if process is not None:
-                process.end()
+                end_process(process)
 
     def _do(self, command: str) -> None:
         with self._store.reading() as sql:
@@ -186,36 +188,39 @@ class LinkWorker:
 
     def _ask(self, command: str) -> str:
         """The answer of the process; empty if it is gone."""
-        try:
-            return self._running().ask(command.encode()).decode()
-        except (OSError, ValueError, EOFError):
-            return ""
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(OSError, ValueError):
+            process.stdin.write(f"{command}\n".encode())
+            process.stdin.flush()
+            return process.stdout.readline().decode().strip()
+        return ""
 
-    def _running(self) -> WorkerProcess:
+    def _running(self) -> subprocess.Popen[bytes]:
         """The process; a new one after the store was built again, since the old one has the old file open."""
         if self._era != self._store.era:
             self.close()
             self._era = self._store.era
         with self._turn:
             if self._process is None:
-                self._process = WorkerProcess(_START, str(self._store.path), self._root)
+                self._process = start_process(_START, str(self._store.path), self._root)
             return self._process
 
 
 def serve(path: str, root: str) -> None:
-    """The main function of the process."""
-    with contextlib.closing(CodeStore(Path(path))) as store:
-        answer_requests(lambda command: answer_command(command.decode(), store, root).encode())
-
-
-def answer_command(command: str, store: CodeStore, root: str) -> str:
-    """Link or follow, and say on one line whether that worked."""
-    try:
-        _COMMANDS[command](store, root)
-    except Corrupted as error:
-        return _DAMAGED + " ".join(str(error).split())
-    except ClewError as error:
-        return " ".join(str(error).split())
-    except Exception as error:  # a task boundary: the caller gets the error, and may ask again
-        return f"unforeseen {type(error).__name__}"
-    return _DONE
+    """The main function of the process: answers each line of its input with a line."""
+    store = CodeStore(Path(path))
+    for line in sys.stdin:
+        try:
+            _COMMANDS[line.strip()](store, root)
+            answer = _DONE
+        except Corrupted as error:
+            answer = _DAMAGED + " ".join(str(error).split())
+        except ClewError as error:
+            answer = " ".join(str(error).split())
+        except Exception as error:  # a task boundary: the caller gets the error, and may ask again
+            answer = f"unforeseen {type(error).__name__}"
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+    store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -21,6 +22,15 @@ LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 MAX_BYTES, MAX_STATEMENTS = 4_000_000, 100_000
 """A larger file was hardly written by a person."""
 
+_INNER = r"(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*+\])*+\])*+"
+_ALIAS = re.compile(rf"^([ \t]*+)type[ \t]++(\w++)[ \t]*+(?:\[{_INNER}\])?+[ \t]*+=(?!=)", re.MULTILINE)
+_LAZY = re.compile(r"^([ \t]*+)lazy[ \t]++(?=import\b|from\b)", re.MULTILINE)
+_EXCEPT = re.compile(r"^([ \t]*+except\*?)[ \t]++([\w.]++(?:[ \t]*+,[ \t]*+[\w.]++)++)[ \t]*+:", re.MULTILINE)
+_PARAMETERS = re.compile(
+    rf"^([ \t]*+(?:(?:async[ \t]++)?+def|class)[ \t]++\w++)[ \t]*+\[({_INNER})\](\(?)", re.MULTILINE
+)
+"""Type parameters, with brackets nested up to three deep."""
+
 
 def summarize(content: bytes) -> FlowSummary:
     """The summary of a Python file. Never raises: an unreadable file has a summary with `error`."""
@@ -29,13 +39,37 @@ def summarize(content: bytes) -> FlowSummary:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Statements().read_file(ast.parse(content))
+            return Statements().read_file(_parse(content))
     except SyntaxError as error:
         return FlowSummary(error=f"line {error.lineno or 0}: {error.msg}"[:200])
     except ValueError as error:
         return FlowSummary(error=str(error)[:200])
     except (RecursionError, MemoryError):
         return FlowSummary(error="nested too deeply or too large")
+
+
+def _parse(content: bytes) -> ast.Module:
+    """The syntax tree of a file, also of one with newer syntax than that of the running interpreter."""
+    try:
+        return ast.parse(content)
+    except SyntaxError as error:
+        try:
+            return ast.parse(downgrade_syntax(content.decode("utf-8-sig", errors="replace")))
+        except SyntaxError:
+            raise error from None
+
+
+def downgrade_syntax(text: str) -> str:
+    """Rewrite newer syntax into older syntax with the same lines: type aliases, type parameters, lazy imports and bare
+    lists of exceptions."""
+    text = _EXCEPT.sub(r"\1 (\2):", _LAZY.sub(r"\1", text))
+    return _PARAMETERS.sub(_drop_parameters, _ALIAS.sub(r"\1\2 =", text))
+
+
+def _drop_parameters(found: re.Match[str]) -> str:
+    """A definition without its type parameters; their line ends move into the arguments or bases."""
+    lines = "\n" * found[2].count("\n")
+    return f"{found[1]}({lines}" + ("" if found[3] else ")")
 
 
 class Statements(Expressions):
