@@ -9,8 +9,8 @@ from clew.knowledge.code.python_calls.statements import summarize
 
 
 def flow_of(**files: str) -> PythonFlow:
-    """The flow of a program. Names are paths with `__` for `/`, without their ending."""
-    return PythonFlow({_path(name): summarize(dedent(text).encode()) for name, text in files.items()})
+    """The flow of a program that is treated as a large one. Names are paths with `__` for `/`, without their ending."""
+    return PythonFlow({_path(name): summarize(dedent(text).encode()) for name, text in files.items()}, small=0)
 
 
 def callers(main: str = "", **files: str) -> dict[str, set[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import sys
@@ -17,7 +18,7 @@ from clew.knowledge.code import index_pass, pool
 from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.extract import extract, is_hard
 from clew.knowledge.code.languages.walker import MAX_SYMBOLS
-from clew.knowledge.code.linking import link_worker
+from clew.knowledge.code.linking.link_worker import Links, serve
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import GIVEN_UP, MORE_MEMORY, NOT_SURVIVED, POOL_FROM, Pool, run_job, run_jobs
@@ -218,10 +219,14 @@ def test_facts_of_nothing_are_nothing() -> None:
 def test_the_process_that_links_answers_whatever_happens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(store: object, root: str) -> None:
+    def fail(self: Links) -> None:
         raise KeyError("a\nb")
 
-    monkeypatch.setitem(link_worker._COMMANDS, "follow", fail)
+    monkeypatch.setattr(Links, "follow", fail)
     monkeypatch.setattr("sys.stdin", io.StringIO("follow\nlink\n"))
-    link_worker.serve(str(tmp_path / "code.db"), str(tmp_path))
+    try:
+        serve(str(tmp_path / "code.db"), str(tmp_path))
+    finally:
+        gc.unfreeze()
+        gc.enable()
     assert capsys.readouterr().out == "unforeseen KeyError\ndone\n"

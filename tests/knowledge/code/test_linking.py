@@ -1,4 +1,4 @@
-"""Edges between symbols over files: Python by following its values."""
+"""Edges between symbols over files: Python by following its values, a changed file with those that import it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import CodeEdge
 from clew.knowledge.code.python_calls.statements import summarize
-from tests.knowledge.code.linked import all_edges, facts, read_project, shown
+from tests.knowledge.code.linked import all_edges, facts, python_facts, read_project, shown
 
 PROJECT = {
     "src/shop/__init__.py": "from .orders import Order, place as place_order\n",
@@ -76,12 +76,52 @@ def test_what_only_the_name_speaks_for_is_marked_as_a_guess(project: Path) -> No
     assert guesses == [wrap]
 
 
-def test_imports_and_bases_lead_to_where_things_are(project: Path) -> None:
+def test_imports_bases_and_definitions_lead_to_where_things_are(project: Path) -> None:
     files, summaries = read_project(project)
     edges = all_edges(Linker(files, summaries), files)
     assert "src/shop/special.py# -> src/shop/orders.py#Order" in shown(edges, "imports")
     assert "tests/test_shop.py# -> src/shop/__init__.py#" in shown(edges, "imports")
     assert shown(edges, "inherits") == {"src/shop/special.py#Gift -> src/shop/orders.py#Order"}
+    assert "src/shop/orders.py#Order -> src/shop/orders.py#Order.total" in shown(edges, "defines")
+    assert "src/shop/orders.py# -> src/shop/orders.py#Order" in shown(edges, "defines")
+
+
+def test_after_a_change_the_edges_are_those_of_linking_anew(project: Path) -> None:
+    files, summaries = read_project(project)
+    linker = Linker(files, summaries)
+    before = shown(linker.edges("tests/test_shop.py"), "calls")
+    path = "src/shop/orders.py"
+    changed = summarize(b"class Order:\n    def total(self): ...\ndef place(order: Order): tell()\ndef tell(): ...\n")
+    files[path], summaries[path] = python_facts(changed), changed
+    changes = linker.update({path: files[path]}, {path: changed})
+    fresh = Linker(files, summaries)
+    for name in files:
+        assert linker.edges(name) == fresh.edges(name)
+    assert changes == sorted({*changes, path, "tests/test_shop.py"})
+    assert "src/shop/orders.py#place -> src/shop/orders.py#tell" in shown(linker.edges(path), "calls")
+    gone = before - shown(linker.edges("tests/test_shop.py"), "calls")
+    assert gone == {"tests/test_shop.py#test_buy -> src/shop/log.py#traced.wrapper"}
+
+
+def test_files_that_come_and_go_change_the_edges_of_those_that_name_them(project: Path) -> None:
+    files, summaries = read_project(project)
+    whole = Linker(files, summaries)
+    without = "src/shop/log.py"
+    rest = {name: known for name, known in files.items() if name != without}
+    linker = Linker(rest, {name: known for name, known in summaries.items() if name != without})
+    assert linker.edges("src/shop/orders.py") != whole.edges("src/shop/orders.py")
+    linker.update({without: files[without]}, {without: summaries[without]})
+    assert set(all_edges(linker, files)) == set(all_edges(whole, files))
+    changes = linker.update({}, removed=[without])
+    assert without in changes
+    assert all(without not in (edge.source_path, edge.target_path) for edge in all_edges(linker, files))
+
+
+def test_a_change_that_changes_no_edge_says_so(project: Path) -> None:
+    files, summaries = read_project(project)
+    linker = Linker(files, summaries)
+    path = "src/shop/log.py"
+    assert linker.update({path: files[path]}, {path: summaries[path]}) == []
 
 
 def test_a_python_file_without_a_summary_is_linked_by_name() -> None:
@@ -105,3 +145,9 @@ def test_a_python_file_without_a_summary_is_linked_by_name() -> None:
     broken = {"old.py": summarize(b"print 'x'\n")}
     found = {f"old.py#run -> lib.py#{name}" for name in ("help_me", "other", "Tool.use")}
     assert shown(all_edges(Linker(files, broken), files), "calls") == found
+
+
+def test_an_empty_project_has_no_edges() -> None:
+    linker = Linker({})
+    assert linker.update({}, removed=["never.py"]) == []
+    assert linker.edges("never.py") == ()

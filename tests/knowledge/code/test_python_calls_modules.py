@@ -8,7 +8,7 @@ import pytest
 from clew.knowledge.code.python_calls.modules import Modules
 from clew.knowledge.code.python_calls.statements import summarize
 from clew.knowledge.code.python_calls.summary import FlowSummary
-from tests.knowledge.code.programs import callers
+from tests.knowledge.code.programs import callers, flow_of
 
 
 def test_imports_of_names_modules_and_submodules() -> None:
@@ -75,6 +75,45 @@ def test_an_import_means_the_nearest_file_and_never_a_package_of_the_same_name_i
     assert modules.resolve("helper", 0, "tests/test_x.py") == "tests/helper.py"
     assert modules.resolve("app.types", 0, "tests/test_x.py") == "app/types.py"
     assert modules.resolve("", 9, "app/use.py") == ""
+
+
+def test_a_changed_file_is_followed_again_with_those_that_import_it() -> None:
+    flow = flow_of(main="from lib import f\nfrom again import g\ndef run(): f(); g()\n", again="from lib import g\n",
+                   lib="def f(): ...\ndef g(): ...\n", other="def h(): ...\n")  # fmt: skip
+    touched = flow.update({"lib.py": summarize(b"# moved\ndef helper(): ...\ndef f(): helper()\ng = helper\n")})
+    assert touched == {"lib.py", "main.py", "again.py"}
+    assert {(call.target, call.caller) for call in flow.calls("main.py")} == {("f", "run"), ("helper", "run")}
+    assert [(call.target, call.caller) for call in flow.calls("lib.py")] == [("helper", "f")]
+
+
+def test_methods_of_a_changed_base_are_found_from_classes_elsewhere() -> None:
+    flow = flow_of(base="class Base:\n    def m(self): ...\n", own="from base import Base\nclass Own(Base): ...\n",
+                   main="from own import Own\ndef run(): Own().m()\n")  # fmt: skip
+    flow.update({"base.py": summarize(b"X = 1\nclass Above:\n    def m(self): ...\nclass Base(Above): ...\n")})
+    assert {call.target for call in flow.calls("main.py")} == {"Own", "Above.m"}
+
+
+def test_a_removed_file_is_called_by_nobody_and_may_come_back() -> None:
+    flow = flow_of(main="from lib import f\nf()\n", lib="def f(): ...\n")
+    flow.update({}, ["lib.py"])
+    assert flow.calls("main.py") == flow.calls("lib.py") == []
+    flow.update({"lib.py": summarize(b"def f(): ...\n")})
+    assert [call.target for call in flow.calls("main.py")] == ["f"]
+
+
+def test_a_function_that_comes_back_is_called_again() -> None:
+    flow = flow_of(main="import lib\nlib.f(print)\ndef g(): ...\nlib.f(g)\n", lib="def f(x): x()\n")
+    flow.update({"lib.py": summarize(b"")})
+    assert flow.calls("main.py") == []
+    assert "main.py" in flow.update({"lib.py": summarize(b"# moved\ndef f(x): x()\n")})
+    assert {call.target for call in flow.calls("main.py")} == {"f"}
+    assert {call.target for call in flow.calls("lib.py")} == {"g"}
+
+
+def test_a_callback_that_a_changed_file_takes_is_still_called_there() -> None:
+    flow = flow_of(main="from lib import later\ndef call(): ...\nlater(call)\n", lib="def later(f): f()\n")
+    flow.update({"lib.py": summarize(b"# first line\ndef now(g): g()\ndef later(f): now(f)\n")})
+    assert {(call.caller, call.target) for call in flow.calls("lib.py")} == {("later", "now"), ("now", "call")}
 
 
 @pytest.mark.parametrize(

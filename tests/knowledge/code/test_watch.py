@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code import watch
 from clew.knowledge.code.graph import DENIAL_SECONDS, CodeGraph
-from clew.knowledge.code.index_pass import Progress
-from clew.knowledge.code.linking import link_worker
 from clew.knowledge.code.watch import CodeWatch
 from tests.knowledge.code.repositories import git, make_repository, write
 from tests.knowledge.code.sampling import SAMPLE, opened
@@ -218,23 +215,3 @@ async def test_a_name_that_was_just_given_is_not_denied_before_the_watch_tells_o
         write(root, "shop.py", "def just_renamed():\n    pass\n\n\njust_renamed()\n")
         assert (await graph.symbol("just_renamed")).path == "shop.py"
         assert (await graph.callers("just_renamed")).symbols[0].node.path == "shop.py"
-
-
-async def test_values_are_followed_again_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_worker, "WORKER_FROM", 0)  # as in a large project, where a question waits for names only
-    monkeypatch.setattr(watch, "FOLLOW_SECONDS", 0.0)
-    root = make_repository(tmp_path / "r", SAMPLE)
-    heard, followed = Heard(), asyncio.Event()
-    follow = CodeGraph.follow
-
-    async def follow_and_tell(graph: CodeGraph, report: Progress | None = None) -> None:
-        await follow(graph, report)
-        followed.set()
-
-    monkeypatch.setattr(CodeGraph, "follow", follow_and_tell)
-    async with opened(root) as graph, CodeWatch(graph, heard):
-        write(root, "late.py", "def late():\n    pass\n\n\ndef give(what):\n    what()\n\n\ngive(late)\n")
-        async with asyncio.timeout(SECONDS):
-            await followed.wait()
-        callers = await graph.dependents("late.py#late", edge_type="calls")
-        assert [(link.node.name, link.is_guess) for link in callers] == [("give", False)]

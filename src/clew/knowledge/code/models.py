@@ -14,7 +14,7 @@ from clew.knowledge.nodes.node_store import Node
 
 SymbolKind = Literal["class", "interface", "function", "method", "constant", "variable", "module"]
 ReferenceKind = Literal["call", "inherit", "reference", "decorate"]
-EdgeType = Literal["calls", "imports", "exports", "inherits", "references"]
+EdgeType = Literal["calls", "imports", "exports", "inherits", "references", "defines"]
 
 FORMAT = 4
 """Increase it with every change of extraction: facts of another format are extracted again."""

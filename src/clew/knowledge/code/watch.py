@@ -26,8 +26,6 @@ BULK = 100
 """More files than this at once are a bulk change."""
 GIT_SECONDS = 30.0
 """How long a bulk change waits for git to release its index."""
-FOLLOW_SECONDS = 3.0
-"""How long after a change the values of Python programs are followed again."""
 
 OnChange = Callable[[Sequence[str], bool], Awaitable[None]]
 """Receives the paths that changed, and whether they are a bulk change."""
@@ -51,8 +49,6 @@ class CodeWatch:
         self._has_failed = False
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._following: asyncio.Task[None] | None = None
-        self._is_unfollowed = False
 
     async def __aenter__(self) -> CodeWatch:
         await self.open()
@@ -77,8 +73,6 @@ class CodeWatch:
     async def close(self) -> None:
         """Stop, and wait for the task. A second call does nothing."""
         task, self._task = self._task, None
-        if self._following is not None:
-            self._following.cancel()
         if task is not None:
             self._stop.set()
             self._events.put_nowait(None)
@@ -162,18 +156,7 @@ class CodeWatch:
         await self._notify([*done.changed, *done.gone])
 
     async def _update(self, paths: Sequence[str]) -> None:
-        changed = await self._graph.update(paths)
-        await self._notify(changed)
-        self._is_unfollowed |= bool(changed)
-        if self._is_unfollowed and (self._following is None or self._following.done()):
-            self._following = asyncio.create_task(self._follow(), name="clew-code-follow")
-
-    async def _follow(self) -> None:
-        """Follow values again, until nothing changes meanwhile. Until then, changed files have edges by names."""
-        while self._is_unfollowed:
-            await asyncio.sleep(FOLLOW_SECONDS)
-            self._is_unfollowed = False
-            await self._act(self._graph.follow())
+        await self._notify(await self._graph.update(paths))
 
     async def _notify(self, changed: Sequence[str]) -> None:
         if changed:

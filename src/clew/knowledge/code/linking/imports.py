@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from posixpath import basename, dirname, join, normpath, splitext
 from types import MappingProxyType
 from typing import NamedTuple
@@ -38,15 +38,29 @@ class ImportResolver:
     """Finds the files of a project by the imports of them."""
 
     def __init__(self, languages: Mapping[str, str], packages: DeclaredFolders = NO_PACKAGES) -> None:
-        self._languages = dict(languages)
+        self._languages: dict[str, str] = {}
         self._folders: defaultdict[str, set[str]] = defaultdict(set)
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         self._packages = packages
         self._found: dict[tuple[str, str, str], list[str]] = {}
-        self.modules = Modules(path for path, language in languages.items() if language == "python")
-        for path in languages:
-            self._folders[dirname(path)].add(path)
-            self._names[basename(path)].add(path)
+        self.modules = Modules()
+        for path, language in languages.items():
+            self.add(path, language)
+
+    def add(self, path: str, language: str) -> None:
+        self._found.clear()
+        self._languages[path] = language
+        self._folders[dirname(path)].add(path)
+        self._names[basename(path)].add(path)
+        if language == "python":
+            self.modules.add(path)
+
+    def remove(self, path: str) -> None:
+        self._found.clear()
+        if self._languages.pop(path, None) is not None:
+            self._folders[dirname(path)].discard(path)
+            self._names[basename(path)].discard(path)
+            self.modules.remove(path)
 
     def resolve(self, importer: str, item: ImportFact) -> list[str]:
         """The files that an import means, in order; empty for an import from outside of the project."""
@@ -206,6 +220,15 @@ def module_word(module: str, language: str) -> str:
         is_version = len(parts) > 1 and last[:1] == "v" and last[1:].isdigit()
         return (parts[-2] if is_version else last).partition(".")[0]
     return last.rpartition(".")[2] if language in ("java", "rust") else splitext(last)[0]
+
+
+def words_of(imports: Iterable[ImportFact]) -> set[str]:
+    """The names of files and folders that imports may mean."""
+    words: set[str] = set()
+    for item in imports:
+        last = item.module.strip("'\"<>").replace("::", "/").rstrip("/").rpartition("/")[2]
+        words.update((item.name, splitext(last)[0], last.rpartition(".")[2]))
+    return words - {""}
 
 
 FINDERS: dict[str, Callable[[ImportResolver, str, ImportFact], list[str]]] = {

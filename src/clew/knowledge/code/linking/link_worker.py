@@ -1,18 +1,19 @@
 """Brings the edges of a store up to date with its files, in a process of its own for large projects.
 
-Names give edges quickly; following the values of Python programs takes longer and finds more. For a large project that
-needs much memory and a whole core, while questions have to be answered: a process of its own links then, which ends
-with its input.
+Names give edges quickly; following the values of Python programs takes longer and finds more. The linker stays in
+memory, so that a change relinks only the files that it concerns. For a large project that needs much memory and a whole
+core, while questions have to be answered: a worker process links then. It ends with its input.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -24,13 +25,12 @@ from clew.knowledge.code.linking.imports import DeclaredFolders
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import end_process, parse_batches, start_process
-from clew.knowledge.code.python_calls.program import uncollected
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 from clew.sqlite_file import Sql
 
 WORKER_FROM = 200
-"""Files from which a process of its own links. Smaller projects are linked here, as starting one takes longer."""
+"""Files from which a worker links. Smaller projects are linked here, as starting a process takes longer."""
 
 _FOLLOWED = "python"
 _START = "import sys; from clew.knowledge.code.linking.link_worker import serve; serve(*sys.argv[1:])"
@@ -47,77 +47,97 @@ Contents = dict[str, tuple[str, str]]
 """Blob and language of each file, by path."""
 
 
-def link_names(store: CodeStore, root: str) -> None:
-    """Give edges by names to the files that have none. The edges of other files stay."""
-    with store.reading() as sql:
-        generation, contents, missing = _read_state(sql)
-        facts = _read_facts(sql, contents) if missing else {}
-    with uncollected():
-        _write_edges(store, Linker(facts, packages=_read_packages(root, contents)), missing & facts.keys())
-    with store.writing() as sql:
-        write_meta(sql, "linked", generation)
+class Links:
+    """The edges of one store. Not for several threads at once."""
 
+    def __init__(self, store: CodeStore, root: str) -> None:
+        self._store = store
+        self._root = root
+        self._linker: Linker | None = None
+        self._known: Contents = {}
 
-def follow_values(store: CodeStore, root: str) -> None:
-    """Bring the edges of all files up to date. If following values needs too much, names alone decide."""
-    with store.reading() as sql:
-        generation, contents, _ = _read_state(sql)
-    _summarize(store, root, contents)
-    with store.reading() as sql:
-        facts, summaries = _read_facts(sql, contents), _read_summaries(sql, contents)
-    packages = _read_packages(root, contents)
-    with uncollected():
+    def link(self) -> None:
+        """Give edges by names to the files that have none. The edges of other files stay."""
+        if self._linker is not None:
+            self.follow()
+            return
+        with self._store.reading() as sql:
+            generation, contents, missing = _read_state(sql)
+            facts = _read_facts(sql, contents, contents) if missing else {}
+        linker = Linker(facts, packages=self._packages(contents)) if missing else None
+        with self._store.writing() as sql:
+            if linker is not None:
+                rows.write_edges(sql, {path: linker.edges(path) for path in sorted(missing & contents.keys())})
+            write_meta(sql, "linked", generation)
+
+    def follow(self) -> None:
+        """Bring the edges of all files up to date. If following values needs too much, names alone decide."""
+        with self._store.reading() as sql:
+            generation, contents, missing = _read_state(sql)
+        self._summarize(contents)
         try:
-            linker = Linker(facts, summaries, packages=packages)
+            with self._store.reading() as sql:
+                linker, touched = self._update(sql, contents)
         except (RecursionError, MemoryError):
-            linker = Linker(facts, packages=packages)
-        _write_edges(store, linker, facts)
-    with store.writing() as sql:
-        write_meta(sql, "linked", generation)
-        write_meta(sql, "followed", generation)
+            linker, touched = self._link_by_names(contents), contents
+        with self._store.writing() as sql:
+            rows.write_edges(sql, {path: linker.edges(path) for path in sorted({*touched, *missing} & contents.keys())})
+            write_meta(sql, "linked", generation)
+            write_meta(sql, "followed", generation)
 
+    def _link_by_names(self, contents: Contents) -> Linker:
+        """A linker that follows no values, for once."""
+        self._linker, self._known = None, {}
+        with self._store.reading() as sql:
+            facts = _read_facts(sql, contents, contents)
+        return Linker(facts, packages=self._packages(contents))
 
-def _write_edges(store: CodeStore, linker: Linker, paths: Iterable[str]) -> None:
-    edges = {path: linker.edges(path) for path in sorted(paths)}
-    with store.writing() as sql:
-        rows.write_edges(sql, edges)
+    def _update(self, sql: Sql, contents: Contents) -> tuple[Linker, Iterable[str]]:
+        """Update the linker. Also returns the files whose edges may have changed."""
+        changed = {path for path, content in contents.items() if self._known.get(path) != content}
+        facts, summaries = _read_facts(sql, changed, contents), _read_summaries(sql, changed, contents)
+        linker, self._linker = self._linker, None  # after an error it cannot be used any more
+        if linker is None:
+            linker = Linker(facts, summaries, packages=self._packages(contents))
+            touched: Iterable[str] = contents
+        else:
+            touched = linker.update(facts, summaries, self._known.keys() - contents.keys())
+        self._linker, self._known = linker, contents
+        return linker, touched
 
+    def _summarize(self, contents: Contents) -> None:
+        """Make the missing summaries of the files that still have their content."""
+        with self._store.reading() as sql:
+            wanted = {
+                content[0]: path
+                for path, content in contents.items()
+                if content[1] == _FOLLOWED and self._known.get(path) != content and not rows.find_summary(sql, *content)
+            }
+        for blobs, results in parse_batches(list(wanted.items()), self._prepare_summaries):
+            with self._store.writing() as sql:
+                for blob, parsed in zip(blobs, results, strict=True):
+                    rows.write_summary(sql, blob, _FOLLOWED, parsed.summary)
 
-def _summarize(store: CodeStore, root: str, contents: Contents) -> None:
-    """Make the missing summaries of the files that still have their content."""
-    with store.reading() as sql:
-        wanted = {
-            content[0]: path
-            for path, content in contents.items()
-            if content[1] == _FOLLOWED and not rows.find_summary(sql, *content)
-        }
-
-    def prepare(batch: Iterable[tuple[str, str]]) -> tuple[list[str], list[ParseJob]]:
+    def _prepare_summaries(self, batch: Iterable[tuple[str, str]]) -> tuple[list[str], list[ParseJob]]:
         found: dict[str, ParseJob] = {}
         for blob, path in batch:
-            content = read_content(root, path)
+            content = read_content(self._root, path)
             if content is not None and content.blob == blob:
                 found[blob] = ParseJob(readable_text(content.body).encode("utf-8", errors="replace"), _FOLLOWED, True)
         return [*found], [*found.values()]
 
-    for blobs, results in parse_batches(list(wanted.items()), prepare):
-        with store.writing() as sql:
-            for blob, parsed in zip(blobs, results, strict=True):
-                rows.write_summary(sql, blob, _FOLLOWED, parsed.summary)
-
-
-def _read_packages(root: str, paths: Iterable[str]) -> DeclaredFolders:
-    """The packages that the manifests among the files declare."""
-    go, rust = dict[str, str](), dict[str, str]()
-    for path in paths:
-        folder, _, name = path.rpartition("/")
-        content = read_content(root, path) if name in _MANIFESTS else None
-        found = _MANIFESTS[name].search(content.body) if content is not None else None
-        if found is not None and name == "go.mod":
-            go[folder] = found[1].decode(errors="replace")
-        elif found is not None:
-            rust[found[1].decode(errors="replace").replace("-", "_")] = f"{folder}/src".lstrip("/")
-    return DeclaredFolders(go, rust)
+    def _packages(self, paths: Iterable[str]) -> DeclaredFolders:
+        """The packages that the manifests among the files declare."""
+        go, rust = dict[str, str](), dict[str, str]()
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            content = read_content(self._root, path) if name in _MANIFESTS else None
+            found = _MANIFESTS[name].search(content.body) if content is not None else None
+            if found is not None and name == "go.mod":
+                go[folder] = found[1].decode(errors="replace")
+            elif found is not None:
+                rust[found[1].decode(errors="replace").replace("-", "_")] = f"{folder}/src".lstrip("/")
+        return DeclaredFolders(go, rust)
 
 
 def _read_state(sql: Sql) -> tuple[int, Contents, set[str]]:
@@ -127,27 +147,25 @@ def _read_state(sql: Sql) -> tuple[int, Contents, set[str]]:
     return read_meta(sql, "generation", 0), contents, rows.find_unlinked(sql)
 
 
-def _read_facts(sql: Sql, contents: Contents) -> dict[str, FileFacts]:
-    found = {path: rows.find_facts(sql, *content) for path, content in sorted(contents.items())}
+def _read_facts(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, FileFacts]:
+    found = {path: rows.find_facts(sql, *contents[path]) for path in sorted(paths)}
     return {path: rows.decode_facts(facts) for path, facts in found.items() if facts is not None}
 
 
-def _read_summaries(sql: Sql, contents: Contents) -> dict[str, FlowSummary]:
-    python = {path: content for path, content in sorted(contents.items()) if content[1] == _FOLLOWED}
-    found = {path: rows.find_summary(sql, *content) for path, content in python.items()}
+def _read_summaries(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, FlowSummary]:
+    python = (path for path in sorted(paths) if contents[path][1] == _FOLLOWED)
+    found = {path: rows.find_summary(sql, *contents[path]) for path in python}
     return {path: _decode_summary(summary) for path, summary in found.items() if summary}
 
 
-_COMMANDS: dict[str, Callable[[CodeStore, str], None]] = {"link": link_names, "follow": follow_values}
-
-
 class LinkWorker:
-    """Links a large project in a process, and a small one here, where it follows values at once. Not for several
+    """Links a large project in a worker process, and a small one here, where it follows values at once. Not for several
     threads at once, except `close`."""
 
     def __init__(self, store: CodeStore, root: str) -> None:
         self._store = store
         self._root = root
+        self._here = Links(store, root)
         self._process: subprocess.Popen[bytes] | None = None
         self._era = store.era
         self._turn = threading.Lock()
@@ -158,11 +176,11 @@ class LinkWorker:
             self._running()
 
     def link(self) -> None:
-        """As `link_names`. Raises StorageError if the process ends early."""
+        """As `Links.link`. Raises StorageError if the process ends early."""
         self._do("link")
 
     def follow(self) -> None:
-        """As `follow_values`. Raises StorageError if the process ends early."""
+        """As `Links.follow`. Raises StorageError if the process ends early."""
         self._do("follow")
 
     def close(self) -> None:
@@ -176,7 +194,7 @@ class LinkWorker:
         with self._store.reading() as sql:
             files = sql.execute("SELECT count(*) FROM files").fetchone()[0]
         if files < WORKER_FROM:
-            follow_values(self._store, self._root)
+            self._here.follow()
             return
         answer = self._ask(command)
         if answer != _DONE:
@@ -211,9 +229,11 @@ class LinkWorker:
 def serve(path: str, root: str) -> None:
     """The main function of the process: answers each line of its input with a line."""
     store = CodeStore(Path(path))
+    links = Links(store, root)
+    gc.disable()  # the linker keeps millions of objects, and scanning them for cycles is slow
     for line in sys.stdin:
         try:
-            _COMMANDS[line.strip()](store, root)
+            links.link() if line.strip() == "link" else links.follow()
             answer = _DONE
         except Corrupted as error:
             answer = _DAMAGED + " ".join(str(error).split())
@@ -223,4 +243,6 @@ def serve(path: str, root: str) -> None:
             answer = f"unforeseen {type(error).__name__}"
         sys.stdout.write(f"{answer}\n")
         sys.stdout.flush()
+        gc.collect()
+        gc.freeze()
     store.close()

@@ -1,17 +1,19 @@
-"""Edges between the symbols of a project: imports, bases, calls and references.
+"""Edges between the symbols of a project: definitions, imports, bases, calls and references.
 
 Calls of Python come from following its values; those of other languages from scopes and imports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from posixpath import basename, dirname, splitext
 
 from clew.knowledge.code.linking.file_names import SymbolPlace
-from clew.knowledge.code.linking.imports import NO_PACKAGES, DeclaredFolders, ImportResolver
+from clew.knowledge.code.linking.imports import NO_PACKAGES, DeclaredFolders, ImportResolver, words_of
 from clew.knowledge.code.linking.names import COMMON, ProjectNames
 from clew.knowledge.code.models import CodeEdge, EdgeType, FileFacts, ImportFact, ReferenceFact
-from clew.knowledge.code.python_calls.program import PythonFlow
+from clew.knowledge.code.python_calls.program import PythonFlow, uncollected
 from clew.knowledge.code.python_calls.summary import FlowSummary
 
 TYPES: dict[str, EdgeType] = {
@@ -25,8 +27,8 @@ Resolved = dict[tuple[str, str], SymbolPlace | None]
 
 
 class Linker:
-    """The edges of a project. Paths have forward slashes, relative to the project. Values are followed in Python files
-    with a summary; other files are linked by names."""
+    """The edges of a project, updated file by file. Paths have forward slashes, relative to the project. Values are
+    followed in Python files with a summary; other files are linked by names."""
 
     def __init__(
         self,
@@ -35,18 +37,68 @@ class Linker:
         *,
         packages: DeclaredFolders = NO_PACKAGES,
     ) -> None:
-        self._facts = files
+        self._facts = dict(files)
         self._resolver = ImportResolver({path: facts.language for path, facts in files.items()}, packages)
-        self._names = ProjectNames(files, self._resolver)
-        known = (summaries or {}).items()
-        self._flow = PythonFlow({path: summary for path, summary in known if path in files and not summary.error})
+        self._names = ProjectNames(self._resolver)
+        for path, facts in self._facts.items():
+            self._names.add(path, facts)
+        self._flow = PythonFlow(_readable(summaries or {}, self._facts))
+        self._importers: defaultdict[str, set[str]] = defaultdict(set)
+        self._edges: dict[str, tuple[CodeEdge, ...]] = {}
         self._unfollowed = self._find_unfollowed()
+        with uncollected():
+            for path in sorted(self._facts):
+                self._edges[path] = self._find_edges(path)
 
-    def edges(self, path: str) -> list[CodeEdge]:
-        """The edges that start in a file, in order."""
+    def edges(self, path: str) -> tuple[CodeEdge, ...]:
+        """The edges that start in a file, in order; empty for an unknown file."""
+        return self._edges.get(path, ())
+
+    def update(
+        self,
+        changed: Mapping[str, FileFacts],
+        summaries: Mapping[str, FlowSummary] | None = None,
+        removed: Collection[str] = (),
+    ) -> list[str]:
+        """Update the edges after a change: those of the files, of their importers, and calls elsewhere that depend on
+        them. Returns the files whose edges changed, in order."""
+        touched = self._affected(changed, removed)
+        for path in removed:
+            self._facts.pop(path, None)
+            self._resolver.remove(path)
+            self._names.remove(path)
+        for path, facts in changed.items():
+            if path not in self._facts:
+                self._resolver.add(path, facts.language)
+            self._facts[path] = facts
+            self._names.add(path, facts)
+        touched |= self._affected(changed, removed)
+        readable = _readable(summaries or {}, changed)
+        touched |= self._flow.update(readable, [path for path in (*removed, *changed) if path not in readable])
+        self._unfollowed = self._find_unfollowed()
+        return [path for path in sorted(touched) if self._relink(path)]
+
+    def _affected(self, changed: Iterable[str], removed: Collection[str]) -> set[str]:
+        """The files whose edges may change: the changed ones, their importers, and files with an import that may mean a
+        new or removed file."""
+        paths = {*changed, *removed}
+        new = {_stem(path) for path in paths if path not in self._facts or path in removed}
+        affected = paths.union(*(self._importers[path] for path in paths))
+        if new:
+            affected.update(path for path, facts in self._facts.items() if not new.isdisjoint(words_of(facts.imports)))
+        return affected
+
+    def _relink(self, path: str) -> bool:
+        """Find the edges of a file again. Returns whether they changed."""
+        before = self._edges.pop(path, ())
+        if path in self._facts:
+            self._edges[path] = self._find_edges(path)
+        return before != self._edges.get(path, ())
+
+    def _find_edges(self, path: str) -> tuple[CodeEdge, ...]:
         facts = self._facts[path]
         is_followed = self._flow.has(path)
-        found = set(self._imports(path, facts.imports))
+        found = {*self._definitions(path, facts), *self._imports(path, facts.imports)}
         cache: Resolved = {}
         for reference in facts.references:
             by_values = is_followed and reference.kind in ("call", "inherit")
@@ -59,7 +111,7 @@ class Linker:
             found.update(self._followed(path))
             found.update(self._indirect(path, facts, cache))
             found.update(self._guessed(path))
-        return sorted(found)
+        return tuple(sorted(found))
 
     def _find_unfollowed(self) -> set[str]:
         """The Python files whose values are not followed, such as files with unknown syntax."""
@@ -78,9 +130,17 @@ class Linker:
             cache[key] = self._names.resolve(path, inside, target)
         return cache[key]
 
+    def _definitions(self, path: str, facts: FileFacts) -> Iterator[CodeEdge]:
+        names = self._names.files[path]
+        for symbol in facts.symbols:
+            around = names.around(symbol.qualname.rpartition(".")[0])
+            yield CodeEdge(path, around, path, symbol.qualname, "defines", symbol.line_start)
+
     def _imports(self, path: str, imports: Iterable[ImportFact]) -> Iterator[CodeEdge]:
         for item in imports:
             targets = self._resolver.resolve(path, item)
+            for target in targets:
+                self._importers[target].add(path)
             named = self._imported_symbol(path, item, targets)
             name = "*" if item.name == "*" else item.alias or item.name
             for place in [named] if named is not None else [SymbolPlace(target, "") for target in targets]:
@@ -132,7 +192,7 @@ class Linker:
         names = self._names.files[path]
         for reference in facts.references:
             is_called = reference.kind in ("call", "decorate")
-            if not is_called or reference.target.rpartition(".")[2] not in self._names.indirect:
+            if not is_called or not self._names.indirect[reference.target.rpartition(".")[2]]:
                 continue
             inside = reference.inside.rpartition(".")[0] if reference.kind == "decorate" else reference.inside
             place = self._resolve(path, inside, reference.target, cache)
@@ -156,3 +216,14 @@ class Linker:
 def _scope_of(reference: ReferenceFact) -> str:
     """The scope to search for the name of a reference: a class may inherit from another of its own name."""
     return reference.inside.rpartition(".")[0] if reference.kind == "inherit" else reference.inside
+
+
+def _stem(path: str) -> str:
+    """The name of a file in imports: its stem, or the name of its folder for an index file."""
+    stem = splitext(basename(path))[0]
+    return basename(dirname(path)) if stem in ("__init__", "index", "mod") else stem
+
+
+def _readable(summaries: Mapping[str, FlowSummary], files: Mapping[str, FileFacts]) -> dict[str, FlowSummary]:
+    """The summaries of these files that have no error."""
+    return {path: summary for path, summary in summaries.items() if path in files and not summary.error}

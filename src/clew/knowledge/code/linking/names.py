@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
 
 from clew.knowledge.code.linking.file_names import TYPES, FileNames, SymbolPlace, with_dots
 from clew.knowledge.code.linking.imports import HEADER_SUFFIXES, ImportResolver, family, module_word
@@ -50,20 +50,34 @@ class _Chain:
 class ProjectNames:
     """The names of all files of a project."""
 
-    def __init__(self, files: Mapping[str, FileFacts], resolver: ImportResolver) -> None:
-        self.files = {path: FileNames(facts) for path, facts in files.items()}
+    def __init__(self, resolver: ImportResolver) -> None:
+        self.files: dict[str, FileNames] = {}
         self._resolver = resolver
         self._by_name: defaultdict[tuple[str, str], set[SymbolPlace]] = defaultdict(set)
-        self.indirect: set[str] = set()
-        """The names of all variables and decorated symbols of Python."""
+        self.indirect: Counter[str] = Counter()
+        """How many variables and decorated symbols of Python have a name."""
         self._found: dict[tuple[str, str], SymbolPlace | None] = {}
         self._bases: dict[SymbolPlace, list[SymbolPlace]] = {}
         self._inherited: dict[tuple[SymbolPlace, str], SymbolPlace | None] = {}
         self._depth = 0
-        for path, names in self.files.items():
-            self.indirect.update(names.indirect())
-            for key, place in names.callables(path):
-                self._by_name[key].add(place)
+
+    def add(self, path: str, facts: FileFacts) -> None:
+        self.remove(path)
+        names = self.files[path] = FileNames(facts)
+        self.indirect.update(names.indirect())
+        for key, place in names.callables(path):
+            self._by_name[key].add(place)
+
+    def remove(self, path: str) -> None:
+        self._found.clear()
+        self._bases.clear()
+        self._inherited.clear()
+        names = self.files.pop(path, None)
+        if names is None:
+            return
+        self.indirect.subtract(names.indirect())
+        for key, place in names.callables(path):
+            self._by_name[key].discard(place)
 
     def find(self, path: str, name: str) -> SymbolPlace | None:
         """The symbol that a name of a file means to other files: its own, or one that it reexports."""

@@ -10,6 +10,7 @@ from clew.knowledge.code.python_calls.builtins import CONTAINER_METHODS, MODELS
 from clew.knowledge.code.python_calls.heap import (
     BoundValue,
     ClassValue,
+    ContainerValue,
     ExternalValue,
     FunctionValue,
     Heap,
@@ -61,10 +62,11 @@ class Attributes:
         return lookups[key]
 
     def definer(self, of_class: int, attr: str, after: int = NOTHING) -> int:
-        """The first class in the order whose body defines a name, or NOTHING; with `after`, as for `lookup`."""
+        """The first class whose body defines a name, or a base outside the project before it; or NOTHING."""
         order = self.order(of_class)
         for number in order[order.index(after) + 1 if after in order else 0 :]:
-            if self._heap.class_of(number).variable(attr) != NOTHING:
+            value = self._heap.values[number]
+            if isinstance(value, ClassValue) and value.variable(attr) != NOTHING:
                 return number
         return NOTHING
 
@@ -74,8 +76,10 @@ class Attributes:
         if base in bases or base == of_class:
             return
         bases.append(base)
-        self._heap.class_of(base).subclasses.add(of_class)
-        self._reconnect(of_class)
+        above = self._heap.values[base]
+        if isinstance(above, ClassValue):
+            above.subclasses.add(of_class)
+        self.reconnect(of_class)
 
     def subclasses(self, of_class: int) -> Iterator[int]:
         """A class and all classes below it."""
@@ -87,7 +91,7 @@ class Attributes:
             seen |= below
             waiting.extend(below)
 
-    def _reconnect(self, of_class: int) -> None:
+    def reconnect(self, of_class: int) -> None:
         """Repeat all lookups in a class and the classes below it."""
         found = [(number, self._heap.class_of(number)) for number in self.subclasses(of_class)]
         for _, value in found:
@@ -104,9 +108,12 @@ class Attributes:
         if value.mro is None:
             value.mro = (of_class,)  # seen by a cycle of bases
             bases = value.all_bases() if depth < MAX_MRO else ()
-            above = [item for base in bases for item in self.order(base, depth + 1) if item != of_class]
+            above = [item for base in bases for item in self._order_of_base(base, depth + 1) if item != of_class]
             value.mro = (of_class, *reversed(dict.fromkeys(reversed(above))))[:MAX_MRO]
         return value.mro
+
+    def _order_of_base(self, base: int, depth: int) -> tuple[int, ...]:
+        return self.order(base, depth) if isinstance(self._heap.values[base], ClassValue) else (base,)
 
     def _connect_read(self, of_class: int, attr: str) -> None:
         table = self._stored[attr]
@@ -115,10 +122,16 @@ class Attributes:
                 self._heap.copy(table[number], self._heap.class_of(of_class).reads[attr])
 
     def _connect(self, of_class: int, attr: str, after: int) -> None:
-        definer = self.definer(of_class, attr, after)
-        if definer != NOTHING:
-            found = self._heap.class_of(definer).variable(attr)
-            self._heap.copy(found, self._heap.class_of(of_class).lookups[attr, after])
+        into, order = self._heap.class_of(of_class).lookups[attr, after], self.order(of_class)
+        for number in order[order.index(after) + 1 if after in order else 0 :]:
+            value = self._heap.values[number]
+            if isinstance(value, ExternalValue):
+                self._heap.put(into, self._heap.external(f"{value.name}.{attr}"))
+                return
+            found = self._heap.class_of(number).variable(attr)
+            if found != NOTHING:
+                self._heap.copy(found, into)
+                return
 
 
 @dataclass(slots=True, eq=False)
@@ -144,10 +157,11 @@ class CallRules:
     `edges` has (caller, target, line) by module; `wrapped` the same for methods that a decorator replaced.
     """
 
-    def __init__(self, heap: Heap, exports: Exports) -> None:
+    def __init__(self, heap: Heap, exports: Exports, *, has_externals: bool) -> None:
         self.heap = heap
         self.attributes = Attributes(heap)
         self.exports = exports
+        self.has_externals = has_externals
         self.edges: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
         self.wrapped: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
         self.resolved: set[int] = set()
@@ -170,8 +184,8 @@ class CallRules:
                 self._instantiate(number, record)
             case InstanceValue():
                 self.call_attr(number, "__call__", record)
-            case ExternalValue() if value.name in MODELS:
-                MODELS[value.name](self, record)
+            case ExternalValue():
+                self._call_external(value.name, record)
 
     def call_attr(self, number: int, attr: str, record: CallRecord) -> None:
         """Call an attribute of a value."""
@@ -180,8 +194,9 @@ class CallRules:
                 self.heap.watch(node, self.call, record)
             else:
                 self.heap.watch(node, self._call_member, record, receiver, attr if receiver == number else "")
-        if self.heap.is_container(number) and attr in CONTAINER_METHODS:
-            CONTAINER_METHODS[attr](self, number, record)
+        value = self.heap.values[number]
+        if isinstance(value, ContainerValue):
+            self._call_container(number, value, attr, record)
 
     def call_special(
         self, number: int, attr: str, of: CallRecord, *, args: tuple[int, ...] = (), result: int = NOTHING
@@ -223,7 +238,7 @@ class CallRules:
                 of_class = self._class_of(number)
                 if attr in exports.stored_names:
                     yield self.attributes.read(of_class, attr), NOTHING
-                if attr in exports.class_names:
+                if attr in exports.class_names or self.has_externals:
                     yield self.attributes.lookup(of_class, attr), number
             case SuperValue():
                 of_class = self._class_of(value.receiver)
@@ -286,9 +301,9 @@ class CallRules:
         """Call a function: record the edge, bind arguments to parameters, and pass on the result."""
         value, key = self.heap.values[number], (record.site, receiver)
         assert isinstance(value, FunctionValue)
-        if key in value.visits:
+        if value.is_gone or key in value.visits:
             return
-        value.visits.add(key)
+        value.visits[key] = record
         self._note(record, number)
         info, is_bound = value.info, receiver != NOTHING and bool(value.info.parameters)
         if is_bound:
@@ -297,7 +312,8 @@ class CallRules:
         self.heap.copy(value.base + info.returned, record.result)
 
     def _note(self, record: CallRecord, target: int) -> None:
-        self.resolved.add(record.site)
+        if not isinstance(self.heap.values[target], ExternalValue):
+            self.resolved.add(record.site)
         self.edges[record.module].add((record.caller, target, record.line))
 
     def _bind_arguments(
@@ -351,3 +367,19 @@ class CallRules:
     def _construct(self, number: int, record: CallRecord, receiver: int) -> None:
         if isinstance(self.heap.values[number], FunctionValue):
             self.enter(number, record, receiver)
+        elif self.has_externals:
+            self.call(number, record)
+
+    def _call_external(self, name: str, record: CallRecord) -> None:
+        if self.has_externals:
+            self._note(record, self.heap.external(name))
+            if name.rpartition(".")[2][:1].isupper():
+                self.heap.put(record.result, self.heap.external(name))
+        if name in MODELS:
+            MODELS[name](self, record)
+
+    def _call_container(self, number: int, value: ContainerValue, attr: str, record: CallRecord) -> None:
+        if self.has_externals:
+            self._note(record, self.heap.external(f"{'dict' if value.is_mapping else 'list'}.{attr}"))
+        if attr in CONTAINER_METHODS:
+            CONTAINER_METHODS[attr](self, number, record)

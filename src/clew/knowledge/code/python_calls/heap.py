@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Set
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, Key
+
+if TYPE_CHECKING:
+    from clew.knowledge.code.python_calls.calls import CallRecord
 
 MAX_VALUES = 64
 MAX_OBJECTS = 12
@@ -25,14 +28,14 @@ Watcher = tuple[Callable[..., None], tuple[Any, ...]]
 
 @dataclass(slots=True, eq=False)
 class FunctionValue:
-    """A function; `base` is the offset of its file's variables."""
+    """A function; `base` is the offset of its file's variables. Gone once its file no longer defines it."""
 
     path: str
     qualname: str
     base: int
     info: Function
-    visits: set[tuple[int, int]] = field(default_factory=set)
-    """The calls that were followed into it, by site and receiver."""
+    is_gone: bool = False
+    visits: dict[tuple[int, int], CallRecord] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +46,7 @@ class ClassValue:
     qualname: str
     base: int
     info: Class
+    is_gone: bool = False
     bases: dict[int, list[int]] = field(default_factory=dict)
     mro: tuple[int, ...] | None = None
     subclasses: set[int] = field(default_factory=set)

@@ -21,9 +21,23 @@ class Modules:
     """The Python files of a project by the names they are imported under. Paths have forward slashes."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
-        self.paths = frozenset(paths)
+        self.paths: set[str] = set(paths)
         self._found: dict[tuple[str, str], str] = {}
         self._roots: dict[str, str] = {}
+
+    def add(self, path: str) -> None:
+        self.paths.add(path)
+        self._forget()
+
+    def remove(self, path: str) -> None:
+        self.paths.discard(path)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._found.clear()
+        self._roots.clear()
+        for name in ("_folders", "_by_name"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _folders(self) -> set[str]:
@@ -118,6 +132,7 @@ class Exports:
 
     def enter(self, path: str, base: int, summary: FlowSummary) -> None:
         """Add a module. Add all modules before looking up names."""
+        self._found.clear()
         self._names[path] = {name: base + node for name, node in summary.names.items()}
         stars = [item for item in summary.imports if item.name == "*"]
         self.stars[path] = [self.modules.resolve(item.module, item.level, path) for item in stars]
@@ -127,6 +142,11 @@ class Exports:
         for function in summary.functions:
             if function.kind in ("property", "setter"):
                 self.property_names.add(function.qualname.rpartition(".")[2])
+
+    def leave(self, path: str) -> None:
+        """Remove a module."""
+        self._names.pop(path, None)
+        self.stars.pop(path, None)
 
     def find(self, path: str, name: str) -> int:
         """The variable of a module's name, or of a submodule; NOTHING if there is neither."""

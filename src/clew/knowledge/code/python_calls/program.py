@@ -1,21 +1,28 @@
-"""The call graph of a Python program."""
+"""The call graph of a Python program, and its update after files change."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
 
-from clew.knowledge.code.python_calls.heap import ClassValue, FunctionValue
+from clew.knowledge.code.python_calls.heap import ClassValue, ExternalValue, FunctionValue
 from clew.knowledge.code.python_calls.modules import Modules
 from clew.knowledge.code.python_calls.solver import LoadedFile, Solver
 from clew.knowledge.code.python_calls.summary import NOTHING, FlowSummary, Function
 
+SMALL = 20_000
+"""Variables of a program that is solved from scratch on every change: a tenth of a second."""
+MAX_UPDATES = 100
+
 
 class PythonCall(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
-    """`caller` in the file calls `target` in `target_path`, both by qualname; the file itself is the empty qualname."""
+    """`caller` in the file calls `target` in `target_path`, both by qualname; the file itself is the empty qualname.
+
+    A target outside the project has an empty path and its dotted name.
+    """
 
     caller: str
     target_path: str
@@ -24,16 +31,27 @@ class PythonCall(msgspec.Struct, frozen=True, array_like=True, order=True, gc=Fa
 
 
 class PythonFlow:
-    """The calls of a program."""
+    """The calls of a program. `has_externals` includes calls of functions outside the project."""
 
-    def __init__(self, summaries: Mapping[str, FlowSummary]) -> None:
+    def __init__(
+        self, summaries: Mapping[str, FlowSummary], *, has_externals: bool = False, small: int = SMALL
+    ) -> None:
+        self._modules = Modules(summaries)
+        self._has_externals = has_externals
+        self._small = small
+        self._updates = 0
+        self._solver = self._solve(summaries)
+
+    def _solve(self, summaries: Mapping[str, FlowSummary]) -> Solver:
         with uncollected():
-            modules = Modules(summaries)
-            self._solver = Solver(modules, summaries)
-            overfull = {node for node in self._solver.heap.overfull if node >= 0}
+            solver = Solver(self._modules, has_externals=self._has_externals)
+            solver.load(summaries)
+            overfull = {node for node in solver.heap.overfull if node >= 0}
             if overfull:  # they hold an arbitrary part of their values: solve again with these variables empty
-                self._solver.heap.clear()
-                self._solver = Solver(modules, summaries, overfull)
+                solver.heap.clear()
+                solver = Solver(self._modules, has_externals=self._has_externals, blocked=overfull)
+                solver.load(summaries)
+        return solver
 
     def has(self, path: str) -> bool:
         return path in self._solver.files
@@ -55,7 +73,9 @@ class PythonFlow:
         found = set()
         for caller, target, line in edges:
             value = self._solver.heap.values[target]
-            if isinstance(value, (FunctionValue, ClassValue)):
+            if isinstance(value, ExternalValue):
+                found.add(PythonCall(file.summary.scopes[caller], "", value.name, line))
+            elif isinstance(value, (FunctionValue, ClassValue)) and not value.is_gone:
                 found.add(PythonCall(file.summary.scopes[caller], value.path, value.qualname, line))
         return sorted(found)
 
@@ -64,8 +84,9 @@ class PythonFlow:
         file, found = self._solver.files.get(path), set()
         for number, info in zip(file.classes, file.summary.classes, strict=True) if file is not None else ():
             for base in self._solver.heap.class_of(number).all_bases():
-                above = self._solver.heap.class_of(base)
-                found.add(PythonCall(info.qualname, above.path, above.qualname, info.line))
+                above = self._solver.heap.values[base]
+                if isinstance(above, ClassValue) and not above.is_gone:
+                    found.add(PythonCall(info.qualname, above.path, above.qualname, info.line))
         return sorted(found)
 
     def unresolved(self, path: str) -> list[PythonCall]:
@@ -75,6 +96,34 @@ class PythonFlow:
             return []
         sites = [site for at, site in enumerate(file.summary.sites, file.base) if site.name and at not in resolved]
         return [PythonCall(file.summary.scopes[site.caller], "", site.name, site.line) for site in sites]
+
+    def update(self, changed: Mapping[str, FlowSummary], removed: Collection[str] = ()) -> set[str]:
+        """Apply changes and return the files whose calls may differ.
+
+        A small program is solved from scratch. In a large one only the changed files and their importers are followed
+        again: other files keep values that a changed file no longer provides, until the program is solved from scratch
+        after `MAX_UPDATES` changes.
+        """
+        self._updates += 1
+        is_small = sum(file.summary.nodes for file in self._solver.files.values()) <= self._small
+        for path in removed:
+            self._modules.remove(path)
+        for path in changed:
+            self._modules.add(path)
+        if not is_small and self._updates < MAX_UPDATES:
+            bases = self._base_files({*changed, *removed})
+            return self._solver.reload(changed, set(removed)) | bases | self._base_files(changed)
+        self._updates = 0
+        kept = {path: file.summary for path, file in self._solver.files.items() if path not in set(removed)}
+        self._solver = self._solve({**kept, **changed})
+        return {*kept, *changed, *removed}
+
+    def _base_files(self, paths: Iterable[str]) -> set[str]:
+        """The files of the base classes of files: their calls through `self` reach overrides."""
+        values = self._solver.heap.values
+        classes = [number for path in paths if (file := self._solver.files.get(path)) for number in file.classes]
+        bases = [values[base] for number in classes for base in self._solver.attributes.order(number)]
+        return {base.path for base in bases if isinstance(base, ClassValue)} & self._solver.files.keys()
 
 
 def _find_overrides(solver: Solver, file: LoadedFile) -> Iterator[tuple[int, int, int]]:
@@ -116,7 +165,7 @@ def _method(solver: Solver, of_class: int, name: str) -> FunctionValue | None:
     value = solver.heap.values[of_class] if of_class != NOTHING else None
     found = solver.heap.function(value.path, f"{value.qualname}.{name}") if isinstance(value, ClassValue) else NOTHING
     method = solver.heap.values[found] if found != NOTHING else None
-    return method if isinstance(method, FunctionValue) else None
+    return method if isinstance(method, FunctionValue) and not method.is_gone else None
 
 
 @contextmanager

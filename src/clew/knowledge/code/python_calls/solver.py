@@ -7,13 +7,15 @@ the lower ones.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from clew.knowledge.code.python_calls.builtins import MODELS, iterate
 from clew.knowledge.code.python_calls.calls import CallRecord, CallRules
 from clew.knowledge.code.python_calls.heap import (
     ClassValue,
+    ExternalValue,
     FunctionValue,
     Heap,
     InstanceValue,
@@ -50,46 +52,126 @@ class LoadedFile:
     classes: list[int] = field(default_factory=list)
     records: dict[int, CallRecord] = field(default_factory=dict)
 
+    def named_variables(self) -> Iterator[tuple[tuple[str, str, str], int]]:
+        """Module variables, parameters and results, by names that survive a change of the file."""
+        yield from (((self.path, "", name), self.base + node) for name, node in self.summary.names.items())
+        for function in self.summary.functions:
+            for name, node in (*function.parameters, *function.keyword_only, ("return", function.returned)):
+                yield (self.path, function.qualname, name), self.base + node
+
 
 class Solver:
-    """A program of Python files."""
+    """A program of Python files. With `has_externals`, calls of functions outside the project are recorded too."""
 
-    def __init__(self, modules: Modules, summaries: Mapping[str, FlowSummary], blocked: Set[int] = frozenset()) -> None:
-        """Follows the values of all files. `blocked` variables hold nothing; their numbers come from a solver of the
-        same files."""
+    def __init__(self, modules: Modules, *, has_externals: bool = False, blocked: Set[int] = frozenset()) -> None:
+        """`blocked` variables hold nothing; their numbers come from a solver that loaded the same files."""
         self.heap = Heap(self._settle, blocked)
         self.exports = Exports(self.heap, modules)
-        self.calls = CallRules(self.heap, self.exports)
+        self.calls = CallRules(self.heap, self.exports, has_externals=has_externals)
         self.attributes = self.calls.attributes
         self.files: dict[str, LoadedFile] = {}
-        self._by_number: list[LoadedFile] = []
-        for path, summary in summaries.items():
-            self.files[path] = self._enter(path, summary)
-        self._waiting: list[tuple[LoadedFile, ValueUse, int]] | None = []
-        """Calls and type tests, until the bases of all classes are known; then None."""
-        for file in self._by_number:
-            self._seed(file)
+        self.by_number: dict[int, LoadedFile] = {}
+        self._importers: defaultdict[str, set[str]] = defaultdict(set)
+        self._visits: list[tuple[int, int, CallRecord]] = []
+        """Calls of functions that were loaded again, with their receivers."""
+        self._last = 0
+        self._waiting: list[tuple[LoadedFile, ValueUse, int]] | None = None
+
+    def load(self, summaries: Mapping[str, FlowSummary]) -> None:
+        """Load files and follow their values."""
+        self._follow([self._enter(path, summary) for path, summary in summaries.items()])
+
+    def reload(self, changed: Mapping[str, FlowSummary], removed: Set[str]) -> set[str]:
+        """Load changed files again, and return the files whose calls may differ.
+
+        Other files keep the values that a changed file no longer provides.
+        """
+        counts = {number: len(edges) for number, edges in self.calls.edges.items()}
+        importers = self._importers_of({*changed, *removed})
+        again = {path: self.files[path].summary for path in sorted(self._outdated(changed.keys(), removed))}
+        old = [self.files[path] for path in (*again, *sorted(changed), *sorted(removed)) if path in self.files]
+        overfull = {name for file in old for name, node in file.named_variables() if node in self.heap.overfull}
+        callers = {module for file in old for module in self._unload(file)}
+        loaded = [self._enter(path, summary) for path, summary in {**again, **changed}.items()]
+        named = [known for file in loaded for known in file.named_variables()]
+        self.heap.overfull.update(node for name, node in named if name in overfull)
+        self._follow(loaded)
+        self._connect_again(loaded, importers - again.keys())
+        grown = {number for number, edges in self.calls.edges.items() if len(edges) != counts.get(number, 0)}
+        touched = {file.path for number, file in self.by_number.items() if number in grown | callers}
+        return touched | {*changed, *removed, *importers, *again}
+
+    def _importers_of(self, paths: Set[str]) -> set[str]:
+        return {importer for path in paths for importer in self._importers[path] if importer in self.files} - paths
+
+    def _outdated(self, changed: Set[str], removed: Set[str]) -> set[str]:
+        """Unchanged files to load again: they import a removed or formerly missing file, or `*` from a changed one."""
+        words = {self.exports.modules.name(path).rpartition(".")[2] for path in changed - self.files.keys()}
+        missing = {path for path, file in self.files.items() if any(_names_module(file, word) for word in words)}
+        stars = {path for path in self._importers_of(changed) if self.exports.stars[path]}
+        return (missing | stars | self._importers_of(removed)) - changed - removed
+
+    def _unload(self, file: LoadedFile) -> set[int]:
+        """Take a file out of the program: its definitions are gone. Return the numbers of the files that call them."""
+        del self.files[file.path], self.by_number[file.number]
+        self.calls.edges.pop(file.number, None)
+        self.calls.wrapped.pop(file.number, None)
+        self.exports.leave(file.path)
+        callers: set[int] = set()
+        for number in (*file.functions, *file.classes):
+            value = self.heap.values[number]
+            if isinstance(value, FunctionValue):
+                value.is_gone = True
+                callers.update(record.module for record in value.visits.values())
+            elif isinstance(value, ClassValue):
+                value.bases, value.mro, value.is_gone = {}, None, True
+        return callers
+
+    def _connect_again(self, loaded: Sequence[LoadedFile], importers: Set[str]) -> None:
+        """Bind calls, imports and subclasses in other files to the new variables of loaded files."""
+        visits, self._visits = self._visits, []
+        for function, receiver, record in visits:
+            if record.module in self.by_number:
+                self.calls.enter(function, record, receiver)
+        paths = {file.path for file in loaded}
+        for importer in sorted(importers):
+            for item in self.files[importer].summary.imports:
+                if self.exports.modules.resolve(item.module, item.level, importer) in paths:
+                    self._bind_import(self.files[importer], item)
+        for of_class in [number for file in loaded for number in file.classes]:
+            self.attributes.reconnect(of_class)
         self.heap.run()
-        waiting, self._waiting = self._waiting, None
-        for file, use, value in waiting:
-            HANDLERS[use.op](self, file, use, value)
-        self.heap.run()
-        self._undecorate()
 
     def _enter(self, path: str, summary: FlowSummary) -> LoadedFile:
-        number = len(self._by_number)
-        file = LoadedFile(path, number, number << SHIFT, summary)
-        self._by_number.append(file)
+        self._last += 1
+        file = LoadedFile(path, self._last, self._last << SHIFT, summary)
+        self.files[path] = self.by_number[self._last] = file
         self.exports.enter(path, file.base, summary)
         ordinals: defaultdict[str, int] = defaultdict(int)
         defined: list[Class | Function] = [*summary.classes, *summary.functions]
         for known in defined:
             kind = FunctionValue if isinstance(known, Function) else ClassValue
             identity = (path, known.qualname, ordinals[known.qualname])
-            value = self.heap.number(kind, path, known.qualname, file.base, known, key=identity)
-            (file.functions if isinstance(known, Function) else file.classes).append(value)
+            number = self.heap.number(kind, path, known.qualname, file.base, known, key=identity)
+            value: Any = self.heap.values[number]
+            value.base, value.info, value.is_gone = file.base, known, False
+            if isinstance(value, FunctionValue) and value.visits:
+                self._visits += [(number, receiver, record) for (_, receiver), record in value.visits.items()]
+                value.visits = {}
+            (file.functions if isinstance(known, Function) else file.classes).append(number)
             ordinals[known.qualname] += 1
         return file
+
+    def _follow(self, loaded: Sequence[LoadedFile]) -> None:
+        self._waiting = []  # calls and type tests wait until the bases of all classes are known
+        for file in loaded:
+            self._seed(file)
+        self.heap.run()
+        waiting, self._waiting = self._waiting, None
+        for file, use, value in waiting:
+            HANDLERS[use.op](self, file, use, value)
+        self.heap.run()
+        self._undecorate(loaded)
 
     def _seed(self, file: LoadedFile) -> None:
         """Give the variables of a file their initial values."""
@@ -117,26 +199,31 @@ class Solver:
 
     def _bind_import(self, file: LoadedFile, item: ModuleImport) -> None:
         """Bind the variable of an import."""
+        modules = self.exports.modules
+        found = modules.resolve(item.module, item.level, file.path)
+        self._importers[found].add(file.path)
         if item.into == NOTHING:
             return
-        found, into = self.exports.modules.resolve(item.module, item.level, file.path), file.base + item.into
+        into = file.base + item.into
         if not found:
-            if not item.level and item.module in MODELLED_MODULES:
+            if not item.level and (self.calls.has_externals or item.module in MODELLED_MODULES):
                 name = f"{item.module}.{item.name}" if item.name else item.module
                 self.heap.put(into, self.heap.external(name))
         elif not item.name:
             self.heap.put(into, self.heap.number(ModuleValue, found))
         else:
+            self._importers[modules.submodule(found, item.name)].add(file.path)
             source = self.exports.find(found, item.name)
             if source == into:  # `from . import name` in a package: the variable is not its own source
                 source = self.exports.submodule(found, item.name)
             self.heap.copy(source, into)
 
-    def _undecorate(self) -> None:
+    def _undecorate(self, files: Sequence[LoadedFile]) -> None:
         """A decorator with an unknown result returns its argument. Decorators outside the project come first: a
         decorator of the project may return what they leave unchanged."""
-        found = ((file.base, at, site) for file in self._by_number for at, site in enumerate(file.summary.sites))
-        sites = [known for known in found if known[2].decorates]
+        sites = [
+            (file.base, at, site) for file in files for at, site in enumerate(file.summary.sites) if site.decorates
+        ]
         for _ in range(DECORATOR_ROUNDS):
             sites = [known for known in sites if not self.heap.of(known[0] + known[2].result)]
             outside = [known for known in sites if known[0] + known[1] not in self.calls.resolved]
@@ -146,8 +233,10 @@ class Solver:
 
     def _settle(self, node: int, values: Set[int]) -> None:
         """Pass new values of a file's variable on to its copies and uses."""
-        file = self._by_number[node >> SHIFT]
-        local, base, summary = node & MASK, file.base, file.summary
+        file = self.by_number.get(node >> SHIFT)
+        if file is None:
+            return
+        local, base, summary = node & MASK, node & ~MASK, file.summary
         if local in summary.copies:
             for into in summary.copies[local]:
                 self.heap.add(base + into, values)
@@ -218,15 +307,20 @@ class Solver:
                 self.calls.call_special(value, attr, record, result=into if attr in enters else NOTHING)
 
     def _instance(self, file: LoadedFile, use: ValueUse, value: int) -> None:
-        if isinstance(self.heap.values[value], ClassValue):
+        known = self.heap.values[value]
+        if isinstance(known, ClassValue):
             self.heap.put(_node(file, use), self.heap.instance(value))
+        elif isinstance(known, ExternalValue) and self.calls.has_externals:
+            self.heap.put(_node(file, use), value)
 
     def _super(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         if isinstance(use.key, int) and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
             self.heap.put(_node(file, use), self.heap.number(SuperValue, file.classes[use.key], value))
 
     def _base(self, file: LoadedFile, use: ValueUse, value: int) -> None:
-        if isinstance(use.key, int) and isinstance(self.heap.values[value], ClassValue):
+        known = self.heap.values[value]
+        is_outside = isinstance(known, ExternalValue) and self.calls.has_externals
+        if isinstance(use.key, int) and (is_outside or isinstance(known, ClassValue)):
             self.attributes.rebase(file.classes[use.node], use.key, value)
 
     def _narrow(self, file: LoadedFile, use: ValueUse, value: int) -> None:
@@ -238,6 +332,11 @@ class Solver:
         is_instance = isinstance(known, InstanceValue) and not classes.isdisjoint(self.attributes.order(known.of_class))
         if not classes or is_instance == (use.op == "narrow"):
             self.heap.put(_node(file, use), value)
+
+
+def _names_module(file: LoadedFile, word: str) -> bool:
+    """Whether an import of a file may mean a module with this last word."""
+    return any(word in (item.module.rpartition(".")[2], item.name) for item in file.summary.imports)
 
 
 def _node(file: LoadedFile, use: ValueUse) -> int:
