@@ -60,7 +60,7 @@ warehouse = Domain(
 
 @pytest.fixture
 def project(folder: Path) -> Path:
-    """A folder with some 190 small files, few enough to be indexed before the first answer, of which eight are about something."""
+    """A folder with 188 small files, which are all indexed before the first answer. Eight are about something."""
     root = folder.parent
     for number in range(180):
         place = root / f"part-{number % 10}"
