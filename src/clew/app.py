@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from clew.access import Principal
 from clew.background_tasks import cancel_all, log_failure
 from clew.clock import Clock, SystemClock
@@ -97,7 +95,7 @@ class App:
         async with self._opening:
             if self._workspace is None:
                 # commands on the trail alone do without
-                from clew.catalog.workspace.repository import find_refusal
+                from clew.catalog.workspace.repository import find_refusal, without_repository
                 from clew.catalog.workspace.workspace import open_workspace
 
                 self.refusal = await asyncio.to_thread(find_refusal, self.config)
@@ -419,11 +417,6 @@ class App:
     async def bootstrap(self) -> None:
         """Put the definitions that Clew relies on onto the trail for the owner of this folder."""
         await self.owners.set_up(self.me.owner_id)
-
-
-def without_repository(config: Config) -> Config:
-    """The same settings for a folder whose files are not read."""
-    return msgspec.structs.replace(config, catalog=msgspec.structs.replace(config.catalog, repository=False))
 
 
 def build_embedder(config: Config) -> Embedder | None:

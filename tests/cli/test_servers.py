@@ -52,7 +52,7 @@ def test_servers_are_taken_over_looked_at_used_and_forgotten(clew: Clew, folder:
     (listed,) = clew("mcp", "ls", "--json").json
     assert (listed["id"], listed["known"], listed["tools"], listed["changed"]) == ("notes", True, 1, [])
     assert clew("mcp", "ls").rows[0][-1] == "ready"
-    assert "notes://tools/guide" in clew("ask", "something useful", "--cached").out
+    assert "notes://tools/guide" in clew("ask", "something useful", "--cached", "--agent").out
     guided = clew("get", "notes://tools/guide", "--json").json["results"][0]["data"]["guidance"]
     assert [step["route"] for step in guided] == ["notes://tools/hidden/work"]
     assert "worked" in clew("get", "notes://tools/hidden/work").out
@@ -63,7 +63,7 @@ def test_servers_are_taken_over_looked_at_used_and_forgotten(clew: Clew, folder:
     assert clew("mcp", "rm", "notes", "notes", "--json").json == {"removed": ["notes"]}
     assert clew("mcp", "ls", "--json").json == []
     assert json.loads((folder / "mcp.json").read_text()) == {"mcpServers": {}}
-    assert "notes" not in clew("ask", "something useful", "--cached").out
+    assert "notes" not in clew("ask", "something useful", "--cached", "--agent").out
     assert clew("get", "notes://tools/hidden/work").code == 1
 
 

@@ -61,7 +61,7 @@ def test_an_answer_for_a_person_is_short_and_one_for_an_agent_describes_the_tool
     assert "\nkettle.md:1  " in f"\n{shown}"
     assert shown.splitlines()[-1].startswith("Tools: ")
     assert len(shown.splitlines()) < 25
-    assert not any(mark in shown for mark in ("##", "**", "`", "Handle", "Parameters"))
+    assert not any(mark in shown for mark in ("##", "**", "Handle", "Parameters"))
     whole = clew("ask", "the kettle of the house", "--agent").out
     assert "## Known" in whole
     assert "*Parameters: query (string), path (string), limit (integer); needed: query*" in whole

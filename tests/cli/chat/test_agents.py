@@ -25,7 +25,7 @@ def test_without_a_model_one_line_says_how_to_add_one_and_the_catalog_answers(
     assert "models.default" in told_how
     assert result.out.startswith("README.md:1  ")
     assert result.out == clew("ask", "how is a kettle mended").out
-    assert "Nothing in this folder" in clew("chat", "zzyzx qwrtp").out
+    assert "Nothing here is close to that question" in clew("chat", "zzyzx qwrtp").out
     told = clew("chat", "how is a kettle mended", "--json").json
     assert (told["type"], "models.default" in told["reason"]) == ("without_model", True)
     assert "README.md:1" in told["text"]

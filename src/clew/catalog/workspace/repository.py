@@ -82,6 +82,11 @@ def find_refusal(config: Config) -> str:
     )
 
 
+def without_repository(config: Config) -> Config:
+    """The same settings for a folder whose files are not read."""
+    return msgspec.structs.replace(config, catalog=msgspec.structs.replace(config.catalog, repository=False))
+
+
 def agree_to_size(config: Config) -> None:
     """Note on this machine that the folder may be read however many files it has. Raises OSError."""
     with contextlib.suppress(FileExistsError):
