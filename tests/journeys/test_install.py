@@ -68,7 +68,7 @@ def test_the_wheel_carries_the_weights_and_the_examples_and_no_leftovers(wheel: 
     assert not [name for name in names if name.endswith((".db", ".pyc", ".lock")) or "credential" in name]
 
 
-@pytest.mark.req("BEY-11", "BEY-12")
+@pytest.mark.req("BEY-11")
 def test_a_new_user_installs_the_wheel_and_gets_a_cited_answer(installed: Path, tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "handbook"
     home.mkdir()
