@@ -17,7 +17,7 @@ from clew.clock import SystemClock
 from speed.bare_apps import Rows
 from speed.contenders import OURS
 from speed.corpus import Item
-from speed.load import CONNECTIONS, build_request, send_all
+from speed.load import CONNECTIONS, Outcome, build_request, send_all
 from speed.processes import Server, clean_environment, clew_up, serving
 from speed.report import Finding, Promise, Row
 from speed.stage import ME, Stage, split
@@ -34,18 +34,23 @@ PLAIN = f"{OURS}, no embedder"
 LEAST = 0.7
 
 
+Figures = tuple[float, float, float]
+RATE, P95, PROCESSOR = range(3)
+
+
 @dataclass(slots=True)
 class Contender:
-    """A running server, and what it showed in each round: requests a second and p95 in ms."""
+    """A running server, and its figures of each round: requests a second, p95 in ms, processor time of a request in
+    µs."""
 
     name: str
     server: Server
     token: str = ""
-    creates: list[tuple[float, float]] = field(default_factory=list)
-    gets: list[tuple[float, float]] = field(default_factory=list)
+    creates: list[Figures] = field(default_factory=list)
+    gets: list[Figures] = field(default_factory=list)
 
-    def rates(self, what: str) -> list[float]:
-        return [rate for rate, _ in getattr(self, what)]
+    def column(self, what: str, place: int) -> list[float]:
+        return [figures[place] for figures in getattr(self, what)]
 
 
 async def measure(stage: Stage) -> list[Finding]:
@@ -98,14 +103,21 @@ def start_bare(stage: Stage, running: contextlib.ExitStack, kind: str, name: str
 
 async def run_round(contender: Contender, items: Sequence[Item], gets: int) -> None:
     creates = [build_request("POST", "/breadcrumbs", encode(item), contender.token) for item in items]
-    created = await send_all(contender.server, creates)
+    created, figures = await measure_load(contender.server, creates)
+    contender.creates.append(figures)
     ids = [json.loads(body)["id"] for body in created.bodies]
     reads = [
         build_request("GET", f"/breadcrumbs/{ids[number % len(ids)]}", token=contender.token) for number in range(gets)
     ]
-    read = await send_all(contender.server, reads)
-    contender.creates.append((created.rate, 1000 * percentile(created.latencies, 0.95)))
-    contender.gets.append((read.rate, 1000 * percentile(read.latencies, 0.95)))
+    _, figures = await measure_load(contender.server, reads)
+    contender.gets.append(figures)
+
+
+async def measure_load(server: Server, requests: Sequence[bytes]) -> tuple[Outcome, Figures]:
+    before = server.processor_seconds
+    outcome = await send_all(server, requests)
+    processor = (server.processor_seconds - before) / len(requests)
+    return outcome, (outcome.rate, 1000 * percentile(outcome.latencies, 0.95), 1_000_000 * processor)
 
 
 def encode(item: Item) -> bytes:
@@ -124,12 +136,15 @@ def summarize(contenders: Sequence[Contender], size: int) -> list[Finding]:
     for each in contenders:
         values: dict[str, float] = {}
         for what in ("creates", "gets"):
-            values[f"{what}/s"] = median(each.rates(what))
-            values[f"{what} p95 ms"] = median(p95 for _, p95 in getattr(each, what))
+            values[f"{what}/s"] = median(each.column(what, RATE))
+            values[f"{what} p95 ms"] = median(each.column(what, P95))
+            values[f"{what} processor µs"] = median(each.column(what, PROCESSOR))
             if each.name in BARE.values():
-                ratio = values[f"clew is ×, {what}"] = paired_ratio(ours.rates(what), each.rates(what))
+                ratio = values[f"clew is ×, {what}"] = paired_ratio(ours.column(what, RATE), each.column(what, RATE))
+                spared = paired_ratio(each.column(what, PROCESSOR), ours.column(what, PROCESSOR))
                 goal = " (goal)" if each.name == BARE["starlette"] else ""
                 name = f"REST {what} of {each.name}{goal}"
                 found.append(Promise(name=name, records=size, value=ratio, target=LEAST))
+                found.append(Promise(name=f"{name}, by processor time", records=size, value=spared, target=LEAST))
         found.append(Row(measure=MEASURE, records=size, contender=each.name, values=values))
     return found

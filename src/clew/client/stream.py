@@ -124,7 +124,7 @@ def _parse(message: StreamMessage) -> StreamEvent | None:
 
 
 class _Seen:
-    """Which changes have been passed on. A version told as created and again as updated is one change."""
+    """The changes that were passed on. A version that is reported as created and again as updated is one change."""
 
     def __init__(self) -> None:
         self._last = 0

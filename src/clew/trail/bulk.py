@@ -1,4 +1,4 @@
-"""Many records at a time: all that a selector selects, and those that are to go."""
+"""Many records at a time: iterate over a selection, and delete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clew.trail.store import Trail
 
 PAGE = 500
 AT_ONCE = 200
-"""How many single writes are under way together: the engine commits them in groups."""
+"""The number of single writes that run concurrently: the engine commits them in groups."""
 
 
 async def each_record(
@@ -35,7 +35,7 @@ async def each_record(
 
 
 async def drop_records(trail: Trail, ids: Iterable[str], *, by: Principal) -> int:
-    """Delete those of these records that there still are; how many."""
+    """Delete these records where they still exist, and return the number of deleted ones."""
     dropped, left = 0, iter(ids)
     while some := list(islice(left, AT_ONCE)):
         outcomes = await asyncio.gather(*(_drop(trail, id, by) for id in some))
@@ -44,7 +44,7 @@ async def drop_records(trail: Trail, ids: Iterable[str], *, by: Principal) -> in
 
 
 async def drop_selected(trail: Trail, selector: Selector, most: int, *, by: Principal) -> int:
-    """Delete up to `most` of what a selector selects and the caller may see, the oldest first; how many."""
+    """Delete up to `most` records of a selection, the oldest first, and return the number of deleted ones."""
     ids = [each.id async for each in each_record(trail, selector, by=by, most=most)]
     return await drop_records(trail, ids, by=by)
 

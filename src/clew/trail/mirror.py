@@ -1,4 +1,4 @@
-"""Mirror what lies elsewhere: make the trail hold exactly the drafts that are wanted, in few writes."""
+"""Mirror data from elsewhere: make the trail hold exactly the wanted drafts, in few writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Same = Callable[[Breadcrumb, Draft], bool]
 
 
 class Mirrored(msgspec.Struct, frozen=True, kw_only=True):
-    """How many records were created, updated and deleted."""
+    """The numbers of records that were created, updated and deleted."""
 
     created: int = 0
     updated: int = 0

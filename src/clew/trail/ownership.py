@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 KIND, MADE = "trail", "made by you"
 MOST = 200
-"""So many lasting permissions are counted."""
+"""At most this many lasting permissions are counted."""
 _COMPANIONS = ("", "-wal", "-journal")
 
 

@@ -249,6 +249,6 @@ async def _outgoing(trail: Trail, by: Principal, id: str) -> list[Edge]:
 
 
 def _position(group: list[tuple[int, BreadcrumbLine]], stored: Breadcrumb) -> int | None:
-    """Which of the versions in the file the trail has; None when it has something else."""
+    """The versions of the file that the trail already has, or None when their content differs."""
     present = content_of(stored)
     return next((at for at in range(len(group) - 1, -1, -1) if content_of(group[at][1]) == present), None)

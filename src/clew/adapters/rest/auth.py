@@ -114,7 +114,7 @@ class Keys:
         return self._verify(token, STREAM)
 
     def remaining(self, caller: VerifiedCaller) -> timedelta:
-        """How long a caller may still go on."""
+        """The time until a caller's token expires."""
         return caller.until - self._clock.now()
 
     def _sign(self, by: Principal, audience: str, lifetime: timedelta, until: int | None = None) -> IssuedToken:

@@ -26,7 +26,7 @@ from clew.team.router import Router
 from clew.trail.store import HygieneStats, Purged, Trail
 
 Guard = Literal["open", "credential", "token", "stream"]
-"""Who may call: anybody, the holder of the issuing credential, of a token, or of a token for streams."""
+"""The authentication of a route: none, the issuing credential, a token, or a token for streams."""
 
 JSON = b"application/json"
 NOBODY = Principal(owner_id="", roles=frozenset())

@@ -1,5 +1,5 @@
 """HTTP on the wire, with the limits that the parser lacks: the size of headers, and how long a request may take to
-arrive. A caller that dawdles or floods is answered with an error like any other, and its connection ends."""
+arrive. A caller that is too slow or sends too much gets an ordinary error, and its connection is closed."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _match = msgspec.json.Decoder(ContextMatch).decode
 
 
 class SelectorQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which breadcrumbs are meant; all given parameters must hold."""
+    """A filter for breadcrumbs; all given parameters must match."""
 
     tag: Annotated[Texts, Meta(description="A tag that must be there; may be repeated")] = ()
     all_tags: Annotated[Texts, Meta(description="Another spelling of `tag`")] = ()

@@ -303,7 +303,7 @@ def _check_encodable(text: str, field: str) -> None:
 
 
 def _check_json(value: Any, field: str) -> None:
-    """Refuse what the encoder would turn into something else without a word."""
+    """Refuse values that the encoder would silently change."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -320,7 +320,7 @@ def _check_json(value: Any, field: str) -> None:
 
 
 def _depth(value: Any) -> int:
-    """How deeply a JSON value is nested, found without recursion."""
+    """The nesting depth of a JSON value, found without recursion."""
     deepest, stack = 0, [(value, 1)]
     while stack:
         item, level = stack.pop()

@@ -32,7 +32,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MAX_DEATHS = 10
-"""An event becomes a dead letter when so many workers died while they handled it."""
+"""An event becomes a dead letter after this many workers died while they handled it."""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to post, and the name of the secret that signs the body."""
+    """The address of a webhook, and the name of the secret that signs the body."""
 
     url: str
     secret: str

@@ -1,4 +1,4 @@
-"""From a draft to what is stored: checked, encoded, made readable, pointed at and embedded. No I/O."""
+"""From a draft to a stored record: check, encode, extract text and keywords, embed. No I/O."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def pointers(tags: Sequence[str], shown: ReadableText) -> tuple[str, ...]:
 
 
 def count_words(text: str) -> dict[str, int]:
-    """How often each word that could be a pointer stands in a text, in the order of first occurrence."""
+    """The number of times that each candidate for a pointer occurs in a text, in the order of first occurrence."""
     return Counter(chain.from_iterable(map(_pointers.__getitem__, find_words(text))))
 
 

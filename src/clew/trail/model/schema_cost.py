@@ -143,7 +143,7 @@ class SchemaGraph:
 
 
 def _parts(node: SchemaPart) -> int:
-    """How many parts of the schema apply to one value itself; unbounded when they go in a circle."""
+    """The number of parts of the schema that apply to one value itself; unbounded for a circular schema."""
     if node.parts is None:
         node.parts = _UNBOUNDED
         node.parts = min(node.factor * (node.own + sum(_parts(part) for part in node.here)), _UNBOUNDED)

@@ -36,7 +36,7 @@ class ContextMatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Selector(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which breadcrumbs: by schema, tags, session, time, path glob and context; `except_schemas` leaves some out."""
+    """A filter by schema, tags, session, time, path glob and context; `except_schemas` excludes schemas."""
 
     schema_name: str | None = None
     schema_names: Sequence[str] = ()

@@ -26,7 +26,7 @@ class OrderedStep(NamedTuple):
 
 
 class StepOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the records of a schema hold their steps: `order` of a schema definition."""
+    """The path to the steps in records of a schema: `order` of a schema definition."""
 
     steps: str
     id: str

@@ -103,7 +103,7 @@ class Candidates:
     # -- choosing -----------------------------------------------------------------------------------------
 
     def gather(self, effort: int = 1) -> None:
-        """Take the best of every arm; of words so many times as many as are usually enough."""
+        """Take the best candidates by name, words and vector. `effort` multiplies the usual number by words."""
         allowed = self._allowed.slots
         if len(allowed) <= SMALL:
             self.slots = allowed

@@ -39,7 +39,7 @@ class Columns:
     def __init__(self) -> None:
         self.size = 0
         self.spent = 0
-        """How often `expire` was called: who remembers what had not expired must look again."""
+        """The number of calls of `expire`: a cache of live records is outdated when it changes."""
         self.rid: Ints = np.zeros(0, np.int64)
         self.audience: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.expires: Ints = np.zeros(0, np.int64)
@@ -211,13 +211,13 @@ class Columns:
         return places
 
     def totals(self, audiences: Sequence[int]) -> tuple[int, float]:
-        """How many records these audiences have, and their mean length in words."""
+        """The number of records of these audiences, and their mean length in words."""
         found = [self._totals.get(audience, (0, 0.0)) for audience in audiences]
         number = sum(count for count, _ in found)
         return number, sum(words for _, words in found) / number if number else 1.0
 
     def rarity(self, ids: Words, audiences: Sequence[int], number: int) -> Floats:
-        """How much a term says among the records of these audiences, `number` of them: more when fewer have it,
+        """The weight of a term among the `number` records of these audiences: more when fewer have it,
         nothing when none has."""
         buckets = bucket_of(ids[:, None], np.asarray(audiences, np.int32)[None, :])
         frequency = np.minimum(self._document_frequency[buckets].sum(axis=1), number)
@@ -232,7 +232,7 @@ class Columns:
 
 
 def bucket_of(ids: Any, audiences: Any) -> Any:
-    """Where the frequency of a term in an audience is counted: what others may not see must not weigh."""
+    """The bucket that counts a term in an audience: records that a caller may not see must not affect its ranking."""
     mixed = ids.astype(np.uint32) ^ audiences.astype(np.uint32) * np.uint32(0x9E3779B1)
     return (mixed * np.uint32(0x85EBCA6B)) >> np.uint32(32 - RARITY_BITS)
 

@@ -23,7 +23,7 @@ MAX_WORDS_PER_FIELD = 2_000
 BATCH = 500
 FIELDS = 3
 TENTHS = np.array((10, 10, 2), np.int64)
-"""What a word of title, description and content adds to the length."""
+"""The length that a word of title, description and content adds."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -122,7 +122,7 @@ def _find_pairs(ids: Ints, places: Ints) -> Ints:
 
 
 class _Sizes:
-    """Where each record's parts lie in the packed words."""
+    """The positions of each record's parts in the packed words."""
 
     def __init__(self, records: int, of_terms: Ints, of_pairs: Ints) -> None:
         self.terms: Ints = np.bincount(of_terms, minlength=records)

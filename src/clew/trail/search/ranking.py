@@ -158,7 +158,7 @@ def best_by_words(weighed: Weighed, corpus: Corpus, slots: Ints, wanted: int) ->
 
 
 def _amount(counts: Words, weights: Mapping[str, float]) -> Floats:
-    """How often a term occurs, weighted by field."""
+    """The number of occurrences of a term, weighted by field."""
     title, description, content = counts & 255, counts >> 8 & 255, counts >> 16 & 255
     total = weights["title"] * title + weights["description"] * description + weights["content"] * content
     return np.asarray(total, np.float32)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from clew.trail.search.ranking import Floats, Ints
 
 EXACT = 4_000
-"""Up to so many vectors nothing is ruled out."""
+"""Up to this many vectors, all are compared."""
 PROBE = 500
-"""So many that look nearest are compared in any case."""
+"""At least this many of the apparently nearest vectors are compared."""
 SAMPLE = 384
 THIN = 16_000
 MARGIN = 1.75

@@ -55,7 +55,7 @@ class DefinitionBook:
 
 
 def newest(connection: Sql) -> int | None:
-    """The event that last changed a definition, of whichever owner."""
+    """The event that last changed a definition of any owner."""
     found: int | None = connection.execute(NEWEST).get
     return found
 

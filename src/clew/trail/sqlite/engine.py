@@ -31,7 +31,7 @@ MICROSECOND = timedelta(microseconds=1)
 GROUP = 256
 MAX_AUDIENCES = 10_000
 CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 4_000
-"""Pages in the log that are moved into the file when nobody writes for a moment, and at the latest."""
+"""Pages in the log that start a checkpoint: when no write is pending, and in any case."""
 IDLE_SECONDS = 0.05
 FIRST_LAYOUT, LONGEST_LAYOUT = 64, 5_000
 
@@ -57,7 +57,7 @@ class Writing:
         self.wall = wall
         self.changed: list[int] = []
         self.memo = memo
-        """What was looked up in this transaction and cannot change before its end."""
+        """Lookups that cannot change before the end of this transaction."""
         self.audiences = audiences
         """Pairs of owner and scopes with their ids, which stay for ever unless the transaction is undone."""
 
@@ -238,7 +238,7 @@ class Engine:
                 self._checkpoint()
 
     def _next(self) -> WriteJob | None:
-        """The next job. While nobody has one, a long log is moved into the file."""
+        """The next job. While there is none, a long log is moved into the file."""
         if self._log_pages() > CHECKPOINT_IDLE:
             try:
                 return self._queue.get(timeout=IDLE_SECONDS)

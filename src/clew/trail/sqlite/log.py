@@ -26,7 +26,7 @@ from clew.trail.sqlite.version_writes import Marks
 EVENT = "SELECT seq, type, rid, id, version, audience, schema_name, tags, at FROM events"
 MAX_EVENTS = 10_000
 FEW = 50
-"""So many events are read here and now; more go aside."""
+"""Up to this many events are read in the calling thread; more are read in another thread."""
 MAX_BYTES = 8_000_000
 """A page of events or records ends when its contexts come to so much; the cursor goes on from there."""
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode

@@ -34,14 +34,14 @@ from clew.trail.templates.hints import apply_plan, plan_hints
 
 INLINE_TEXTS = 4
 FRESH_AT_MOST = 50
-"""How many breadcrumbs of a batch are kept for the handlers that get them within the same transaction."""
+"""Up to this many breadcrumbs of a batch are cached for the handlers that get them in the same transaction."""
 MAX_PAGE = 1_000
 CURRENT_OF_ID = f"{CURRENT} WHERE b.id = :id AND {ALIVE}"
 VIEW_OF_ID = f"{VIEWED}, ({NEWEST}) FROM breadcrumbs b WHERE b.id = :id AND {ALIVE}"
 TOO_FAST = "the definitions change faster than breadcrumbs can be checked"
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 PATIENCE = 10
-"""How often breadcrumbs are checked again because definitions have changed."""
+"""Attempts to check breadcrumbs while definitions keep changing."""
 
 
 Present = tuple[Breadcrumb, bytes | None]
@@ -82,7 +82,7 @@ class SqliteRecords:
         self, drafts: Sequence[Draft], first: Callable[[Writing], None], *, by: Principal
     ) -> list[Breadcrumb]:
         """Create all, and do `first` before them in the same transaction. When a definition changes meanwhile, they are
-        checked again: what is written fits the definitions of its moment."""
+        checked again: a written record always fits the definitions of that moment."""
         for _ in range(PATIENCE):
             prepared = await self._prepare_all(drafts, by)
             with contextlib.suppress(_Outdated):
@@ -103,7 +103,7 @@ class SqliteRecords:
             raise _Outdated
 
     def _definitions(self, by: Principal) -> Definitions:
-        """As they were last read; whoever writes finds out whether they still hold."""
+        """The definitions as last read; a write checks whether they are still current."""
         found = self._book.recent(by.owner_id)
         return found or self._engine.read(lambda connection: self._book.of(connection, by.owner_id))
 
@@ -323,7 +323,8 @@ class SqliteRecords:
         if hints is None and view.schema_name is not None:
             plan = self._book.as_of(connection, by.owner_id, newest).rules(view.schema_name).hint_plan
         if plan is not None:
-            view = msgspec.structs.replace(view, context=apply_plan(view.context, plan, title=view.title))
+            shown = apply_plan(view.context, plan, title=view.title)
+            view = view if shown is view.context else msgspec.structs.replace(view, context=shown)
         return view, row[8]
 
     def _count_read(self, writing: Writing, id: str, by: Principal) -> None:

@@ -41,7 +41,7 @@ Audience = tuple[str, tuple[str, ...]]
 
 
 class Audiences(threading.local):
-    """Which owner-and-scopes pairs exist, and which of them a caller may see. Each thread reads them for itself:
+    """The owner-and-scopes pairs, and those of them that a caller may see. Each thread has a cache of its own:
     those of a transaction that may be undone are known to the writing thread alone."""
 
     def __init__(self) -> None:

@@ -25,9 +25,9 @@ from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list, to_breadc
 from clew.trail.store import Embedder
 
 MAX_RESULT_BYTES = 32_000_000
-"""An answer ends early when its contexts come to so much."""
+"""An answer ends early when its contexts reach this size."""
 MORE = 4
-"""By so much more candidates are taken when those that were do not fill the answer."""
+"""The factor by which the number of candidates grows when they do not fill the answer."""
 
 _decode_texts = msgspec.json.Decoder(frozenset[str]).decode
 
@@ -185,7 +185,7 @@ class _FoundHits(msgspec.Struct):
 
 
 def _count_keywords(connection: Sql, rids: list[int], wanted: set[str]) -> Ints:
-    """How many of the wanted keywords each record has."""
+    """The number of wanted keywords that each record has."""
     sql = "SELECT rid, entity_keywords FROM breadcrumbs WHERE rid IN (SELECT value FROM json_each(?))"
     matched = {rid: len(wanted & _decode_texts(keywords)) for rid, keywords in connection.execute(sql, (str(rids),))}
     return np.array([matched.get(rid, 0) for rid in rids], np.int64)

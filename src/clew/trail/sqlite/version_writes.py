@@ -34,7 +34,7 @@ FRESH = "fresh"
 
 
 class Marks:
-    """Where the log stands in a transaction: its newest event, the newest that changed a definition, and what the
+    """The state of the log in a transaction: its newest event, the newest that changed a definition, and what the
     transaction has added since `after`."""
 
     __slots__ = ("after", "head", "newest", "rows")

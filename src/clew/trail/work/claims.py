@@ -24,7 +24,7 @@ from clew.trail.store import Trail
 MAX_REASON = 300
 PAUSE_AFTER_FAILURE = 1.0
 SHORTEST_REST = 0.25
-"""Seconds that whoever has a share of the time rests at least, so that more comes at once."""
+"""The shortest pause in seconds of a worker with a share of the time, so that events come in batches."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ Work = Callable[[Claim], Awaitable[Sequence[Draft] | GiveBack]]
 """Turns a claim into outputs. An exception counts as a failure that may be retried."""
 
 Refused = Callable[[Claim, ClewError], Sequence[Draft]]
-"""What is written in the place of outputs that cannot be, by work that must not be done again for that."""
+"""The record that replaces outputs which cannot be written, for work that must not be repeated."""
 
 
 @dataclass(slots=True, eq=False)

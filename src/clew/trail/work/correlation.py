@@ -16,7 +16,7 @@ CONSUMER_TAG = "consumer:"
 RUN_TAG = "run:"
 """Names all that one trigger brings about, by the id of the trigger."""
 HOP_TAG = "hop:"
-"""How many runs lie between a run and the one that began it all; a run that nothing of another run began has none."""
+"""The number of runs between a run and the first run of its chain; 0 for a run that no other run started."""
 ROOT_TAG = "root:"
 """The run that began it all."""
 
@@ -49,7 +49,7 @@ def inherited_tags(breadcrumb: Breadcrumb) -> tuple[str, ...]:
 
 
 def find_hop(breadcrumb: Breadcrumb) -> int:
-    """How many runs lie before that of a breadcrumb."""
+    """The number of runs before the run of a breadcrumb."""
     numbers = [tag.removeprefix(HOP_TAG) for tag in breadcrumb.tags if tag.startswith(HOP_TAG)]
     return max((int(each) for each in numbers if each.isdecimal() and len(each) < 10), default=0)
 

@@ -234,7 +234,7 @@ async def _run(loop: ClaimLoop, client: httpx2.AsyncClient) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Post:
-    """How a claim becomes a signed request, and its answer an outcome."""
+    """Turns a claim into a signed request, and its answer into an outcome."""
 
     clock: Clock
     allow: Sequence[Network]

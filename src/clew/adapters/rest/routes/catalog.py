@@ -33,7 +33,7 @@ class WhyNamedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Refresh(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which source to refresh; without one, those that are stale. `force` believes a source that is suddenly empty."""
+    """The source to refresh; without one, the stale sources. `force` accepts a source that is suddenly empty."""
 
     source: str | None = None
     force: bool = False

@@ -97,7 +97,7 @@ class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which run to end; without one, all of the session that have no answer yet."""
+    """The run to end; without one, all runs of the session that have no answer yet."""
 
     run: str | None = None
     reason: str = "cancelled by its user"

@@ -26,7 +26,7 @@ from clew.trail.sqlite.version_writes import FRESH
 
 SCAN = 500
 FAR = 250
-"""How many events a cursor may be behind what its consumer has seen: so many are looked at again after a crash."""
+"""The stored cursor may lag this many events behind the consumer: after a crash they are checked again."""
 
 
 class News(NamedTuple):

@@ -188,7 +188,7 @@ def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str 
 
 
 def _count(connection: Sql, cid: int, visible: tuple[int, ...]) -> dict[str, Any]:
-    """How many events wait, are held and were given up. What went out of the consumer's sight meanwhile is none."""
+    """The numbers of pending, claimed and dead events. Events that the consumer may no longer see do not count."""
     row = connection.execute(
         "SELECT coalesce(sum(d.state IN (0, 3)), 0), coalesce(sum(d.state = 1), 0), coalesce(sum(d.state = 2), 0)"
         " FROM deliveries d JOIN events e ON e.seq = d.seq"

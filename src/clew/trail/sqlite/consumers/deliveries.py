@@ -50,9 +50,9 @@ SHORTEST_WAIT = 0.02
 FREED = -1
 """Stands among the changes of a transaction for claims that were let go of; 0 for anything else that is no record."""
 NEWS = 50
-"""How many new events are compared with the orders that stand. Beyond, workers look for themselves."""
+"""Up to this many new events are matched with pending orders. Beyond that, workers query the log."""
 FILLED_AT_ONCE = 8
-"""How many orders a transaction fills at most: whoever wrote waits for it."""
+"""A transaction fills at most this many orders: its writer waits for it."""
 
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 

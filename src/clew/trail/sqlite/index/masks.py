@@ -27,7 +27,7 @@ FEW_CHANGES = 2_000
 
 
 class _KnownMask(msgspec.Struct):
-    """Which slots a selector meant when the columns stood at `seq`, after so many `changes`, and which of them passed
+    """The slots that a selector selected when the columns were at `seq` and `changes`, and those of them that passed
     from `since` until the next one expires."""
 
     columns: Columns

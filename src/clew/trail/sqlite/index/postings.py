@@ -24,7 +24,7 @@ from clew.files import locked
 FORMAT = 2
 HEAP_BYTES = 50_000_000
 SEGMENT_NAME = 32
-"""How long the names of tantivy's segments are."""
+"""The length of the names of tantivy's segments."""
 MAX_CACHED = 256
 """Answers in the cache: about 3 MB."""
 

@@ -21,7 +21,7 @@ from clew.trail.sqlite.version_writes import UPDATED
 from clew.trail.store import Embedder
 
 EXTERNAL = "external:"
-"""How the embedder of a trail is called whose vectors came from its callers."""
+"""The name of the embedder of a trail whose callers provide the vectors."""
 
 Texts = list[tuple[int, str | None]]
 

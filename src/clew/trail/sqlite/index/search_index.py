@@ -21,7 +21,7 @@ from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import Audiences, in_list
 
 PENDING = 512
-"""So many changed records are handed to the postings together."""
+"""The number of changed records that are written to the postings together."""
 LOAD_BATCH, CATCH_UP_BATCH = 1_000, 500
 LOAD = (
     "SELECT b.rid, b.audience, iif(b.read_count >= b.max_reads, 0, b.expires_at), t.terms, v.vector FROM breadcrumbs b"

@@ -51,7 +51,7 @@ class TermsBook:
         return [(*row[:3], made[row[0]], row[4]) if row[3] is None else row for row in rows if row[3] or row[0] in made]
 
     def store(self) -> None:
-        """Store what was worked out. What a crash loses is worked out again."""
+        """Store the computed terms. Terms lost in a crash are computed again."""
         rows, self._unstored = self._unstored, []
         if rows:
             self._engine.post(lambda writing: put_terms(writing, rows))
