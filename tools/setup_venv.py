@@ -35,6 +35,7 @@ def main() -> None:
         uv = shutil.which("uv") or fetch_uv(Path(scratch))
         print(f"This takes {'less than' if uv else 'about'} a minute and happens once.", flush=True)
         make_venv(directory, with_pip=uv is None)
+        stamp.unlink(missing_ok=True)  # an install that fails leaves a mixture
         install = find_installer(directory, uv, is_compiled="--compile" in sys.argv)
         run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], packages)
         run([*install, "--no-deps", "--no-build-isolation", "-e", "."], 1)  # the build backend is in the lock, too
@@ -62,9 +63,11 @@ def make_venv(directory: Path, *, with_pip: bool) -> None:
     """Make the environment, unless it is there and has what its installer needs."""
     python = directory / "bin" / "python"
     has_pip = next(directory.glob("lib/python*/site-packages/pip"), None) is not None
-    if not python.exists() or (with_pip and not has_pip):
+    if not python.exists():
         shutil.rmtree(directory, ignore_errors=True)
         venv.create(directory, with_pip=with_pip)
+    elif with_pip and not has_pip:
+        subprocess.run([str(python), "-m", "ensurepip"], check=True, capture_output=True)
 
 
 def find_installer(directory: Path, uv: str | None, *, is_compiled: bool) -> list[str]:

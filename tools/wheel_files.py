@@ -21,7 +21,18 @@ WANTED = {
     "wordllama/tokenizers/l2_supercat_tokenizer_config.json": "tokenizers/l2_supercat_tokenizer_config.json",
 }
 """File of the package → its place in the folder."""
-LEFTOVERS = ("__pycache__", "*.db", "*.db-*", "*.lock", "keys", "credential", "secrets*")
+LEFTOVERS = (
+    "__pycache__",
+    "*.db",
+    "*.db-*",
+    "*.lock",
+    "keys*",
+    "credential*",
+    "secrets*",
+    "edits*",
+    "large-folder",
+    ".env*",
+)
 """What is made when an example runs in place."""
 
 
@@ -32,7 +43,8 @@ class WheelFiles(BuildHookInterface[Any]):
         if version == "editable":
             return
         for path in Path(self.root, "examples").rglob("*"):
-            if path.is_file() and not any(fnmatch(part, name) for part in path.parts for name in LEFTOVERS):
+            parts = path.relative_to(self.root).parts
+            if path.is_file() and not any(fnmatch(part, name) for part in parts for name in LEFTOVERS):
                 build_data["force_include"][str(path)] = f"clew/{path.relative_to(self.root).as_posix()}"
         found = {str(each): each.locate() for each in _package_files()}
         for source, place in WANTED.items():

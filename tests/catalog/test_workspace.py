@@ -14,10 +14,11 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.operations.answers import Item, Question
+from clew.catalog.workspace.repository import find_refusal
 from clew.catalog.workspace.workspace import Workspace, open_workspace, own_names
 from clew.cli.project import render_settings
 from clew.clock import ManualClock
-from clew.config import read_config
+from clew.config import Config, read_config
 from clew.errors import ConfigError, ServerError
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -264,15 +265,12 @@ async def test_the_example_in_new_settings_is_a_source(opened: Open, trail: Trai
         assert (domain.name, list(domain.sources)) == ("pulls", ["github:prs:owner/name"])
 
 
-async def test_a_home_folder_is_not_indexed_unless_it_is_a_git_repository(
-    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Path, "home", lambda: folder.parent)
-    async with opened() as workspace:
-        assert names(workspace) == []
+def test_a_home_folder_is_refused_unless_it_is_a_git_repository(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    config = Config(folder=folder)
+    assert "is not a project" in find_refusal(config)
     (folder.parent / ".git").mkdir()
-    async with opened() as workspace:
-        assert names(workspace) == ["repo"]
+    assert find_refusal(config) == ""
 
 
 @pytest.mark.req("ERN-23")

@@ -367,6 +367,47 @@ def test_a_check_names_what_does_not_work(clew: Clew, folder: Path, program: Pat
     assert (both.code, "cannot be used with --remove" in both.err) == (2, True)
 
 
+def test_an_older_entry_of_clew_does_not_come_back_when_it_is_removed(clew: Clew, folder: Path) -> None:
+    path = folder.parent / ".mcp.json"
+    path.write_text('{"mcpServers": {"clew": {"command": "/old/bin/clew", "args": ["mcp"]}, "x": {"command": "y"}}}')
+    clew("connect", "claude-code")
+    assert clew("connect", "claude-code", "--remove").code == 0
+    assert set(json.loads(path.read_text())["mcpServers"]) == {"x"}
+
+
+def test_keys_that_the_user_added_to_toml_and_yaml_stay(clew: Clew, folder: Path, home: Path) -> None:
+    clew("connect", "codex")
+    codex = folder.parent / ".codex" / "config.toml"
+    codex.write_text(codex.read_text() + "startup_timeout_sec = 60\n\n[mcp_servers.clew.env]\nA = 'b'\n")
+    before = codex.read_text()
+    assert clew("connect", "codex").code == 0
+    assert codex.read_text() == before
+    clew("connect", "codex", "--owner", "ann")
+    entry = tomllib.loads(codex.read_text())["mcp_servers"]["clew"]
+    assert (entry["startup_timeout_sec"], entry["env"], entry["args"]) == (60, {"A": "b"}, ["mcp", "--owner", "ann"])
+    assert clew("connect", "codex", "--remove").code == 0
+    assert "clew" not in codex.read_text()
+    clew("connect", "goose")
+    goose = home / ".config" / "goose" / "config.yaml"
+    goose.write_text(goose.read_text().replace("enabled: true", "enabled: false"))
+    clew("connect", "goose", "--owner", "ann")
+    (entry,) = yaml.safe_load(goose.read_text())["extensions"].values()
+    assert (entry["enabled"], entry["args"][-1]) == (False, "ann")
+
+
+def test_a_check_starts_nothing_that_a_cloned_folder_names(clew: Clew, folder: Path) -> None:
+    sign = folder.parent / "started"
+    script = folder.parent / "clew"
+    script.write_text(f"#!/bin/sh\ntouch '{sign}'\n")
+    script.chmod(0o755)
+    for command, args in (("sh", ["-c", f"touch '{sign}'"]), (str(script), ["mcp"]), ("clew", ["trust", "--yes"])):
+        entry = {"mcpServers": {"clew": {"command": command, "args": args}}}
+        (folder.parent / ".mcp.json").write_text(json.dumps(entry))
+        refused = clew("connect", "claude-code", "--check")
+        assert (refused.code, "does not start Clew" in refused.err) == (1, True), refused.err
+    assert not sign.exists()
+
+
 def test_the_guide_names_every_client_with_its_file_and_the_source_of_the_format(client: ClientFile) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text("utf-8")
     place = f"~/{client.place}" if client.is_global else client.place

@@ -60,8 +60,10 @@ def test_with_all_the_folder_goes(clew: Clew, used: Path) -> None:
 def test_everywhere_means_every_folder_that_clew_knows(clew: Clew, used: Path, home: Path) -> None:
     assert (home / ".config" / "clew").is_dir()
     found = clew("uninstall", "--everywhere", "--yes", "--json").json
-    assert [each["folder"] for each in found] == [str(used)]
-    assert {each["client"] for each in found[0]["connections"]} == {"claude-code", "windsurf"}
+    (one,) = found["folders"]
+    assert one["folder"] == str(used)
+    assert {each["client"] for each in one["connections"]} == {"claude-code", "windsurf"}
+    assert str(home / ".config" / "clew" / "trust.json") in found["user_files"]
     assert not (home / ".config" / "clew").exists()
 
 
@@ -88,3 +90,29 @@ def test_a_link_out_of_the_project_is_not_followed(clew: Clew, used: Path, tmp_p
     (used / "edits-link").symlink_to(treasure)
     assert clew("uninstall", "--yes", "--all").code == 0
     assert (treasure / "trail.db").read_text() == "precious"
+
+
+def test_other_files_beside_the_consent_of_the_user_stay(
+    clew: Clew, used: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = home / "src" / "clew"
+    checkout.mkdir(parents=True)
+    (checkout / "main.py").write_text("print()")
+    (home / ".config" / "clew" / "trust.json").rename(checkout / "trust.json")
+    monkeypatch.setenv("CLEW_TRUST", str(checkout / "trust.json"))
+    shown = clew("uninstall", "--everywhere", "--yes")
+    assert (shown.code, str(checkout / "trust.json") in shown.out) == (0, True)
+    assert [path.name for path in checkout.iterdir()] == ["main.py"]
+
+
+@pytest.mark.parametrize("target", [".", "src"])
+def test_a_folder_that_is_not_clews_own_is_left_alone(clew: Clew, folder: Path, target: str) -> None:
+    project = folder.parent
+    (project / "src").mkdir()
+    (project / "src" / "uv.lock").write_text("mine")
+    folder.symlink_to(target)
+    linked = clew("uninstall", "--yes", "--all")
+    named = clew("uninstall", "--yes", "--folder", str(project / "src"))
+    for refused in (linked, named):
+        assert (refused.code, "nothing is removed there" in refused.err) == (1, True), refused.err
+    assert (project / "src" / "uv.lock").read_text() == "mine"

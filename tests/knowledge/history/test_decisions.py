@@ -134,7 +134,7 @@ def test_a_record_with_run_in_headings() -> None:
 
 def test_all_records_of_this_repository_can_be_read() -> None:
     root = Path(__file__).parents[3]
-    records = sorted((root / "docs" / "decisions").glob("*.md"))
+    records = sorted((root / "docs" / "decisions").glob("0*.md"))
     assert len(records) > 10
     for path in records:
         found = read_adr(f"docs/decisions/{path.name}", path.read_bytes())

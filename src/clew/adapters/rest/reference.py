@@ -109,7 +109,8 @@ def render_reference(document: dict[str, Any]) -> tuple[bytes, bytes]:
 def _render(title: str, body: str) -> tuple[bytes, bytes]:
     script = _asset("reference.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; connect-src 'self'"
+    allowed = f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'; connect-src 'self'"
+    policy = f"default-src 'none'; {allowed}; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     page = _PAGE.format(title=escape(title), style=_asset("reference.css"), body=body, script=script)
     return page.encode(), policy.encode()
 

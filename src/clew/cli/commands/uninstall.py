@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -23,7 +24,7 @@ from clew.config import FOLDER, MACHINE_ONLY
 from clew.errors import InvalidInput, ReadOnly
 from clew.trust import Grant, Trust, user_file
 
-OWN_FILES = (*MACHINE_ONLY, "*.lock", ".gitignore")
+OWN_FILES = (*MACHINE_ONLY, ".gitignore")
 MAX_SHOWN = 8
 
 
@@ -61,11 +62,12 @@ def uninstall(
     """
     folders = _known_folders() if everywhere else [here.config().folder.absolute()]
     traces = [each for each in map(find_traces, folders) if not each.is_empty]
+    files = user_files() if everywhere else []
     if json:
-        print_json([_as_fields(each, is_all=all) for each in traces])
+        print_json({"folders": [_as_fields(each, is_all=all) for each in traces], "user_files": list(map(str, files))})
     else:
-        _show(traces, is_all=all)
-    if not traces and not everywhere:
+        _show(traces, files, is_all=all)
+    if not traces and not files:
         return 0
     if not yes and not _is_agreed(as_json=json):
         note("Nothing was removed.")
@@ -84,6 +86,9 @@ def find_traces(folder: Path) -> FolderTraces:
     found.connections = [each for each in read_connections() if each.folder == str(folder)]
     found.grants = Trust.open().grants(folder.parent)
     if folder.is_dir():
+        if folder.is_symlink() or folder.name != FOLDER:
+            hint = "Remove Clew's files in it by hand: trail.db*, code.db*, keys and credential"
+            raise ReadOnly(f"{folder} is not a {FOLDER} of its own: nothing is removed there", hint=hint)
         check_place(folder, folder)
         for path in sorted(folder.iterdir()):
             (found.own if _is_own(path) else found.others).append(path)
@@ -134,16 +139,28 @@ def _known_folders() -> list[Path]:
 
 
 def _remove_user_files() -> None:
-    """The files of this user beside that of consent. A folder of Clew's own goes as a whole."""
-    place = Path(os.path.realpath(user_file()))
-    own = [each for each in place.parent.glob("*") if each.name.startswith((place.name, "connections.json"))]
-    for path in [place.parent] if place.parent.name == "clew" and place.parent.is_dir() else own:
+    for path in user_files():
         _remove(path)
+    with suppress(OSError):  # the folder stays if anything else is in it
+        user_file().parent.rmdir()
 
 
-def _show(traces: Iterable[FolderTraces], *, is_all: bool) -> None:
+def user_files() -> list[Path]:
+    """The files of this user: consent with its texts, and the log of connections."""
+    places = dict.fromkeys((user_file(), Path(os.path.realpath(user_file()))))
+    return [
+        path
+        for place in places
+        for path in sorted(place.parent.glob("*"))
+        if path.name.startswith((place.name, "connections.json"))
+    ]
+
+
+def _show(traces: Iterable[FolderTraces], files: Sequence[Path], *, is_all: bool) -> None:
     shown = list(traces)
-    if not shown:
+    if files:
+        say(f"For all folders: {', '.join(map(str, files))}")
+    elif not shown:
         note("Clew wrote nothing for this folder.")
     for each in shown:
         say(f"For {each.folder.parent}:")

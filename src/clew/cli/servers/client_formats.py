@@ -105,7 +105,12 @@ class TomlSettings:
         present = known.setdefault(self.key, {})
         if not isinstance(present, dict) or not isinstance(present.get(name, {}), dict):
             raise ConfigError(f"its {self.key} are not tables: add the entry by hand")
-        entry |= {key: value for key, value in present.get(name, {}).items() if isinstance(value, dict)}
+        own = {key: value for key, value in present.get(name, {}).items() if key not in entry}
+        plain = {key: value for key, value in own.items() if not isinstance(value, dict)}
+        if not all(isinstance(value, str | bool | int | float | list) for value in plain.values()):
+            raise ConfigError(_UNUSUAL)
+        lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+        entry |= own
         if present.get(name) == entry:
             return text
         table = "\n".join((head, *lines)) + "\n"
@@ -120,7 +125,10 @@ class TomlSettings:
         present = known.get(self.key)
         if not isinstance(present, dict) or name not in present:
             raise ConfigError(f"{name!r} is not there")
-        after = re.sub(rf"\n?{_toml_table(self._head(name))}", "", text, count=1, flags=re.MULTILINE)
+        heads = [self._head(name), *(f"[{self.key}.{name}.{key}]" for key in present[name])]
+        after = text
+        for head in heads:
+            after = re.sub(rf"\n?{_toml_table(head)}", "", after, count=1, flags=re.MULTILINE)
         left = {other: entry for other, entry in present.items() if other != name}
         wanted = {key: value for key, value in known.items() if key != self.key} | ({self.key: left} if left else {})
         return _checked(after, wanted, _read_toml)
@@ -139,10 +147,12 @@ class YamlSettings:
         return _launches(_read_yaml(text).get(self.key))
 
     def add(self, text: str, name: str, launch: ServerLaunch) -> str:
-        entry, known = goose_entry(launch) | {"name": name}, _read_yaml(text)
+        fresh, known = goose_entry(launch) | {"name": name}, _read_yaml(text)
         present = known.get(self.key) or {}
         if not isinstance(present, dict):
             raise ConfigError(f"its {self.key} are not a mapping: add the entry by hand")
+        own = present.get(name)
+        entry = {**fresh, **own, "cmd": fresh["cmd"], "args": fresh["args"]} if isinstance(own, dict) else fresh
         if present.get(name) == entry:
             return text
         text = text if text.endswith("\n") else f"{text}\n"

@@ -117,17 +117,23 @@ def remove_connections(folder: Path) -> list[Path]:
 
     Raises ConfigError and ReadOnly.
     """
-    changed = []
+    changed, errors = [], []
     for connection in read_connections():
         chosen = next((each for each in CLIENTS if each.name == connection.client), None)
         if connection.folder != str(folder.absolute()) or chosen is None:
             continue
-        settings = _read_file(chosen, Path(connection.file), connection.entry)
-        after = _without(settings)
+        try:
+            settings = _read_file(chosen, Path(connection.file), connection.entry)
+            after = _without(settings)
+        except ConfigError as error:  # the other files are still changed
+            errors.append(error.message)
+            continue
         if after != settings.content:
             _undo(settings, after)
             changed.append(settings.path)
         forget_connection(settings.path, settings.entry)
+    if errors:
+        raise ConfigError("; ".join(errors))
     return changed
 
 
@@ -187,15 +193,20 @@ def _without(settings: Settings) -> bytes | None:
         return None
     made = find_connection(settings.path, settings.entry)
     before = made.undo(settings.content) if made is not None else None
-    if made is not None and before is not None:
-        return None if made.new_folders is not None else before
     try:
+        if made is not None and before is not None and not _has_entry(settings, before):
+            return None if made.new_folders is not None else before
         if settings.entry not in settings.client.format.entries(settings.text):
             return settings.content
         return settings.encode(settings.client.format.remove(settings.text, settings.entry))
     except ConfigError as error:
         reason = error.message.replace("add the entry", "remove the entry").replace("change the", "remove the")
         raise ConfigError(f"{settings.path}: {reason}") from None
+
+
+def _has_entry(settings: Settings, content: bytes) -> bool:
+    """Whether an earlier content has an entry of Clew too, which was not the command's own."""
+    return settings.entry in settings.client.format.entries((_plain_ends(content) or content).decode())
 
 
 def _apply(settings: Settings, after: bytes | None, config: Config, *, is_removal: bool) -> None:
@@ -250,9 +261,11 @@ def _check(settings: Settings, config: Config, *, json: bool) -> None:
         launch = settings.launch
     except ConfigError as error:
         raise ConfigError(f"{settings.path}: {error.message}") from None
+    add = f"clew connect {settings.client.name}"
     if launch is None:
-        add = f"clew connect {settings.client.name}"
         raise ConfigError(f"{settings.client.title} is not connected to this folder: run `{add}`")
+    if Path(launch.command).stem != "clew" or launch.args[:1] != ("mcp",) or not _is_own(settings, launch):
+        raise ConfigError(f"{settings.path}: the entry {settings.entry} does not start Clew: run `{add}` first")
     project = config.folder.absolute().parent
     found = asyncio.run(check_connection(settings.client, launch, project))
     if json:
@@ -263,6 +276,14 @@ def _check(settings: Settings, config: Config, *, json: bool) -> None:
     say(f"{settings.client.title} can start the server: {found.server}, {found.tools} tools.")
     say(f"Question: {found.question}")
     say(f"Answer:   {found.answer}")
+
+
+def _is_own(settings: Settings, launch: ServerLaunch) -> bool:
+    """Whether the entry names the program without a path, or is as this user's `clew connect` wrote it.
+
+    A cloned folder can bring settings that name any program by its path.
+    """
+    return launch.command == "clew" or find_connection(settings.path, settings.entry) is not None
 
 
 def _report(settings: Settings, *, is_changed: bool, dry_run: bool, is_removal: bool) -> None:

@@ -69,6 +69,8 @@ async def _ask(command: tuple[str, ...], env: dict[str, str], cwd: Path, faults:
         tools = await session.list_tools()
         answer = await session.call_tool("ask", {"query": QUESTION})
         text = "\n".join(getattr(each, "text", "") for each in answer.content)
+        if answer.is_error:
+            raise ClewError(f"the server started, but it did not answer: {faults.plain(text)}")
         server = session.server_info
         name = "a server without a name" if server is None else f"{server.name} {server.version}"
         return ConnectionCheck(name, len(tools.tools), QUESTION, _first_line(text))
