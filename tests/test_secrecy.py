@@ -223,6 +223,12 @@ ASSIGNED = [
 ]
 
 
+@pytest.mark.parametrize("value", ["1.2xyz789", "12.5abcdef"])
+def test_a_value_that_only_begins_like_a_version_is_masked(value: str) -> None:
+    assert value not in mask_in_place(f'password = "{value}"')
+    assert "1.25.0" in mask_in_place('password = "1.25.0"')
+
+
 @pytest.mark.parametrize(("place", "secret"), ASSIGNED)
 def test_a_value_that_is_assigned_to_the_name_of_a_secret_is_masked_everywhere(place: str, secret: str) -> None:
     for mask in (mask_keys, mask_document, mask_in_place, mask_message, mask_secrets):

@@ -137,7 +137,7 @@ _ASSIGNMENT_MARKS = (
 )
 _NO_VALUE = re.compile(
     # A variable, a version, a path, an address, the name of a place where the key is, or a word for the reader.
-    r"[$<%{\[*.\\(]|[\^~>=v]{0,3}\d+\.\d|/|~/|(?i:https?:|env:|file:|keyring:|your|my[_-]|example|change|xxx|process\.)|.*[{}<>]|.*\$\("
+    r"[$<%{\[*.\\(]|[\^~>=v]{0,3}\d+(?:\.\d+)+(?![A-Za-z0-9])|/|~/|(?i:https?:|env:|file:|keyring:|your|my[_-]|example|change|xxx|process\.)|.*[{}<>]|.*\$\("
 )
 _TYPES = re.compile(r"(?i:u?int|uint|float|double|str|string|bytes|sha|md|base|utf|bool|[iuf])-?\d{1,3}")
 _SIGN_IN_WORD = re.compile(r"[@#$%^*+=~!](?=\w)")
@@ -153,7 +153,9 @@ _SENTENCE = frozenset(
 )
 """Words of sentences and labels about passwords; a passphrase has none of them."""
 _LINE_HEAD = re.compile(r"\s*(?:[-+]\s+)?(?:export\s+|set\s+|ENV\s+)?[\"']?[\w.-]*\Z")
-_LINE_TAIL = re.compile(r"\s*(?:#.*)?\Z")
+_LINE_TAIL = re.compile(r"\s*(?:#|\Z)")
+MAX_NAME = 200
+"""Characters before a sign that can be the name of a secret. A longer look would be quadratic in a long line."""
 _RANDOM = 16
 """The least length of a bare token: shorter ones are mostly tokens of a language."""
 _NAMED_KINDS = (
@@ -392,13 +394,13 @@ def _is_bare_secret(found: re.Match[str], value: str) -> bool:
         least = 8 if sign == ":" and found["password"] is None else 6
         return len(value) >= least and _has_letter_and_digit(value) and _TYPES.fullmatch(value) is None
     is_setting = is_whole_line and found["password"] is not None and found["sign"] == "="
-    name = line[: found.start("sign")].split()[-1]
+    name = line[max(0, found.start("sign") - MAX_NAME) : found.start("sign")].split()[-1]
     return bool(is_setting and name.isupper() and not _ORDINARY_VALUE.fullmatch(value))
 
 
 def _is_single_word(found: re.Match[str]) -> bool:
     """Whether nothing stands before the word for the secret in its name."""
-    before = found.string[: found.start()][-1:]
+    before = found.string[max(0, found.start() - 1) : found.start()]
     return not (before.isalnum() or before in ("_", "-"))
 
 

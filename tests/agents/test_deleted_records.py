@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clew.tools.tool import tool
+from clew.trail.model.selector import ContextMatch, Selector
 from tests.agents.paying import Bank, answer
 from tests.agents.waiting import answer_of
 
@@ -30,4 +31,27 @@ async def test_a_record_that_is_deleted_while_a_run_waits_enters_no_later_prompt
         later = run.model.requests[asked:]
     assert FOUND not in str(later)
     assert ended.status == "done", ended.text
+    assert "text was deleted" in str(later)
+
+
+async def test_a_turn_whose_response_is_deleted_goes_on_with_the_others(bank: Bank) -> None:
+    @tool()
+    async def look(place: str) -> str:
+        """Look somewhere."""
+        return f"in {place}: {FOUND}"
+
+    script = [
+        {"user": "pay", "call": [{"look": {"place": "the drawer"}}, {"pay": {"amount": 3}}]},
+        {"expect": "paid 3", "say": "Done."},
+    ]
+    async with bank.asking(script, look) as (run, sent, question):
+        of_look = (ContextMatch(path="tool", value="look"),)
+        (found,) = await run.until(Selector(schema_name=run.flow.response, context_match=of_look))
+        await run.trail.records.delete(found.id, by=run.me)
+        asked = len(run.model.requests)
+        await answer(run, question, "once")
+        ended = answer_of(await run.rest_of(sent))
+        later = run.model.requests[asked:]
+    assert ended.status == "done", ended.text
+    assert FOUND not in str(later)
     assert "text was deleted" in str(later)

@@ -9,6 +9,7 @@ import pytest
 
 from clew.config import ProviderConfig
 from clew.errors import ModelError
+from clew.llm.messages import Message
 from clew.llm.model import ModelRequest, Models, open_models
 from clew.llm.providers import remote_model
 from tests.llm.conftest import configured
@@ -40,6 +41,7 @@ FAILURES = [
         False,
     ),
     ("lab", status(400, {"error": {"message": "no\nsuch\x1b[31m thing"}}), "refused", False),
+    ("lab", status(200, {"error": {"code": 402, "type": "server_error"}}), "rate", False),
     ("lab", status(200, "this is no JSON"), "malformed", True),
     ("lab", status(302, "", {"location": "http://127.0.0.1:1/elsewhere"}), "malformed", True),
     ("lab", stream(chunk({"content": "Hel"}), "data: {broken\n\n", DONE), "malformed", True),
@@ -121,6 +123,44 @@ async def test_arguments_that_are_no_json_object_are_malformed(provider: FakePro
                 tools=(WEATHER,),
             )
         assert told.value.kind == "malformed"
+
+
+async def test_a_call_without_a_name_is_malformed(provider: FakeProvider, models: Models) -> None:
+    called = {"id": "c", "type": "function", "function": {"arguments": "{}"}}
+    answer = completion({"content": None, "tool_calls": [called]}, "tool_calls")
+    with pytest.raises(ModelError, match="without a name") as told:
+        await ask(models, "lab:m-1", status(200, answer), provider=provider, tools=(WEATHER,))
+    assert (told.value.kind, told.value.retryable) == ("malformed", True)
+
+
+async def test_half_of_a_surrogate_pair_in_a_request_is_no_fault_of_the_provider(
+    provider: FakeProvider, models: Models
+) -> None:
+    broken = Message(role="user", content="Hello \ud83d")
+    with pytest.raises(ModelError, match="half of a surrogate pair") as told:
+        await ask(models, "lab:m-1", status(200, completion({"content": "no"})), provider=provider, messages=(broken,))
+    assert (told.value.kind, told.value.retryable) == ("refused", False)
+    assert provider.asked == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ALL_PROXY", "socks5://me:proxyword@127.0.0.1:1"),
+        ("ALL_PROXY", "foo://x"),
+        ("HTTPS_PROXY", "http://[::1"),
+        ("SSL_CERT_FILE", "/no/such/file.pem"),
+    ],
+)
+async def test_settings_of_the_environment_that_cannot_be_used_are_named(
+    provider: FakeProvider, models: Models, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ModelError, match="environment") as told:
+        await ask(models, "lab:m-1", status(200, completion({"content": "no"})), provider=provider)
+    assert (told.value.kind, told.value.retryable) == ("config", False)
+    assert variable in told.value.hint
+    assert "proxyword" not in f"{told.value} {told.value.hint}"
 
 
 async def test_an_address_where_nobody_listens_is_unreachable(calls_allowed: None, tmp_path: Path) -> None:

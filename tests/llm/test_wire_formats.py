@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,6 +30,20 @@ def response(*items: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A whole answer of OpenAI's own protocol."""
     counted = {"input_tokens": 8, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 3}}
     return {"id": "r", "status": "completed", "model": "gpt-5", "output": list(items), "usage": counted, **more}
+
+
+def sent(data: dict[str, Any]) -> Write:
+    """One event of chat completions, and the end of its stream."""
+    return stream(f"data: {json.dumps(data)}\n\n", DONE)
+
+
+def failed(data: dict[str, Any]) -> Write:
+    return stream(event("error", **data))
+
+
+def failed_choice(**choice: Any) -> dict[str, Any]:
+    """An answer of chat completions that broke off."""
+    return {"choices": [{"message": {"content": "Hel"}, "finish_reason": "stop", **choice}]}
 
 
 def message(text: str) -> dict[str, Any]:
@@ -175,6 +190,21 @@ async def test_calls_without_ids_or_numbers_stay_apart(provider: FakeProvider, m
         ("claude", status(400, {"error": {"message": "Your credit balance is too low"}}), "rate"),
         ("lab", status(413, {"error": {"message": "big"}}), "refused"),
         ("lab", status(403, {"error": {"message": "no"}}), "auth"),
+        *(
+            (name, write({"error": {"code": code, "type": "invalid_request_error", "message": "no"}}), kind)
+            for code, kind in (
+                (401, "auth"),
+                ("403", "auth"),
+                (402, "rate"),
+                (404, "config"),
+                (429, "rate"),
+                (502, "server"),
+            )
+            for name, write in (("lab", partial(status, 200)), ("lab", sent), ("gpt", failed))
+        ),
+        ("lab", status(200, failed_choice(finish_reason="error")), "server"),
+        ("lab", status(200, failed_choice(error={"code": 429, "message": "slow"})), "rate"),
+        ("lab", sent(failed_choice(finish_reason="error", error={"code": 401, "message": "no"})), "auth"),
     ],
 )
 async def test_errors_are_told_by_their_code_their_words_or_their_status(
@@ -191,3 +221,85 @@ async def test_a_date_to_try_again_at_becomes_seconds(provider: FakeProvider, mo
     with pytest.raises(ModelError) as told:
         await ask(models, "lab:m-1", answer, provider=provider)
     assert told.value.retry_after == 3600.0
+
+
+async def test_a_date_that_is_out_of_range_asks_for_no_wait(provider: FakeProvider, models: Models) -> None:
+    answer = status(429, {"error": {"message": "slow"}}, {"retry-after": "Wed, 21 Oct 99999999999999 07:28:00 GMT"})
+    with pytest.raises(ModelError) as told:
+        await ask(models, "lab:m-1", answer, provider=provider)
+    assert (told.value.kind, told.value.retry_after) == ("rate", None)
+
+
+async def test_anthropic_gets_no_blank_text_and_no_unsigned_thoughts_back(
+    provider: FakeProvider, models: Models
+) -> None:
+    name = "claude:claude-sonnet-5-5"
+    use = {"type": "tool_use", "id": "c_1", "name": "geo_get_weather", "input": {"city": "Oslo"}}
+    signed = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    unsigned = {"type": "thinking", "thinking": "Oh.", "signature": ""}
+    blank = {"type": "text", "text": "\n"}
+    after = status(200, {"content": [{"type": "text", "text": "18."}], "stop_reason": "end_turn"})
+    whole = {"content": [signed, unsigned, blank, use], "stop_reason": "tool_use"}
+    reply = await ask(models, name, status(200, whole), provider=provider, tools=(WEATHER,))
+    await ask_again(models, name, reply, after, provider=provider)
+    assert provider.asked[0].body["messages"][1]["content"] == [signed, use]
+    unsigned_only = status(200, {**whole, "content": [unsigned, use]})
+    assert (await ask(models, name, unsigned_only, provider=provider, tools=(WEATHER,))).extra == {}
+
+
+async def test_anthropic_gets_no_answer_back_that_ends_with_a_thought(provider: FakeProvider, models: Models) -> None:
+    name = "claude:claude-sonnet-5-5"
+    signed = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    whole = status(200, {"content": [signed, {"type": "text", "text": " "}], "stop_reason": "max_tokens"})
+    reply = await ask(models, name, whole, provider=provider)
+    said = Message(role="assistant", content=reply.content, extra=reply.extra)
+    provider.asked.clear()
+    await ask(models, name, whole, provider=provider, messages=(*HELLO, said, Message(role="user", content="And?")))
+    assert [each["role"] for each in provider.asked[0].body["messages"]] == ["user", "user"]
+
+
+@pytest.mark.parametrize("earlier", [[], [message("Well.")]])
+async def test_openai_gets_no_thought_back_that_led_to_nothing(
+    provider: FakeProvider, models: Models, earlier: list[dict[str, Any]]
+) -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VjcmV0"}
+    whole = status(200, response(*earlier, thought, status="incomplete"))
+    assert (await ask(models, "gpt:gpt-5", whole, provider=provider)).extra == {}
+
+
+async def test_half_of_a_surrogate_pair_in_a_thought_leaves_a_reply_that_can_be_stored(
+    provider: FakeProvider, models: Models
+) -> None:
+    called = {**CALL, "id": "c\ud83d"}
+    answer = completion({"content": None, "reasoning_content": "Hm \ud83d", "tool_calls": [called]}, "tool_calls")
+    reply = await ask(models, "lab:m-1", status(200, answer | {"model": "m\ud83d"}), provider=provider)
+    assert reply.extra == {}
+    assert (reply.tool_calls[0].id, reply.model) == ("c?", "m?")
+
+
+async def test_text_that_comes_only_with_the_end_of_a_stream_is_delivered_once(
+    provider: FakeProvider, models: Models
+) -> None:
+    provider.answers = [stream(event("response.completed", response=response(message("At once."))))]
+    pieces = Pieces()
+    reply = await models.resolve("gpt:gpt-5")[0].answer(ModelRequest(messages=HELLO), on_text=pieces.take)
+    assert (pieces, reply.content) == (["At once."], "At once.")
+
+
+async def test_fragments_of_calls_with_the_same_id_and_name_stay_apart(provider: FakeProvider, models: Models) -> None:
+    def fragment(index: int, arguments: str, **function: str) -> str:
+        given = {**function, "arguments": arguments}
+        return chunk({"tool_calls": [{"index": index, "id": "c_1", "function": given}]})
+
+    provider.answers = [
+        stream(
+            fragment(0, '{"city": ', name="geo_get_weather"),
+            fragment(1, '{"city": ', name="geo_get_weather"),
+            fragment(0, '"Rome"}'),
+            fragment(1, '"Oslo"}'),
+            chunk({}, "tool_calls"),
+            DONE,
+        )
+    ]
+    reply = await models.resolve("lab:m-1")[0].answer(ModelRequest(messages=HELLO), on_text=Pieces().take)
+    assert [each.arguments for each in reply.tool_calls] == [{"city": "Rome"}, {"city": "Oslo"}]

@@ -9,6 +9,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
+from clew.errors import Corrupted
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import ContextMatch, Selector
@@ -49,3 +50,23 @@ def plan(file: Path, spelling: str) -> str:
     steps = [str(row[-1]) for row in connection.execute(query, values)]
     connection.close()
     return "\n".join(steps)
+
+
+async def test_a_damaged_record_of_an_earlier_version_is_refused_alone_and_can_be_deleted(tmp_path: Path) -> None:
+    file, clock = tmp_path / "trail.db", ManualClock()
+    trail = await open_trail(f"sqlite://{file}", clock)
+    good = await trail.records.create(Draft(title="good", context={"a": 1}), by=ANN)
+    bad = await trail.records.create(Draft(title="bad", context={"request_id": "r-9"}), by=ANN)
+    await trail.close()
+    with apsw.Connection(str(file)) as old:
+        old.execute("DROP INDEX breadcrumbs_request_id; DROP INDEX breadcrumbs_requestId; PRAGMA user_version=2")
+        old.execute("UPDATE breadcrumbs SET context = '{\"request' WHERE title = 'bad'")
+    old.close()
+
+    trail = await open_trail(f"sqlite://{file}", clock)
+    assert (await trail.records.get(good.id, by=ANN)).context == {"a": 1}
+    assert await find_request(trail, "r-9", by=ANN) is None
+    with pytest.raises(Corrupted):
+        await trail.records.get(bad.id, by=ANN)
+    await trail.records.delete(bad.id, by=ANN)
+    await trail.close()

@@ -65,15 +65,20 @@ class LateCatalog:
                 self._opened.exception()  # mark it as retrieved: there may have been no request
 
     async def _hold(self) -> None:
-        roots = await self._roots
-        try:
-            async with self._open(roots) as opened:
-                self._opened.set_result(opened)
-                await asyncio.Event().wait()
-        except Exception as error:  # the boundary of a task: requests get the error
-            if self._opened.done():
-                raise
-            self._opened.set_exception(error)
+        """Open the catalog of the roots. After a failure the next request chooses the folder again."""
+        while True:
+            roots = await self._roots
+            try:
+                async with self._open(roots) as opened:
+                    self._opened.set_result(opened)
+                    await asyncio.Event().wait()
+            except Exception as error:  # the boundary of a task: requests get the error
+                if self._opened.done():
+                    raise
+                failed, loop = self._opened, asyncio.get_running_loop()
+                self._roots, self._opened = loop.create_future(), loop.create_future()
+                failed.set_exception(error)
+                failed.exception()  # mark it as retrieved: there may be no request that waits for it
 
     async def meet(self, context: ServerRequestContext[Any, Any], *, is_connecting: bool) -> None:
         """Choose the folder of this client, once. During the handshake only a client without roots can be met."""

@@ -41,6 +41,8 @@ PrincipalOf = Callable[[Context], Principal]
 
 HOUR_MS = 3_600_000
 _CONNECTING = frozenset({"initialize", "server/discover"})
+_WITHOUT_FOLDER = _CONNECTING | {"ping", "logging/setLevel", "resources/templates/list"}
+"""Requests that need no catalog, and may come before the client has said which folders it works in."""
 _log = logging.getLogger("clew.mcp")
 
 
@@ -71,7 +73,7 @@ def build_server(catalog: CatalogInterface, principal_of: PrincipalOf) -> Server
         if isinstance(catalog, LateCatalog):
             if ctx.method == "tools/list":
                 catalog.meet_soon(ctx)  # a client lists the tools right after the handshake
-            elif ctx.method not in _CONNECTING:
+            elif ctx.method not in _WITHOUT_FOLDER and not ctx.method.startswith("notifications/"):
                 await catalog.meet(ctx, is_connecting=False)
         return await call_next(ctx)
 

@@ -103,7 +103,10 @@ class Keys:
         """As `verify`, with an Authorization header that has a bearer token. A repeated header is only looked up."""
         known = self._verified.get(header)
         if known is None:
-            known = self._remember(header, self._verify(bearer_token(header).decode("latin-1"), CALLS))
+            token = bearer_token(header)
+            known = self._verify(token.decode("latin-1"), CALLS)
+            if len(header) == len(b"Bearer ") + len(token):  # one header for each token: the cache stays small
+                self._remember(header, known)
         if known.until <= self._clock.now():
             self._verified.pop(header, None)
             raise NotAuthenticated("the token has expired")

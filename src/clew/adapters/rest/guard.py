@@ -47,6 +47,9 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self.server_state.total_requests += 1
         self.flow.resume_reading()
+        self._wait_idle()
+
+    def _wait_idle(self) -> None:
         self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._wait_for_request(self.timeout_keep_alive)
@@ -71,6 +74,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._read = len(data)
         super().data_received(data)
+        is_answered = self._stage == "whole" and self.cycle is not None and self.cycle.response_complete
+        if is_answered and not self.pipeline and not self.transport.is_closing():
+            self._wait_idle()  # for bytes that begin no request, such as the rest of a body that was refused
         if self._has_moved:
             self._set_deadline()
         elif self._stage == "headers":

@@ -17,7 +17,7 @@ from clew.agents.budgets.budget import Amount
 from clew.agents.budgets.budget_tree import Budgets, Reservation
 from clew.agents.runs.prompts import ModelPrompt, read_input, rebuild_prompt
 from clew.agents.runs.requests import ToolRequest
-from clew.agents.runs.run_records import RunRecords
+from clew.agents.runs.run_records import DELETED, RunRecords
 from clew.clock import Clock
 from clew.llm.ledger import usage_draft, usage_record
 from clew.llm.model import Models
@@ -31,7 +31,6 @@ from clew.trail.work.correlation import find_run, inherited_tags
 
 PIECE_SECONDS = 0.12
 """Seconds between two writes of a text that is arriving."""
-DELETED = "(This text was deleted.)"
 MAX_OUTPUT = 4_096
 """Tokens that are reserved for an answer by default."""
 

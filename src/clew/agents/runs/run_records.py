@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from clew.access import Principal
+from clew.agents.runs.requests import TURN_TAG
 from clew.clock import Clock
 from clew.skills.lru_cache import LruCache
 from clew.trail.model.breadcrumb import Breadcrumb
@@ -26,8 +27,13 @@ MAX_BYTES = 32_000_000
 _PAGE = 500
 _MAX_EVENTS = 5_000
 """After more events than these on the trail, reading the run anew is cheaper."""
+_KEPT_FIELDS = ("request_id", "requestId", "tool", "status")
+"""Fields of a tool response that do not come from the tool."""
 _RECORD_BYTES = 2_000
 """About what a record takes in memory beside its content."""
+
+DELETED = "(This text was deleted.)"
+"""What a model reads in the place of a deleted text."""
 
 Records = Mapping[str, Breadcrumb]
 """Records by id, oldest first."""
@@ -53,6 +59,16 @@ class _Copy:
             self.size -= _size_of(known)
             if not is_replaced:
                 del self.records[id]
+
+    def forget_content(self, id: str) -> None:
+        """Remove a deleted record. A tool response keeps its place without content, because its turn waits for it."""
+        known = self.records.get(id)
+        if known is None or not any(tag.startswith(TURN_TAG) for tag in known.tags):
+            self.remove(id)
+            return
+        context = {key: known.context[key] for key in _KEPT_FIELDS if key in known.context}
+        context |= {key: DELETED for key in ("output", "error") if key in known.context}
+        self.put(msgspec.structs.replace(known, context=context))
 
 
 class RunRecords:
@@ -85,7 +101,7 @@ class RunRecords:
                 if event.breadcrumb is not None:
                     copy.put(event.breadcrumb)
                 else:
-                    copy.remove(event.breadcrumb_id)
+                    copy.forget_content(event.breadcrumb_id)
         return True
 
     def forget(self, run: str) -> None:

@@ -55,11 +55,10 @@ def has_repository(config: Config) -> bool:
 def is_machine(config: Config) -> bool:
     """Whether nobody named the folder and it lies in `/`, a home folder, `/home` or a folder for temporary files.
 
-    A home folder that is a git repository counts as a project.
+    Such a folder that is a git repository counts as a project.
     """
     root = config.folder.absolute().parent
-    is_home = os.path.realpath(root) == os.path.realpath(Path.home())
-    return not config.is_named and is_broad(root) and not (is_home and (root / ".git").exists())
+    return not config.is_named and is_broad(root) and not (root / ".git").exists()
 
 
 def find_refusal(config: Config) -> str:

@@ -96,6 +96,8 @@ class Commits:
     async def between(self, older: str, newer: str = "", *, limit: int = 10) -> Tagged | None:
         """The commits after one version up to another, as `read_between`. None without such tags."""
         tags = await self._cached(("tags",), lambda: read_tags(self._root))
+        if not tags:
+            return None
         return await self._cached(
             ("between", older, newer, limit), lambda: read_between(self._root, tags, older, newer, limit)
         )

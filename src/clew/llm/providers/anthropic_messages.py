@@ -132,8 +132,25 @@ def _answer_out(message: Message, request: WireRequest) -> list[Json]:
     if isinstance(kept, list) and all(isinstance(each, dict) for each in kept):
         text = "".join(str(each.get("text", "")) for each in kept if each.get("type") == "text")
         if is_same(message, text, [str(each.get("id")) for each in kept if each.get("type") == "tool_use"]):
-            return [calls[each["id"]] if each.get("type") == "tool_use" else each for each in kept]
+            accepted = _accepted(kept)
+            return [calls[each["id"]] if each.get("type") == "tool_use" else each for each in accepted]
     return [*_blocks_out(message), *calls.values()]
+
+
+def _accepted(blocks: list[Json]) -> list[Json]:
+    """The blocks of an answer that the API takes back: no blank text, no thought without a signature or at the end."""
+    found = [each for each in blocks if not _is_blank(each) and not _is_unsigned(each)]
+    while found and found[-1].get("type") in ("thinking", "redacted_thinking"):
+        found.pop()
+    return found
+
+
+def _is_blank(block: Json) -> bool:
+    return block.get("type") == "text" and not str(block.get("text") or "").strip()
+
+
+def _is_unsigned(block: Json) -> bool:
+    return block.get("type") == "thinking" and not block.get("signature")
 
 
 class _AnthropicUsage(msgspec.Struct):
@@ -220,7 +237,7 @@ class AnthropicReader:
             raise ValueError
         blocks = [self._joined(index) for index in sorted(self._blocks)]
         calls = [_call_of(each) for each in blocks if each.get("type") == "tool_use"]
-        is_plain = all(each.get("type") in ("text", "tool_use") for each in blocks)
+        is_plain = all(each.get("type") in ("text", "tool_use") for each in _accepted(blocks))
         read, written = self._usage.get("cache_read_input_tokens", 0), self._usage.get("cache_creation_input_tokens", 0)
         return ProviderReply(
             text="".join(each["text"] for each in blocks if each.get("type") == "text"),

@@ -120,6 +120,7 @@ class _Choice(msgspec.Struct):
     message: _ChatMessage | None = None
     delta: _ChatMessage | None = None
     finish_reason: str | None = None
+    error: Any = None
 
 
 class _PromptDetails(msgspec.Struct):
@@ -147,7 +148,7 @@ class ChatReader:
         self._measure = Measure()
         self._text: list[str] = []
         self._calls: list[WireCall] = []
-        self._by_index: dict[int, WireCall] = {}
+        self._by_index: dict[int, int] = {}
         self._pieces: dict[int, list[str]] = {}
         self._thoughts: Json = {}
         self._finish: str | None = None
@@ -163,6 +164,8 @@ class ChatReader:
         if not chunk.choices:
             return ""
         choice = chunk.choices[0]
+        if choice.error or choice.finish_reason == "error":
+            raise ProviderFailure(0, {"error": choice.error})
         self._finish = choice.finish_reason or self._finish
         message = choice.message or choice.delta
         return self._add_message(message) if message is not None else ""
@@ -204,18 +207,18 @@ class ChatReader:
         """Take in a call, or a fragment of one. A fragment with another id begins another call, since some servers
         number all of them 0."""
         index = part.index if part.index is not None else len(self._calls)
-        call = self._by_index.get(index)
-        if call is None or (part.id and part.id != call.id and part.function.name):
-            call = WireCall(id=part.id or f"call_{uuid4().hex[:16]}", name="", arguments={})
-            self._by_index[index] = call
-            self._calls.append(call)
+        at = self._by_index.get(index)
+        if at is None or (part.id and part.id != self._calls[at].id and part.function.name):
+            at = self._by_index[index] = len(self._calls)
+            self._calls.append(WireCall(id=part.id or f"call_{uuid4().hex[:16]}", name="", arguments={}))
+        call = self._calls[at]
         call.name = call.name or part.function.name or ""
         given = part.function.arguments
         if isinstance(given, dict):
             self._measure.add_arguments(dump_arguments(given))
             call.arguments = given
         elif given is not None:
-            self._pieces.setdefault(self._calls.index(call), []).append(self._measure.add_arguments(given))
+            self._pieces.setdefault(at, []).append(self._measure.add_arguments(given))
 
 
 def _text_of(content: str | list[Json] | None) -> str:

@@ -204,6 +204,11 @@ def _finish(response: _Response, items: list[Json], calls: list[WireCall]) -> Fi
 
 
 def _extra(items: list[Json]) -> Json:
-    """The items to send back: those of an answer with thoughts, which come encrypted since nothing is stored."""
+    """The items to send back: those of an answer with thoughts, which come encrypted since nothing is stored. None
+    where a thought led to nothing, since the API refuses such a thought."""
     kept = [each for each in items if each.get("type") != "reasoning" or each.get("encrypted_content")]
-    return {"items": kept} if any(each.get("type") == "reasoning" for each in kept) else {}
+    kinds = [each.get("type") for each in kept]
+    thoughts = [at for at, kind in enumerate(kinds) if kind == "reasoning"]
+    if not thoughts or not {"message", "function_call"}.intersection(kinds[thoughts[-1] + 1 :]):
+        return {}
+    return {"items": kept}

@@ -83,12 +83,20 @@ def as_model_errors(provider: Provider, model: str, key: str) -> Iterator[None]:
         raise _malformed(provider, "it is cut off, or has another shape than expected") from None
 
 
+def unusable_environment(provider: Provider) -> ModelError:
+    """The error of a client that the variables of the environment keep from being opened. Their values may hold
+    passwords, and are not shown."""
+    reason = f"{provider.name} cannot be called: the proxy or certificates that the environment names cannot be used"
+    hint = "Check ALL_PROXY, HTTPS_PROXY, HTTP_PROXY and SSL_CERT_FILE; a proxy must be http:// or https://"
+    return ModelError("config", reason, hint=hint)
+
+
 def _reported(error: ProviderFailure, provider: Provider, model: str, key: str) -> ModelError:
     """The error that a provider reports, by its code, its words and its status."""
     codes, words = _codes(error.body), _words(error.body)
-    status = error.status or next((_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), 0)
+    status = error.status or next(filter(None, map(_status_of, codes)), 0)
     said = f": {_line(words, key)}" if words.strip() else ""
-    if codes & _NO_CREDIT_CODES or status == 402 or _mentions(words, _NO_CREDIT_PHRASES):
+    if _NO_CREDIT_CODES.intersection(codes) or status == 402 or _mentions(words, _NO_CREDIT_PHRASES):
         return ModelError("rate", f"{provider.name} has no credit left{said}", hint="Add credit, or change the model")
     if "context_length_exceeded" in codes or _mentions(words, _TOO_LONG_PHRASES):
         reason = f"the prompt is too long for {model}{said}"
@@ -123,7 +131,7 @@ def _seconds(text: str) -> float | None:
     except ValueError:
         try:
             found = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return None
     return found if found >= 0 else None
 
@@ -175,10 +183,17 @@ def _inner(body: Any) -> Any:
     return body
 
 
-def _codes(body: Any) -> set[str]:
-    """The code and the type of an error. Gateways send a status as the code."""
+def _codes(body: Any) -> list[str]:
+    """The code of an error, then its type, which says less."""
     inner = _inner(body)
-    return {str(inner[key]) for key in ("code", "type") if inner.get(key)} if isinstance(inner, dict) else set()
+    found = [inner.get(key) for key in ("code", "type")] if isinstance(inner, dict) else []
+    return [str(each) for each in found if isinstance(each, str | int)]
+
+
+def _status_of(code: str) -> int:
+    """The status that a code stands for, or 0. Gateways send the status itself as the code."""
+    is_status = len(code) == 3 and code.isascii() and code.isdecimal() and code[0] in "45"
+    return int(code) if is_status else _STATUS_OF_CODE.get(code, 0)
 
 
 def _words(body: Any) -> str:

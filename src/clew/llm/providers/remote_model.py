@@ -4,6 +4,7 @@ HTTP client is imported with the first call, in a thread."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, aclosing
 from functools import partial
@@ -18,7 +19,7 @@ from clew.llm.providers.chat_completions import ChatCompletions
 from clew.llm.providers.event_stream import read_events
 from clew.llm.providers.openai_responses import OpenAIResponses
 from clew.llm.providers.provider import Provider
-from clew.llm.providers.provider_errors import as_model_errors
+from clew.llm.providers.provider_errors import as_model_errors, unusable_environment
 from clew.llm.providers.tool_names import MAX_NAME, ToolNames, names_of
 from clew.llm.providers.wire_format import (
     ProviderFailure,
@@ -113,9 +114,9 @@ class WireModel:
             content=storable(found.text),
             tool_calls=tuple(_call_of(each, names) for each in found.calls),
             finish_reason=found.finish,
-            model=found.model or model,
+            model=storable(found.model) or model,
             usage=_usage_of(found, self.info),
-            extra={"provider": self.provider.name, **found.extra} if found.extra else {},
+            extra=_extra_of(found, self.provider),
         )
 
     async def _send(
@@ -123,8 +124,9 @@ class WireModel:
     ) -> ProviderReply:
         """The reply to one request. Errors of `on_text` are its own, and pass as they are."""
         url = f"{self.provider.base_url.rstrip('/')}/{self._format.path}"
+        content, kind = _encoded(body), {"content-type": "application/json"}
         with told():
-            request = client.build_request("POST", url, json=body)
+            request = client.build_request("POST", url, content=content, headers=kind)
             response = await client.send(request, stream=True)
         try:
             with told():
@@ -154,18 +156,35 @@ class WireModel:
                     await on_text(piece)
         with told():
             found = reader.finish()
+        if not pieces and found.text:  # the text came with the last event only
+            pieces.append(storable(found.text))
+            await on_text(pieces[0])
         found.text = "".join(pieces)
         return found
 
 
 def _open_client(provider: Provider, headers: dict[str, str]) -> httpx2.AsyncClient:
-    """A client without redirects, which could carry the key elsewhere."""
+    """A client without redirects, which could carry the key elsewhere. Raises ModelError where the proxy or the
+    certificates that the environment names cannot be used."""
     import httpx2
 
     timeout = httpx2.Timeout(provider.timeout_seconds, connect=min(provider.timeout_seconds, CONNECT_SECONDS))
-    return httpx2.AsyncClient(
-        timeout=timeout, follow_redirects=False, headers={"user-agent": "clew", **response_limits.PLAIN, **headers}
-    )
+    sent = {"user-agent": "clew", **response_limits.PLAIN, **headers}
+    try:
+        return httpx2.AsyncClient(timeout=timeout, follow_redirects=False, headers=sent)
+    except (ImportError, ValueError, OSError, httpx2.InvalidURL):
+        raise unusable_environment(provider) from None
+
+
+def _encoded(body: dict[str, object]) -> bytes:
+    """The body of a request. Raises ModelError for one that JSON cannot hold: the provider would never take it."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        reason = "the request holds half of a surrogate pair, which is not Unicode text"
+    except (ValueError, TypeError, RecursionError):
+        reason = "the request holds a value that cannot be written as JSON"
+    raise ModelError("refused", reason, hint="Correct the message, the arguments or the schema that holds it")
 
 
 async def _check(response: httpx2.Response) -> None:
@@ -186,7 +205,9 @@ async def _whole(response: httpx2.Response) -> bytes:
 
 
 def _call_of(call: WireCall, names: ToolNames) -> ToolCall:
-    """Raises ModelError for arguments that are no JSON object."""
+    """Raises ModelError for a call without a name, and for arguments that are no JSON object."""
+    if not call.name.strip():
+        raise ModelError("malformed", "the model called a tool without a name", retryable=True, hint="Ask again")
     try:
         arguments = read_json(call.arguments) if isinstance(call.arguments, str) else call.arguments
         if not isinstance(arguments, dict):
@@ -195,7 +216,19 @@ def _call_of(call: WireCall, names: ToolNames) -> ToolCall:
     except (ValueError, InvalidInput):
         reason = f"the model called {call.name[:MAX_NAME]!r} with arguments that are no JSON object"
         raise ModelError("malformed", reason, retryable=True, hint="Ask again, or allow longer answers") from None
-    return ToolCall(id=call.id, name=names.back(call.name), arguments=arguments)
+    return ToolCall(id=storable(call.id), name=names.back(storable(call.name)), arguments=arguments)
+
+
+def _extra_of(reply: ProviderReply, provider: Provider) -> dict[str, object]:
+    """The extra of a reply, with the provider that it goes back to; empty for one that no trail can hold."""
+    if not reply.extra:
+        return {}
+    extra = {"provider": provider.name, **reply.extra}
+    try:
+        encode_canonical(extra, "extra")
+    except InvalidInput:
+        return {}
+    return extra
 
 
 def _usage_of(reply: ProviderReply, info: ModelInfo) -> Usage:

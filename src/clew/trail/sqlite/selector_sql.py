@@ -56,8 +56,11 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
     for match in selector.context_match:
         if _sql_can_narrow(match):
             path = _json_path(match.path)
-            place = f"'{path}'" if path in INDEXED else bind(path)
-            parts.append(f"json_extract(b.context, {place}) = {bind(match.value)}")
+            if path in INDEXED:  # as the index has it: see migrations/0003_request_ids.sql
+                found = f"CASE WHEN json_valid(b.context) THEN json_extract(b.context, '{path}') END"
+            else:
+                found = f"json_extract(b.context, {bind(path)})"
+            parts.append(f"{found} = {bind(match.value)}")
         parts.append(f"clew_match({bind(msgspec.json.encode(match).decode())}, b.context)")
     return " AND ".join(parts), values
 
