@@ -34,13 +34,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         uv = shutil.which("uv") or fetch_uv(Path(scratch))
         print(f"This takes {'less than' if uv else 'about'} a minute and happens once.", flush=True)
-        make_venv(directory, with_pip=uv is None)
         stamp.unlink(missing_ok=True)  # an install that fails leaves a mixture
-        install = find_installer(directory, uv, is_compiled="--compile" in sys.argv)
-        run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], packages)
-        run([*install, "--no-deps", "--no-build-isolation", "-e", "."], 1)  # the build backend is in the lock, too
+        is_installed = install_all(directory, lock, uv) or (uv is not None and install_all(directory, lock, None))
+    if not is_installed:
+        sys.exit("The installation failed. Is the package index reachable from here?")
     stamp.write_text(digest)
     print(f"Installed in {time.monotonic() - began:.0f} s.\n", flush=True)
+
+
+def install_all(directory: Path, lock: Path, uv: str | None) -> bool:
+    """Install the lock and Clew itself with uv, or with pip where there is none. False where that fails."""
+    make_venv(directory, with_pip=uv is None)
+    install = find_installer(directory, uv, is_compiled="--compile" in sys.argv)
+    return run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], count_packages(lock)) and run(
+        [*install, "--no-deps", "--no-build-isolation", "-e", "."],  # the build backend is in the lock, too
+        1,
+    )
 
 
 def count_packages(lock: Path) -> int:
@@ -74,12 +83,13 @@ def find_installer(directory: Path, uv: str | None, *, is_compiled: bool) -> lis
     """uv installs the lock in seconds, pip in about a minute; both check the hashes."""
     if uv:
         os.environ["VIRTUAL_ENV"] = str(directory.absolute())
+        os.environ.setdefault("UV_SYSTEM_CERTS", "1")  # as pip does: a proxy's certificate is in the system's store
         return [uv, "pip", "install", "--quiet", *(["--compile-bytecode"] if is_compiled else [])]
     return [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
 
 
-def run(command: list[str], packages: int) -> None:
-    """Run an installer, telling on a terminal which package it is at."""
+def run(command: list[str], packages: int) -> bool:
+    """Run an installer, telling on a terminal which package it is at. False where it fails, after its last lines."""
     told: list[str] = []
     collected = 0
     done = threading.Event()
@@ -98,7 +108,8 @@ def run(command: list[str], packages: int) -> None:
     show("")
     if process.returncode:
         sys.stdout.writelines(told[-20:])
-        sys.exit(f"this step failed: {' '.join(command)}\nIs the package index reachable from here?")
+        print(f"This step failed: {' '.join(command)}", flush=True)
+    return process.returncode == 0
 
 
 def count_seconds(done: threading.Event) -> None:

@@ -87,7 +87,6 @@ def test_a_stray_folder_above_a_repository_is_not_taken(
     assert not list((tmp_path / ".clew").iterdir())
 
 
-@pytest.mark.req("PLA-27")
 @pytest.mark.parametrize("command", [["ask", "kettle"], ["index"], ["locate", "kettle"], ["brief"]])
 def test_a_folder_with_too_many_files_is_refused_where_nobody_can_be_asked(
     clew: Clew, large: Path, folder: Path, command: list[str]
