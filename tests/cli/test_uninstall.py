@@ -67,6 +67,12 @@ def test_everywhere_means_every_folder_that_clew_knows(clew: Clew, used: Path, h
     assert not (home / ".config" / "clew").exists()
 
 
+def test_everywhere_includes_this_folder_when_only_the_users_files_are_left(clew: Clew, used: Path) -> None:
+    assert clew("uninstall", "--yes").code == 0
+    assert clew("uninstall", "--everywhere", "--all", "--yes").code == 0
+    assert not used.exists()
+
+
 def test_changed_settings_are_the_users(clew: Clew, used: Path) -> None:
     config = used / "config.toml"
     config.write_text(config.read_text() + 'owner = "ann"\n')

@@ -23,7 +23,7 @@ ROLES = ("default", "fast", "strong", "coding")
 EVERY = "*"
 """In `with_model`: any name."""
 HOW_TO_ADD = (
-    "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or name a model in config.toml: "
+    "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or name a model in .clew/config.toml: "
     'models.default = "ollama:qwen3"'
 )
 

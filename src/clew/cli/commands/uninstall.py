@@ -60,7 +60,8 @@ def uninstall(
         clew uninstall
         clew uninstall --everywhere --yes
     """
-    folders = _known_folders() if everywhere else [here.config().folder.absolute()]
+    own = here.config().folder.absolute()
+    folders = list(dict.fromkeys((*_known_folders(), own))) if everywhere else [own]
     traces = [each for each in map(find_traces, folders) if not each.is_empty]
     files = user_files() if everywhere else []
     if json:
