@@ -125,7 +125,7 @@ _ASSIGNMENT = re.compile(
     r"(?:[_-]?\d{1,3})?[\"']?"
     r"(?P<sign>\s{0,5}(?:={1,3}>?|:=?)\s{0,5})"
     r"(?:\"(?P<double>[^\"\n]{4,200})(?=\")|'(?P<single>[^'\n]{4,200})(?=')"
-    r"|(?P<bare>(?:[\w+/~!@#$%^*=-]|&(?![\w-]{1,40}=)){4,200}+)(?![.(\[{<]))"
+    r"|(?P<bare>(?>(?:[\w+/~!@#$%^*=-]|&(?![\w-]{1,40}=)){4,200}))(?![.(\[{<]))"
 )
 """A name of a secret with the value that it is set to, on one line."""
 _ASSIGNMENT_MARKS = (
@@ -229,9 +229,9 @@ _IN_ADDRESS = re.compile(
 _PRIVATE_KEY = re.compile(
     # Up to its end; without one, the lines directly below that look like headers or base 64. A key of PuTTY has such
     # lines below their number.
-    rf"({_KEY_BEGIN})(?:[^-]*+(?:-(?!-{{3,4}} ?(?:END|BEGIN))[^-]*+)*+(?={_KEY_END})"
-    r"|(?:\s*+(?:[A-Za-z-]{1,40}: [^\n]*+|[A-Za-z0-9+/=]{16,}+))++)"
-    r"|(Private-Lines: \d{1,5})(?:\r?\n[A-Za-z0-9+/=]{1,200}+(?=\r?\n|\Z))++"
+    rf"({_KEY_BEGIN})(?:[^-]*+(?>(?:-(?!-{{3,4}} ?(?:END|BEGIN))[^-]*+)*)(?={_KEY_END})"
+    r"|(?>(?:\s*+(?:[A-Za-z-]{1,40}: [^\n]*+|[A-Za-z0-9+/=]{16,}+))+))"
+    r"|(Private-Lines: \d{1,5})(?>(?:\r?\n[A-Za-z0-9+/=]{1,200}+(?=\r?\n|\Z))+)"
 )
 
 _SECRET_FILE = re.compile(

@@ -53,3 +53,10 @@ def test_no_class_name_is_defined_twice() -> None:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(path.relative_to(SOURCE).as_posix())
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    """Python before 3.11.4, such as that of Debian 12, matches `(?:a|b)*+` wrongly; `(?>(?:a|b)*)` means the same."""
+    possessive = re.compile(r"(?<!\()\)(?:[*+?]|\{[\d,]+\})\+")
+    lines = ((path.name, line) for path in MODULES for line in path.read_text("utf-8").splitlines())
+    assert [found for found in lines if possessive.search(found[1])] == []

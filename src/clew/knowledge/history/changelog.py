@@ -21,8 +21,8 @@ MAX_HEADING = 300
 ChangeKind = Literal["added", "changed", "deprecated", "removed", "fixed", "security", "breaking", "other"]
 
 _NUMBER = (
-    r"\d++(?:\.(?:\d++|x\b))++"
-    r"(?:[-.]?(?:a|b|c|m|rc|alpha|beta|dev|post|pre|preview|next|canary|snapshot)[-.]?\d*+(?:\.\d++)*+)?"
+    r"\d++(?>(?:\.(?:\d++|x\b))+)"
+    r"(?:[-.]?(?:a|b|c|m|rc|alpha|beta|dev|post|pre|preview|next|canary|snapshot)[-.]?\d*+(?>(?:\.\d++)*))?"
 )
 _VERSION = re.compile(
     rf"(?<![\w.])v?({_NUMBER})(?![\w.]*\d)|\b(?:version|release|v)\s*(\d{{1,4}})(?![\w.]*\d)",

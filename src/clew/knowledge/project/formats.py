@@ -31,7 +31,7 @@ _TOML_PART = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
 _TOML_LONG_STRING = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
 _TOML_ENTRY = re.compile(
     rf"^(?:(?P<list>\[?)\[(?P<section>[^\[\]\n]{{1,300}})\]\]?[ \t]*+(?:#.*)?$"
-    rf"|[ \t]*+(?P<key>{_TOML_PART}(?:[ \t]*+\.[ \t]*+{_TOML_PART})*+)[ \t]*+=)",
+    rf"|[ \t]*+(?P<key>{_TOML_PART}(?>(?:[ \t]*+\.[ \t]*+{_TOML_PART})*))[ \t]*+=)",
     re.MULTILINE,
 )
 _INI_ENTRY = re.compile(

@@ -58,15 +58,15 @@ _CLOSING = re.compile(r"\s*([)\]}])")
 _STYLE_SHEET = re.compile(r"\.(?:css|scss|sass|less|styl)$")
 _NODE = re.compile(r"node:.*|(?:assert|child_process|crypto|events|fs|https?|net|os|path|stream|url|util|zlib)(?:/.*)?")
 _GROUPS = ("builtin", "react", "external", "internal", "relative", "styles")
-_C_COMMENT = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
-_STRING = r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
+_C_COMMENT = r"//[^\n]*|/\*(?>(?:[^*]|\*(?!/))*)(?:\*/|\Z)"
+_STRING = r"\"(?>(?:[^\"\\\n]|\\.)*)\"|'(?>(?:[^'\\\n]|\\.)*)'"
 _SCANNERS = {
     "hash": re.compile(
         r"(?P<long>(?s:\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)))"
         rf"|(?P<comment>(?<![\w\"'])#(?!\{{)[^\n]*)|(?P<string>{_STRING})"
     ),
-    "c": re.compile(rf"(?P<comment>{_C_COMMENT})|(?P<long>`(?:[^`\\]|\\.)*+`)|(?P<string>{_STRING})", re.DOTALL),
-    "rust": re.compile(rf"(?P<comment>{_C_COMMENT})|(?P<string>\"(?:[^\"\\]|\\.)*+\")", re.DOTALL),
+    "c": re.compile(rf"(?P<comment>{_C_COMMENT})|(?P<long>`(?>(?:[^`\\]|\\.)*)`)|(?P<string>{_STRING})", re.DOTALL),
+    "rust": re.compile(rf"(?P<comment>{_C_COMMENT})|(?P<string>\"(?>(?:[^\"\\]|\\.)*)\")", re.DOTALL),
 }
 _SYNTAX = {"python": "hash", "ruby": "hash", "rust": "rust"}
 _MARKUP_VALUE = re.compile(r"[\w:-]=\Z")

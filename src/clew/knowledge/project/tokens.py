@@ -41,7 +41,7 @@ _OF_TEXT = frozenset(("font", "line", "leading", "tracking", "text", "letter"))
 _LENGTH = re.compile(r"-?(?:\d{1,6}(?:\.\d{1,6})?|\.\d{1,6})(?:px|rem|em|pt)")
 _SHADOW = re.compile(r"(?:inset\s+)?-?[\d.]+(?:px|rem)?\s+-?[\d.]+(?:px|rem)?\s.*(?:#|rgb|hsl)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|(?<!:)//[^\n]*")
+_COMMENT = re.compile(r"/\*(?>(?:[^*]|\*(?!/))*)(?:\*/|\Z)|(?<!:)//[^\n]*")
 _PROPERTY = re.compile(
     r"(?<![\w-])(--[A-Za-z_][\w-]{0,100}|[$@][A-Za-z_][\w-]{0,100})\s*:\s*([^;{}\n]{1,300})(?=[;}\n])"
 )

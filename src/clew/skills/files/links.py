@@ -21,7 +21,7 @@ _SPACE = re.compile(r"[ \t]*\n?[ \t]*")
 _TITLE = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|\((?:[^()\\]|\\.)*\)', re.DOTALL)
 _PLAIN = r"(?:[^\s()\\\x00-\x1f]|\\.)"
 _PATH = re.compile(
-    rf"(?:{_PLAIN}|\((?:{_PLAIN}|\((?:{_PLAIN}|\({_PLAIN}*+\))*+\))*+\))*+"
+    rf"(?>(?:{_PLAIN}|\((?>(?:{_PLAIN}|\((?>(?:{_PLAIN}|\({_PLAIN}*+\))*)\))*)\))*)"
 )  # round brackets within a path may nest three deep, as CommonMark asks; nothing is ever tried twice
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _IMAGE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])?")

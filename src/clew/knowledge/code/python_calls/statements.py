@@ -22,12 +22,12 @@ LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 MAX_BYTES, MAX_STATEMENTS = 4_000_000, 100_000
 """A larger file was hardly written by a person."""
 
-_INNER = r"(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*+\])*+\])*+"
-_ALIAS = re.compile(rf"^([ \t]*+)type[ \t]++(\w++)[ \t]*+(?:\[{_INNER}\])?+[ \t]*+=(?!=)", re.MULTILINE)
+_INNER = r"(?>(?:[^\[\]]|\[(?>(?:[^\[\]]|\[[^\[\]]*+\])*)\])*)"
+_ALIAS = re.compile(rf"^([ \t]*+)type[ \t]++(\w++)[ \t]*+(?>(?:\[{_INNER}\])?)[ \t]*+=(?!=)", re.MULTILINE)
 _LAZY = re.compile(r"^([ \t]*+)lazy[ \t]++(?=import\b|from\b)", re.MULTILINE)
-_EXCEPT = re.compile(r"^([ \t]*+except\*?)[ \t]++([\w.]++(?:[ \t]*+,[ \t]*+[\w.]++)++)[ \t]*+:", re.MULTILINE)
+_EXCEPT = re.compile(r"^([ \t]*+except\*?)[ \t]++([\w.]++(?>(?:[ \t]*+,[ \t]*+[\w.]++)+))[ \t]*+:", re.MULTILINE)
 _PARAMETERS = re.compile(
-    rf"^([ \t]*+(?:(?:async[ \t]++)?+def|class)[ \t]++\w++)[ \t]*+\[({_INNER})\](\(?)", re.MULTILINE
+    rf"^([ \t]*+(?:(?>(?:async[ \t]++)?)def|class)[ \t]++\w++)[ \t]*+\[({_INNER})\](\(?)", re.MULTILINE
 )
 """Type parameters, with brackets nested up to three deep."""
 

@@ -46,11 +46,11 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[str]).decode
 _CLOSED = frozenset(("function", "method"))
 _LEADING = ("//", "/*", "*", "#", "@", "--")
-_QUOTED = r'"(?:[^"\\\n]++|\\.)*+"?|\'(?:[^\'\\\n]++|\\.)*+\'?'
+_QUOTED = r'"(?>(?:[^"\\\n]++|\\.)*)"?|\'(?>(?:[^\'\\\n]++|\\.)*)\'?'
 """A string without an end stops at the end of its line, so that no sign in it opens a comment."""
 _HASHES = re.compile(rf'("""[\s\S]*?(?:"""|\Z)|\'\'\'[\s\S]*?(?:\'\'\'|\Z)|#[^\n]*|{_QUOTED})')
 _SLASHES = re.compile(rf"(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|{_QUOTED}|`[^`]*`)")
-_RUST = re.compile(r'(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|\'\\?"\'|"(?:[^"\\]++|\\[\s\S])*+"?)')
+_RUST = re.compile(r'(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|\'\\?"\'|"(?>(?:[^"\\]++|\\[\s\S])*)"?)')
 _COMMENTS = {"python": _HASHES, "ruby": _HASHES, "rust": _RUST}
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
