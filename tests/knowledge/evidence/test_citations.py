@@ -49,6 +49,7 @@ def test_a_name_that_can_be_seen_is_shown_as_it_is(name: str) -> None:
         ("- item.md", "\\x2d item.md"),
         ("1. first.md", "\\x31. first.md"),
         ("[a](b).md", "[a]\\x28b).md"),
+        ("[a]", "\\x5ba]"),
         ("`a` <b> *c*.md", "\\x60a\\x60 \\x3cb\\x3e \\x2ac\\x2a.md"),
     ],
 )

@@ -29,7 +29,9 @@ from clew.trail.store import Trail
 MAX_ADDRESS = 5_000
 """Longer paths and urls are cut: no machine resolves them."""
 _SHORT_HASH = 10
-_MARKUP = re.compile(r"\A(?:[#+-](?=#*\s)|\d(?=\d*[.)]\s))|[`<>*\\]|[^\S ]|\A | \Z|(?<= ) |(?<=\])\(")
+_MARKUP = re.compile(
+    r"\A(?:[#+-](?=#*\s)|\d(?=\d*[.)]\s)|\[(?=.*\](?::|\Z)))|[`<>*\\]|[^\S ]|\A | \Z|(?<= ) |(?<=\])\("
+)
 
 
 def name_of(node: Node) -> str:
