@@ -30,7 +30,7 @@ MAX_ADDRESS = 5_000
 """Longer paths and urls are cut: no machine resolves them."""
 _SHORT_HASH = 10
 _MARKUP = re.compile(
-    r"\A(?:[#+-](?=#*\s)|\d(?=\d*[.)]\s)|\[(?=.*\](?::|\Z)))|[`<>*\\]|[^\S ]|\A | \Z|(?<= ) |(?<=\])\("
+    r"\A(?:[#+-](?=#*\s)|\d(?=\d*[.)]\s)|\[(?=(?s:.*)\](?::|\Z)))|[`<>*\\]|[^\S ]|\A | \Z|(?<= ) |(?<=\])\("
 )
 
 
