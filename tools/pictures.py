@@ -69,10 +69,11 @@ PICTURES = (
 
 
 def main() -> None:
-    stale = [path for path, text in draw_pictures() if not path.exists() or path.read_text("utf-8") != text]
+    drawn = dict(draw_pictures())
+    stale = [path for path, text in drawn.items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" in sys.argv[1:]:
         sys.exit(f"out of date: {', '.join(path.name for path in stale)}; run make pictures" if stale else 0)
-    for path, text in draw_pictures():
+    for path, text in drawn.items():
         path.write_text(text, encoding="utf-8")
 
 

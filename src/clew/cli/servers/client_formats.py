@@ -58,11 +58,11 @@ def opencode_entry(launch: ServerLaunch) -> dict[str, Any]:
     return {"type": "local", "command": [launch.command, *launch.args], "enabled": True}
 
 
-def goose_entry(launch: ServerLaunch) -> dict[str, Any]:
+def goose_entry(name: str, launch: ServerLaunch) -> dict[str, Any]:
     return {
         "enabled": True,
         "type": "stdio",
-        "name": "clew",
+        "name": name,
         "cmd": launch.command,
         "args": list(launch.args),
         "timeout": 300,
@@ -147,7 +147,7 @@ class YamlSettings:
         return _launches(_read_yaml(text).get(self.key))
 
     def add(self, text: str, name: str, launch: ServerLaunch) -> str:
-        fresh, known = goose_entry(launch) | {"name": name}, _read_yaml(text)
+        fresh, known = goose_entry(name, launch), _read_yaml(text)
         present = known.get(self.key) or {}
         if not isinstance(present, dict):
             raise ConfigError(f"its {self.key} are not a mapping: add the entry by hand")

@@ -112,12 +112,12 @@ def connect(
     _report(settings, is_changed=is_changed, dry_run=dry_run, is_removal=remove)
 
 
-def remove_connections(folder: Path) -> list[Path]:
-    """Remove the entries of a folder from the settings of all clients, and return the files that changed.
+def remove_connections(folder: Path) -> None:
+    """Remove the entries of a folder from the settings of all clients.
 
-    Raises ConfigError and ReadOnly.
+    Raises ReadOnly, and ConfigError for files that cannot be changed, after the others were.
     """
-    changed, errors = [], []
+    errors = []
     for connection in read_connections():
         chosen = next((each for each in CLIENTS if each.name == connection.client), None)
         if connection.folder != str(folder.absolute()) or chosen is None:
@@ -125,16 +125,14 @@ def remove_connections(folder: Path) -> list[Path]:
         try:
             settings = _read_file(chosen, Path(connection.file), connection.entry)
             after = _without(settings)
-        except ConfigError as error:  # the other files are still changed
+        except ConfigError as error:
             errors.append(error.message)
             continue
         if after != settings.content:
             _undo(settings, after)
-            changed.append(settings.path)
         forget_connection(settings.path, settings.entry)
     if errors:
         raise ConfigError("; ".join(errors))
-    return changed
 
 
 def _launch(here: Here, config: Config, client: ClientFile) -> ServerLaunch:
@@ -303,9 +301,9 @@ def _report(settings: Settings, *, is_changed: bool, dry_run: bool, is_removal: 
         note("`uv tool install` or `pipx install`, or link it into a folder of the PATH. --check tries it.")
 
 
-def find_program(name: str = "clew") -> str | None:
+def find_program() -> str | None:
     """The program that a client finds, which does not run in this virtual environment."""
-    return shutil.which(name, path=client_path())
+    return shutil.which("clew", path=client_path())
 
 
 def client_path() -> str:
