@@ -60,7 +60,7 @@ def test_lint_takes_a_folder_that_is_a_team_of_its_own(clew: Clew, tmp_path: Pat
     write(tmp_path / "team", {"agents/a.md": markdown("You are.", skills="[lost]")})
     found = clew("skills", "lint", "team")
     assert found.code == 1
-    assert "there is no skill `lost`" in found.out
+    assert "unknown skill `lost`" in found.out
 
 
 def test_new_begins_a_skill_that_passes_the_lint(clew: Clew, folder: Path) -> None:

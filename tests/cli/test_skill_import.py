@@ -43,7 +43,7 @@ def test_import_shows_what_it_would_write_and_then_writes_all_of_it(clew: Clew, 
     done = clew("skills", "import", str(place / "mooring"))
     assert done.code == 0
     for shown in (tried, done):
-        assert "references/secret.md: the link leads out of the root: it was not followed" in shown.out
+        assert "references/secret.md: the link leads out of the root: Clew does not follow it" in shown.out
     copied = folder / "skills" / "mooring"
     names = sorted(file.relative_to(copied).as_posix() for file in copied.rglob("*") if file.is_file())
     assert names == ["SKILL.md", "references/knots.md", "scripts/tie.sh"]
@@ -58,7 +58,7 @@ def test_import_replaces_a_skill_only_when_told_to(clew: Clew, folder: Path, tmp
     (place / "mooring" / "references" / "knots.md").write_text("# Better knots")
     refused = clew("skills", "import", str(place))
     assert refused.code == 1
-    assert "--force replaces it" in refused.err
+    assert "--force to replace it" in refused.err
     assert clew("skills", "import", str(place), "--force").code == 0
     assert (folder / "skills" / "mooring" / "references" / "knots.md").read_text() == "# Better knots"
     assert sorted(each.name for each in (folder / "skills").iterdir()) == ["mooring"]
@@ -79,7 +79,7 @@ def test_what_is_imported_from_other_programs_is_allowed_here(
     place = write(tmp_path_factory.mktemp("out"), {f"{name}/SKILL.md": text for name, text in FOREIGN.items()})
     done = clew("skills", "import", str(place))
     assert done.code == 0
-    assert "kept below `metadata`, without a meaning here: model, version" in done.out
+    assert "moved to `metadata`, where they have no effect: model, version" in done.out
     assert clew("skills", "lint").code == 0
     manifest = load_manifest(build_to(clew, folder))
     assert sorted(manifest.skills) == ["bare", "colon", "extra", "my-skill"]
@@ -112,7 +112,7 @@ def test_what_cannot_be_made_valid_is_told_and_not_copied(
         assert done.code == 1
         problems = {each["name"]: each["problem"] for each in done.json["found"]}
         assert problems["good"] == ""
-        assert problems["long"] == "its SKILL.md is not allowed here: `description` has 5,000 characters"
+        assert problems["long"] == "its SKILL.md is not valid: `description` has 5,000 characters"
     assert [each.name for each in (folder / "skills").iterdir()] == ["good"]
 
 

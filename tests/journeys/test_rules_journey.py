@@ -107,7 +107,7 @@ async def test_rules_without_consent_are_named_and_not_shown(folder: Path, model
         await place.say("add a database migration for the orders")
         assert ROOT not in shown(model)
         assert DOCUMENT not in shown(model)
-        assert "`AGENTS.md`: its rules wait for the user's consent" in shown(model)
+        assert "`AGENTS.md`: its rules are not shown until the user agrees to them" in shown(model)
 
 
 @pytest.mark.req("PLA-18")

@@ -74,7 +74,7 @@ def test_expiry_counts_from_the_very_moment() -> None:
     after = at_time(held, NOW)
     assert list(after.items) == ["skill:b"]
     (ended,) = after.ended
-    assert (ended.item, ended.until, ended.ended_by, ended.reason) == ("skill:a", NOW, "clock", "its time was over")
+    assert (ended.item, ended.until, ended.ended_by, ended.reason) == ("skill:a", NOW, "clock", "it expired")
 
 
 def test_an_edit_does_not_see_what_has_expired() -> None:
@@ -82,7 +82,7 @@ def test_an_edit_does_not_see_what_has_expired() -> None:
     held = holding(exposed("skill:a", until=NOW), "skill:b")
     after = apply(held, lambda items: seen.extend(items) or items, NOW, ended_by="ann", reason="r")
     assert seen == ["skill:b"]
-    assert [each.reason for each in after.ended] == ["its time was over"]
+    assert [each.reason for each in after.ended] == ["it expired"]
 
 
 def test_the_memory_of_endings_is_bounded_and_routes_do_not_crowd_out_skills() -> None:

@@ -104,12 +104,12 @@ def test_toolsets_are_listed_in_the_order_of_registration(registry: ToolRegistry
 @pytest.mark.req("CAR-18")
 @pytest.mark.parametrize("broken", [None, "text", 5, {}, object()])
 def test_what_is_no_tool_is_refused_and_nothing_is_added(registry: ToolRegistry, broken: Any) -> None:
-    with pytest.raises(ValidationError, match="toolset 'tools': 'nullTool' is no tool") as caught:
+    with pytest.raises(ValidationError, match="toolset 'tools': 'nullTool' is not a tool") as caught:
         registry.register("tools", {"google": GOOGLE, "nullTool": broken})
     assert caught.value.context == {"toolName": "nullTool"}
     assert "@tool" in caught.value.hint
     assert registry.known == ()
-    with pytest.raises(ValidationError, match="is no tool"):
+    with pytest.raises(ValidationError, match="is not a tool"):
         registry.register("tools", [GOOGLE, broken])
 
 
@@ -323,8 +323,8 @@ def test_the_version_is_another_one_after_each_change_and_only_then() -> None:
     [
         (5, "toolset 'x': must be tools, not int"),
         ("abc", "toolset 'x': must be tools, not str"),
-        ([7], "toolset 'x': '?' is no tool, but int. Make it with `@tool`"),
-        ({"a": None}, "toolset 'x': 'a' is no tool, but NoneType. Make it with `@tool`"),
+        ([7], "toolset 'x': '?' is not a tool, but int. Make it with `@tool`"),
+        ({"a": None}, "toolset 'x': 'a' is not a tool, but NoneType. Make it with `@tool`"),
         ({"loadSkill": make_tool("a")}, "toolset 'x': loadSkill is the name of a meta-tool. Give it another name"),
     ],
 )

@@ -210,12 +210,12 @@ def test_names_are_found_without_any_spacing() -> None:
 def test_a_value_that_is_no_text_is_told_with_what_is_allowed() -> None:
     with pytest.raises(ValidationError) as caught:
         Variables({"A": {"b": "c"}})  # type: ignore[dict-item]
-    said = "the variable A is dict, not one of: text, number, true or false, list of texts"
+    said = "the variable A is dict, not one of: text, number, true or false, list of strings"
     assert str(caught.value).startswith(said)
     assert caught.value.context["variable"] == "A"
 
 
 @pytest.mark.req("CAR-31")
 def test_a_name_that_is_no_text_is_told() -> None:
-    with pytest.raises(ValidationError, match="the name 1 of a variable is no text"):
+    with pytest.raises(ValidationError, match="the name 1 of a variable is not text"):
         Variables().resolve(call={"A": "b", 1: "x"})  # type: ignore[dict-item]

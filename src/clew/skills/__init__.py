@@ -1,5 +1,4 @@
-"""Agents, skills, toolsets and rules as markdown: read and checked, found, loaded for one conversation, explained.
+"""Agents, skills, toolsets and rules in markdown: reading, checks, search, loading for a conversation, explanations.
 
-The modules here are what a program uses: it begins with `clew.skills.library`. The packages are how that works; of
-these `clew.skills.rules` is for programs too.
+Programs start with `clew.skills.library`, and with `clew.skills.rules` for rules. The other packages are internal.
 """

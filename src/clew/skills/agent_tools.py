@@ -1,5 +1,5 @@
-"""The tools of an agent that a file defines: those that it names, without denied ones. Both the consent screen and the
-runtime read them here."""
+"""The tools of an agent that a file defines: the listed ones without denied ones. The consent screen and the runtime
+both use this module."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from clew.tools.permissions.rules import parse_rule, wild_matches
 
 ALWAYS = ("ask", "get")
 USUAL = ("read-file", "write-file", "edit-file", "preview-edit", "glob", "grep", "exec", "fetch")
-"""The tools of an agent whose definition names none."""
+"""The tools of an agent whose definition lists none."""
 WRITING = ("write-file", "edit-file")
 ACTING = (*WRITING, "exec")
-"""The tools that a read-only agent is denied."""
+"""The tools that a read-only agent may not use."""
 FOREIGN = {
     "read": "read-file",
     "write": "write-file",
@@ -37,12 +37,12 @@ def name_here(name: str) -> str:
 
 
 def rule_here(text: str) -> str:
-    """A rule such as `Bash(git push*)` with the name that the tool has here."""
+    """Replace the tool name in a rule such as `Bash(git push*)` by Clew's name."""
     return _HEAD.sub(lambda found: name_here(found[0].strip()), text, count=1)
 
 
 def permissions_of(agent: AgentSpec) -> AgentPermissions:
-    """The rules of an agent, in the names of here."""
+    """Return the permission rules of an agent, with Clew's tool names."""
     given = agent.permissions
     return AgentPermissions(
         allow=tuple(map(rule_here, given.allow)),
@@ -52,10 +52,10 @@ def permissions_of(agent: AgentSpec) -> AgentPermissions:
 
 
 def tools_of(agent: AgentSpec) -> tuple[str, ...]:
-    """The tools of an agent, in the names of here, each once. Others come by the routes that `ask` finds.
+    """Return the tools of an agent, with Clew's names and without duplicates. The agent finds further tools with `ask`.
 
-    An agent that names none has the usual ones; one with an empty list has none at all, not even `ask` and `get`. What
-    a rule denies altogether is not among them.
+    An agent that lists none has the usual ones; an agent with an empty list has none, not even `ask` and `get`. Tools
+    that a rule denies completely are left out.
     """
     if agent.tools == ():
         return ()

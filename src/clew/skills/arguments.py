@@ -1,4 +1,4 @@
-"""Checks of the arguments that a program passes to the library. Each raises ValidationError with what is expected."""
+"""Checks for the arguments that a program passes to the library. Each raises ValidationError with the expected type."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def check_text(name: str, given: object) -> None:
 
 def check_count(name: str, given: object) -> None:
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise ValidationError(f"{name} must be a whole number from 0 on, not {given!r}"[:200], argument=name)
+        raise ValidationError(f"{name} must be an integer of at least 0, not {given!r}"[:200], argument=name)
 
 
 def check_time(name: str, given: object) -> None:
-    """None is no end. A time without a zone is refused: it cannot be compared with the clock."""
+    """Check a time with a zone, which can be compared with the clock, or None."""
     if given is not None and (not isinstance(given, datetime) or given.tzinfo is None):
         raise _wrong(name, given, "a datetime with a time zone")
 
@@ -38,9 +38,9 @@ def check_path(name: str, given: object) -> None:
 
 
 def check_texts(name: str, given: object) -> None:
-    """A single text is refused: its letters are no names."""
+    """Check a list of strings. A single string is an error, because iteration would give its letters."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise _wrong(name, given, "a list of texts")
+        raise _wrong(name, given, "a list of strings")
     for number, each in enumerate(given):
         check_text(f"{name}[{number}]", each)
 
@@ -51,7 +51,7 @@ def check_type(name: str, given: object, expected: type[Any], wanted: str) -> No
 
 
 def check_has(name: str, given: object, method: str, wanted: str) -> None:
-    """For interfaces: `given` is None, or has the method."""
+    """Check an interface: `given` is None, or has the method."""
     if given is not None and not callable(getattr(given, method, None)):
         raise _wrong(name, given, wanted)
 

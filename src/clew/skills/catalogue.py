@@ -1,7 +1,7 @@
-"""The list of loadable skills, within a token budget however many there are.
+"""The list of loadable skills, within a token budget.
 
-With room to spare each skill has its description; with less, the beginning of it; then only names; then the first names
-of each domain. The list always says how many were left out, and the search covers all of them.
+Each skill has its description if the budget allows; else the first sentence; else only its name; else the list has only
+the first names of each domain. It always gives the number of omitted skills, and the search covers all of them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SHORT, _LONG = 80, 400
 
 
 def build_catalogue(skills: Sequence[Skill], budget: int = BUDGET) -> str:
-    """One line a skill, important ones first; empty where there are none. Never over the budget, counted with
-    `estimate_tokens`, unless not even the line that says how many there are fits."""
+    """Return one line per skill, by priority; empty without skills. The text is within the budget, as counted by
+    `estimate_tokens`, unless the budget is too small even for the line with the count."""
     ordered = sorted(skills, key=lambda skill: (skill.tier, -skill.priority, skill.name))
     if not ordered:
         return ""
@@ -36,13 +36,13 @@ def build_catalogue(skills: Sequence[Skill], budget: int = BUDGET) -> str:
 
 @lru_cache(maxsize=4_096)
 def one_line(text: str, limit: int = _LONG) -> str:
-    """A text without line ends, signs that format it, or more characters than `limit`."""
+    """Return a text on one line, without markup and with at most `limit` characters."""
     flat = " ".join(text.replace("`", "").split())
     return flat if len(flat) <= limit else flat[: limit - 1].rsplit(" ", 1)[0] + "…"
 
 
 def head(skill: Skill) -> str:
-    """A skill in one line: its name and description."""
+    """Return the name and description of a skill on one line."""
     return f"- **{one_line(skill.name, 100)}**: {one_line(skill.description)}"
 
 
@@ -51,11 +51,11 @@ def _short(skill: Skill) -> str:
 
 
 def _within(budget: int, lines: Iterable[str]) -> str:
-    """The lines as one text, empty where that is over the budget. No more lines are made than it takes to know."""
+    """Join lines, or return an empty text if they exceed the budget. Stops reading as soon as that is known."""
     made, least = [], 0
     for line in lines:
         made.append(line)
-        least += estimate_tokens(line) - 1  # which rounds up
+        least += estimate_tokens(line) - 1  # an estimate rounds up
         if least > budget:
             return ""
     text = "\n".join(made)
@@ -63,7 +63,7 @@ def _within(budget: int, lines: Iterable[str]) -> str:
 
 
 def _names(skills: Sequence[Skill], budget: int) -> str:
-    """Names by domain, as many as fit, every domain with some of its own."""
+    """Return as many names by domain as fit. Every domain gets some."""
     domains: dict[str, list[str]] = {}
     for skill in skills:
         domains.setdefault(skill.domain, []).append(one_line(skill.name, 100))

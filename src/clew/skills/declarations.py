@@ -1,4 +1,4 @@
-"""Skills that are declared in code: a builder for their parameters, and the JSON Schema that follows from them.
+"""Declares skills in code: a builder for parameters, and the JSON Schema that follows from them.
 
 declare("librarian_get_file").describe("Read one file.").string("path", required=True).handled_by(read).build()
 """
@@ -33,7 +33,7 @@ _TYPES: dict[ParameterType, Any] = {
 
 
 class DeclaredSkill(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill with its handler: as an entry of a manifest, and as a tool that can be run."""
+    """A skill with its handler: a manifest entry and an executable tool."""
 
     skill: Skill
     tool: Tool
@@ -44,14 +44,16 @@ class DeclaredSkill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def declare(name: str) -> SkillBuilder:
-    """Begin a skill. Raises ValidationError for a name that is not lower case with `_` between its parts."""
+    """Start the declaration of a skill. Raises ValidationError for a name that is not in snake case."""
     if not _NAME.fullmatch(name):
-        raise ValidationError(f"{name!r} is not a skill name", hint="For example librarian_search_code", skillName=name)
+        raise ValidationError(
+            f"{name!r} is not a valid skill name", hint="For example librarian_search_code", skillName=name
+        )
     return SkillBuilder(name)
 
 
 def declare_for(agent: str, action: str) -> SkillBuilder:
-    """Begin a skill that other agents may call: its name is agent_action_domain, as in `guide_route_message`."""
+    """Start the declaration of a skill that other agents may call, named agent_action_domain: `guide_route_message`."""
     name = f"{agent}_{action}"
     if not _CROSS_AGENT.fullmatch(name):
         raise ValidationError(
@@ -61,7 +63,7 @@ def declare_for(agent: str, action: str) -> SkillBuilder:
 
 
 def params_of(skill: str, parameters: tuple[Parameter, ...]) -> Params:
-    """The JSON Schema and the check of arguments: every parameter by name, nothing else allowed."""
+    """Return the JSON Schema and the check of arguments. Unknown arguments are errors."""
     fields = []
     for each in parameters:
         kind: Any = Literal[each.values] if each.type == "enum" else _TYPES[each.type]
@@ -72,7 +74,7 @@ def params_of(skill: str, parameters: tuple[Parameter, ...]) -> Params:
 
 
 class SkillBuilder:
-    """Each method gives the builder back; `build` gives the skill. Parameters keep their order."""
+    """Builder of a skill. Each method returns the builder, `build` returns the skill. Parameters keep their order."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -93,7 +95,7 @@ class SkillBuilder:
         return self
 
     def with_priority(self, priority: int) -> Self:
-        """Set the priority: among skills that fit equally, the highest comes first."""
+        """Set the priority: among equal matches, the skill with the highest priority comes first."""
         self._priority = priority
         return self
 
@@ -102,13 +104,14 @@ class SkillBuilder:
         return self
 
     def triggered_by(self, pattern: str = "", *, phases: tuple[str, ...] = (), paths: tuple[str, ...] = ()) -> Self:
-        """Load it by itself on phrases such as `deploy|roll ?out`. Raises ValidationError for other patterns."""
+        """Load the skill automatically on phrases such as `deploy|roll ?out`. Raises ValidationError for other
+        patterns."""
         expand(pattern)
         self._triggers = Triggers(pattern=pattern, phases=phases, paths=paths)
         return self
 
     def only_explicitly(self) -> Self:
-        """Load it only when asked for by name."""
+        """Load the skill only by name."""
         return self.in_tier(3)
 
     def string(self, name: str, about: str = "", *, required: bool = False) -> Self:
@@ -124,13 +127,13 @@ class SkillBuilder:
         return self._add(name, "boolean", about, required)
 
     def enum(self, name: str, *values: str, about: str = "", required: bool = False) -> Self:
-        """One of the values. Raises ValidationError without any."""
+        """Add a parameter with one of these values. Raises ValidationError without values."""
         if not values:
             raise ValidationError(f"{name}: an enum needs values", skillName=self._name, parameter=name)
         return self._add(name, "enum", about, required, tuple(dict.fromkeys(values)))
 
     def array(self, name: str, about: str = "", *, required: bool = False) -> Self:
-        """A list of texts."""
+        """Add a parameter for a list of strings."""
         return self._add(name, "array", about, required)
 
     def object(self, name: str, about: str = "", *, required: bool = False) -> Self:
@@ -142,7 +145,7 @@ class SkillBuilder:
         return self
 
     def build(self) -> DeclaredSkill:
-        """The skill. Raises ValidationError without a description or a handler."""
+        """Return the skill. Raises ValidationError without a description or a handler."""
         if not self._description.strip() or self._handler is None:
             missing = "description" if not self._description.strip() else "handler"
             raise ValidationError(f"the skill {self._name} has no {missing}", skillName=self._name, missing=missing)
@@ -163,7 +166,7 @@ class SkillBuilder:
 
     def _add(self, name: str, type: ParameterType, about: str, required: bool, values: tuple[str, ...] = ()) -> Self:
         if name in self._parameters:
-            raise ValidationError(f"the parameter {name} is there twice", skillName=self._name, parameter=name)
+            raise ValidationError(f"duplicate parameter {name}", skillName=self._name, parameter=name)
         self._parameters[name] = Parameter(name=name, type=type, required=required, values=values, description=about)
         return self
 

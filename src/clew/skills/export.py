@@ -1,5 +1,5 @@
-"""Tools in the formats of others: Clew, OpenAI, Anthropic, and the Model Context Protocol. A name that a format does
-not allow is encoded, always in the same way, and can be decoded."""
+"""Exports tools in the formats of Clew, OpenAI, Anthropic and the Model Context Protocol. Names that a format does not
+allow are encoded deterministically, and can be decoded."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     names: dict[str, str]
 
     def name_of(self, written: str) -> str:
-        """The name of the tool that a model called. Raises ValidationError for one that was not exported."""
+        """Return the original name of the tool that a model called. Raises ValidationError for an unknown name."""
         found = self.names.get(written)
         if found is None:
-            raise ValidationError(f"no tool {written[:200]!r} was given", allowed=tuple(self.names), toolName=written)
+            raise ValidationError(f"unknown tool {written[:200]!r}", allowed=tuple(self.names), toolName=written)
         return found
 
 
 def export_tools(tools: Mapping[str, Tool], shape: Shape = "neutral") -> Export:
-    """All tools in a shape, in their order. Raises ValidationError for a shape that there is not."""
+    """Return all tools in a format, in order. Raises ValidationError for an unknown format."""
     write = _WRITERS.get(shape)
     if write is None:
-        raise ValidationError(f"no shape {shape!r}", allowed=SHAPES, hint=f"Shapes are {', '.join(SHAPES)}")
+        raise ValidationError(f"unknown shape {shape!r}", allowed=SHAPES, hint=f"Shapes are {', '.join(SHAPES)}")
     written = {written_name(name, shape): name for name in tools}
     return Export(shape=shape, tools=[write(name, tools[own]) for name, own in written.items()], names=written)
 
 
 def written_name(name: str, shape: Shape) -> str:
-    """A name as a shape allows it: as it is where it may be, else its letters and a digest of it.
+    """Return a name that the format allows: the name itself if it is valid, else its letters with a digest.
 
-    The same name is always written alike, and no two names are.
+    The result is deterministic and unique for each name.
     """
     if shape == "neutral":
         return name
@@ -98,5 +98,5 @@ _WRITERS = {"neutral": _neutral, "openai": _openai, "anthropic": _anthropic, "mc
 
 
 def _schema(tool: Tool) -> dict[str, Any]:
-    """The schema as an object, which every shape asks for."""
+    """Return the schema as an object schema, which every format requires."""
     return {"type": "object", "properties": {}, **tool.schema}

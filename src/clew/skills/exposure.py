@@ -18,10 +18,10 @@ from clew.access import Principal
 from clew.errors import HandleRefused, TooLarge
 
 LIFE = timedelta(days=7)
-"""A set ends when it was not changed for so long."""
+"""A set expires this long after its last change."""
 MAX_ITEMS = 2_000
 MAX_ENDED = 200
-"""The most ended routes, and the most ended skills and toolsets, that a set keeps; the oldest go first."""
+"""The number of ended routes, and of ended skills and toolsets, that a set keeps. The oldest are dropped first."""
 MAX_HANDLE = 300
 
 KINDS = ("agent", "skill", "toolset")
@@ -56,8 +56,8 @@ class EndedExposure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Exposure(msgspec.Struct, frozen=True, kw_only=True):
-    """A set as it was last read. Version 0 is a set without items, which does not expire. `ended` has its former items,
-    in the order in which they ended."""
+    """A set at the time of the last read. Version 0 is a set without items, which does not expire. `ended` has the
+    former items, in the order of their ends."""
 
     handle: str
     items: dict[str, Exposed] = {}
@@ -71,11 +71,11 @@ class Exposure(msgspec.Struct, frozen=True, kw_only=True):
 
 Items = Mapping[str, Exposed]
 Edit = Callable[[Items], Items]
-"""Pure: it may be called again with other items, and what it raises leaves the set as it was."""
+"""A pure function, which may be called again with other items. If it raises, the set stays unchanged."""
 
 
 class Exposures(Protocol):
-    """Exposure sets by handle. Every keeper of them passes tests/skills/test_keeping.py.
+    """Exposure sets by handle. Every implementation passes tests/skills/test_exposure_store.py.
 
     A set belongs to one owner and agent, and a session is a handle by itself. Safe to use from several tasks.
     """
@@ -110,22 +110,22 @@ def adding(found: Iterable[Exposed]) -> Edit:
 
 
 def without(*names: str) -> Edit:
-    """The edit that takes items away."""
+    """Return the edit that removes items."""
     return lambda items: {name: each for name, each in items.items() if name not in names}
 
 
 def nothing(items: Items) -> Items:
-    """The edit that takes everything away: a session whose set is empty has not begun."""
+    """Remove all items. A session with an empty set has not begun."""
     return {}
 
 
 def at_time(exposure: Exposure, now: datetime) -> Exposure:
-    """The set without the items whose time is over; those have ended."""
+    """Return the set at a time, with expired items ended."""
     over = [each for each in exposure.items.values() if each.until is not None and each.until <= now]
     if not over:
         return exposure
     gone = {each.item for each in over}
-    ended = [_end(each, each.until or now, "clock", "its time was over") for each in over]
+    ended = [_end(each, each.until or now, "clock", "it expired") for each in over]
     return msgspec.structs.replace(
         exposure,
         items={name: each for name, each in exposure.items.items() if name not in gone},
@@ -134,8 +134,8 @@ def at_time(exposure: Exposure, now: datetime) -> Exposure:
 
 
 def apply(exposure: Exposure, edit: Edit, now: datetime, *, ended_by: str = "", reason: str = "") -> Exposure:
-    """The set after an edit. Of a set that is full the oldest routes leave. Raises TooLarge where that is not enough,
-    and whatever the edit raises."""
+    """Return the set after an edit. A full set drops its oldest routes. Raises TooLarge if that is not enough, and the
+    errors of the edit."""
     exposure = at_time(exposure, now)
     wanted = dict(edit(exposure.items))
     items = _trimmed(wanted)
@@ -151,7 +151,7 @@ def apply(exposure: Exposure, edit: Edit, now: datetime, *, ended_by: str = "", 
 
 
 def mint_handle() -> str:
-    """A handle that nobody can guess."""
+    """Return a new unguessable handle."""
     return f"clew-{secrets.token_urlsafe(12)}"
 
 
@@ -168,7 +168,7 @@ def check_handle(handle: str | None, by: Principal) -> str | None:
 
 
 def is_named(item: str, kinds: Sequence[str] = KINDS) -> bool:
-    """Whether an item is a skill, a toolset or an agent, and no route of a domain with that name."""
+    """Whether an item is a skill, a toolset or an agent, rather than a route of a domain with that name."""
     kind, colon, name = item.partition(":")
     return bool(colon) and kind in kinds and not name.startswith("//")
 
@@ -188,7 +188,7 @@ def _end(each: Exposed, at: datetime, ended_by: str, reason: str) -> EndedExposu
 
 
 def _trimmed(items: dict[str, Exposed]) -> dict[str, Exposed]:
-    """At most MAX_ITEMS, the oldest routes left out."""
+    """Keep at most MAX_ITEMS items: drop the oldest routes."""
     excess = len(items) - MAX_ITEMS
     if excess <= 0:
         return items
@@ -200,7 +200,7 @@ def _trimmed(items: dict[str, Exposed]) -> dict[str, Exposed]:
 
 
 def _bounded(ended: Sequence[EndedExposure]) -> tuple[EndedExposure, ...]:
-    """The newest of both kinds: many routes do not make skills forgotten."""
+    """Keep the newest ended items of each kind, so that many routes do not displace skills."""
     named = [at for at, each in enumerate(ended) if is_named(each.item)]
     routes = [at for at, each in enumerate(ended) if not is_named(each.item)]
     kept = sorted((*named[-MAX_ENDED:], *routes[-MAX_ENDED:]))

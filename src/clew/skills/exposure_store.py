@@ -1,6 +1,7 @@
 """Storage of exposure sets: on the trail, or in memory for use as a library.
 
-On the trail a set is one breadcrumb, found by a handle that is nowhere stored in clear; each change is one write.
+On the trail a set is one breadcrumb. Its id is derived from the handle, which is never stored. Each change is one
+write.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from clew.trail.store import Trail
 
 SCHEMA = "exposure.v1"
 SCOPE = "clew:exposure"
-"""Held by nobody else: sets are no finding of anybody's search, and being shown things changes no ranking."""
+"""A scope that no caller has, so that sets never appear in searches and do not change rankings."""
 REMEMBERED = 1_000
 """The number of sets in the LRU cache."""
 _TRIES = 100
@@ -48,8 +49,8 @@ Key = tuple[str, str, str]
 
 
 class TrailExposures:
-    """The exposure sets of a trail. Safe for several tasks, which take turns, and for several processes: an edit that
-    conflicts is applied again to the newer set. Durable when a call returns."""
+    """The exposure sets of a trail. Safe for several tasks and processes: after a conflict, an edit is applied again to
+    the newer set. Changes are durable when a call returns."""
 
     def __init__(self, trail: Trail, clock: Clock, *, remembered: int = REMEMBERED) -> None:
         self._trail = trail
@@ -72,7 +73,7 @@ class TrailExposures:
     async def reload(self, handle: str, *, by: Principal) -> Exposure:
         seen = await self._trail.log.head()
         try:
-            found = await self._trail.records.get(_id_of(by, handle), by=_keeper(by))
+            found = await self._trail.records.get(_id_of(by, handle), by=_writer(by))
         except NotFound:
             self._known.pop(_key(by, handle), None)
             if by.session is not None and handle == f"session:{by.session}":
@@ -101,17 +102,17 @@ class TrailExposures:
             try:
                 return await self._write(after, by)
             except (Conflict, AlreadyExists, NotFound) as error:
-                await asyncio.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.002 * attempt)))  # others are at it
+                await asyncio.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.002 * attempt)))  # other processes write too
                 exposure = await self.reload(exposure.handle, by=by)
                 if isinstance(error, AlreadyExists) and not exposure.version:
-                    # the session's expired set still has the id; idle agents are the sweeper's business
+                    # the expired set of the session still has the id; the sweeper removes those of idle agents
                     await self._trail.upkeep.purge(idle_after=None)
         raise Conflict(exposure.handle, expected=exposure.version, actual=exposure.version + 1)
 
     async def _write(self, exposure: Exposure, by: Principal) -> Exposure:
-        """Raises Conflict, AlreadyExists or NotFound where the kept set is another by now."""
+        """Write a set. Raises Conflict, AlreadyExists or NotFound if the stored set has changed."""
         ends_at = self._clock.now() + LIFE
-        # a handle that was just minted is known to nobody else, who might have written as well
+        # no other writer can know a new handle
         is_minted = not exposure.version and not exposure.handle.startswith("session:")
         before = None if is_minted else await self._trail.log.head()
         written = await self._store(exposure, Ttl(kind="datetime", expires_at=ends_at), by)
@@ -124,7 +125,7 @@ class TrailExposures:
         context: dict[str, Any] = {"agent_id": by.agent_id, "items": msgspec.to_builtins([*exposure.items.values()])}
         if exposure.ended:
             context["ended"] = msgspec.to_builtins(exposure.ended)
-        id, keeper = _id_of(by, exposure.handle), _keeper(by)
+        id, keeper = _id_of(by, exposure.handle), _writer(by)
         if exposure.version:
             change = Change(context=context, ttl=ttl, embed="never")
             return await self._trail.records.update(id, change, expect=exposure.version, by=keeper)
@@ -143,7 +144,7 @@ class TrailExposures:
         return await self._trail.records.create(draft, by=keeper)
 
     def _remember(self, by: Principal, exposure: Exposure, seen: int) -> Exposure:
-        """Keep a set as the log had it at `seen`."""
+        """Cache a set as of position `seen` in the log."""
         key = _key(by, exposure.handle)
         self._known[key] = exposure, seen
         self._known.move_to_end(key)
@@ -153,7 +154,7 @@ class TrailExposures:
 
 
 class MemoryExposures:
-    """Exposure sets that end with the process, for one event loop. A call does not wait, so none meets another."""
+    """Exposure sets in memory, for one event loop. Calls never await, so they cannot interleave."""
 
     def __init__(self, clock: Clock, *, remembered: int = REMEMBERED) -> None:
         self._clock = clock
@@ -211,7 +212,7 @@ class _Stored(msgspec.Struct):
 
 
 def _read(found: Breadcrumb, handle: str) -> Exposure:
-    """Raises HandleRefused for a record that somebody else put in the place of a set."""
+    """Parse a stored set. Raises HandleRefused for a record that is no set."""
     if found.schema_name != SCHEMA or SCOPE not in found.scopes:
         raise HandleRefused
     try:
@@ -240,6 +241,6 @@ def _id_of(by: Principal, handle: str) -> str:
     return str(uuid5(_NAMESPACE, "\n".join(_key(by, handle))))
 
 
-def _keeper(by: Principal) -> Principal:
+def _writer(by: Principal) -> Principal:
     """Return the principal that writes sets: a caller without write permission has a set too."""
     return Principal(owner_id=by.owner_id, agent_id="exposure", roles=ROLES, scopes=frozenset({SCOPE}))

@@ -1,4 +1,4 @@
-"""Agents, skills and tools at work: the one object that a program needs.
+"""The library for programs: one object for agents, skills and tools.
 
 skills = Skills.from_folder("team", tools=[search, plot])
 tools = await skills.get_tools("researcher")
@@ -44,22 +44,22 @@ from clew.skills.variables import Value, Variables, inject
 from clew.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from clew.skills.discovery.memory_index import MemoryIndex  # it imports from here
+    from clew.skills.discovery.memory_index import MemoryIndex  # circular at run time
 
 MAIN = "main"
-"""The conversation that is meant where none is named."""
+"""The default conversation."""
 SUGGESTED = 3
 UNLISTED = "(no toolset)"
-"""Where tools are registered that no toolset lists: no agent has them, and diagnostics tell so."""
+"""The toolset for tools that no toolset lists. No agent has them, and diagnostics report them."""
 DEFINED = ("agents", "skills", "toolsets", "tools")
-"""The folders of which a folder that is no project has at least one."""
+"""A folder with at least one of these is a folder of definitions, not a project."""
 _REMEMBERED = 1_000
 _PROMPTS = 64
 _TEXTS = 256
 
 
 class SkillSuggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that may help. `relevance` is 1 where it is just close enough."""
+    """A skill that may help. A `relevance` of 1 is just close enough."""
 
     skill: str
     description: str
@@ -67,10 +67,10 @@ class SkillSuggestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkillFinder(Protocol):
-    """Finds skills for a need."""
+    """Interface of a search for skills."""
 
     async def suggest(self, query: str, *, among: Sequence[str], limit: int) -> list[SkillSuggestion]:
-        """Skills that fit, the best first; none where nothing is close."""
+        """Return matching skills, best first; none if no match is close."""
         ...
 
 
@@ -91,9 +91,9 @@ class Options(TypedDict, total=False):
 class Skills:
     """A manifest with its tools, and the sessions of its agents.
 
-    Sessions are in memory unless `exposures` stores them on a trail. An agent in a conversation has one session, which
-    begins with its first use. A withheld skill is neither loaded nor named in a prompt. Raises ValidationError for
-    invalid options.
+    Sessions are in memory unless `exposures` stores them on a trail. An agent has one session per conversation, which
+    begins with its first use. Withheld skills do not load, and no prompt names them. Raises ValidationError for invalid
+    options.
     """
 
     def __init__(
@@ -138,15 +138,18 @@ class Skills:
 
     @classmethod
     def from_manifest(cls, path: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
-        """Load a manifest that was built before. Raises ConfigError, ParseError, ValidationError and BuildError."""
+        """Load a manifest from a file. Raises ConfigError, ParseError, ValidationError and BuildError."""
         check_path("path", path)
         return cls(load_manifest(Path(path)), **options)._with_tools(check_tools(tools, "tools").values())
 
     @classmethod
     def from_folder(cls, root: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
-        """Build the manifest of a folder. A folder with `agents/`, `skills/`, `toolsets/` or `tools/` and without
-        `.clew` is read alone; any other is a project, whose files of other programs are read too. Raises the first
-        problem. The user is not asked for consent: use `withhold` for skills that may not be loaded."""
+        """Build the manifest of a folder. Raises the first problem.
+
+        A folder with `agents/`, `skills/`, `toolsets/` or `tools/` and without `.clew` is a folder of definitions. Any
+        other folder is a project, where definitions of other programs count too. This does not ask the user for
+        consent: use `withhold` for skills that may not load.
+        """
         check_path("root", root)
         tools, place = list(check_tools(tools, "tools").values()), Path(root)
         found = collect(place) if _is_project(place) else None
@@ -165,7 +168,7 @@ class Skills:
             await index.close()
 
     def use(self, manifest: Manifest) -> None:
-        """Use another manifest from now on. Sessions keep the skills and toolsets that it still has."""
+        """Replace the manifest. Sessions keep the skills and toolsets that it still has."""
         check_type("manifest", manifest, Manifest, "a Manifest")
         self.manifest = manifest
         self._sessions.clear()
@@ -173,11 +176,11 @@ class Skills:
 
     @property
     def prompts_built(self) -> int:
-        """The number of prompts that were built, not taken from the cache."""
+        """The number of cache misses for prompts."""
         return self._prompts.made
 
     def register_tools(self, toolset: str, tools: Iterable[Tool] | Mapping[str, Tool]) -> None:
-        """Register the tools of a toolset. Raises ValidationError for an object that is no tool."""
+        """Register the tools of a toolset. Raises ValidationError for an object that is not a tool."""
         self.registry.register(toolset, tools)
 
     def register_tool_provider(self, toolset: str, provider: Provider) -> None:
@@ -203,25 +206,27 @@ class Skills:
         conversation: str = MAIN,
         auto_load_skills: Sequence[str] = (),
     ) -> ExposedTools:
-        """The meta-tools and what the agent's skills bring, with diagnostics. Raises as `AgentSession.get_tools`."""
+        """Return the meta-tools and the tools of the agent's skills, with diagnostics. Raises the errors of
+        `AgentSession.get_tools`."""
         return await self.session(agent, conversation).get_tools(tools, auto_load_skills)
 
     async def load_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> LoadOutcome:
-        """Load a skill; its text is in the prompt from then on. Raises ValidationError for one that the agent may not
-        have."""
+        """Load a skill, and include its text in later prompts. Raises ValidationError if the agent may not have it."""
         return await self.session(agent, conversation).load_skill(skill)
 
     async def unload_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> LoadOutcome:
-        """Unload a skill with all that nothing else needs. Raises ValidationError for one that there is not."""
+        """Unload a skill, and everything that only it needs. Raises ValidationError for an unknown skill."""
         return await self.session(agent, conversation).unload_skill(skill)
 
     async def follow(self, agent: str, turn: Turn, *, conversation: str = MAIN) -> LoadOutcome:
-        """Load what a turn of the conversation triggers, and drop what earlier turns triggered and this does not."""
+        """Load the skills that a turn triggers, and unload those that only earlier turns triggered."""
         return await self.session(agent, conversation).follow(turn)
 
     async def suggest_skills(self, query: str, agent: str = "", *, limit: int = SUGGESTED) -> list[SkillSuggestion]:
-        """Skills for a need, the best first, of those that an agent may load; none where nothing is close, and none
-        that is withheld. Raises ValidationError for an agent that there is not."""
+        """Return the skills that match a query, best first; none if no match is close.
+
+        Only skills that the agent may load count, without withheld ones. Raises ValidationError for an unknown agent.
+        """
         check_text("query", query)
         check_count("limit", limit)
         names = self._loadable(get_agent(self.manifest, agent) if agent else AgentSpec(name=""))
@@ -237,9 +242,12 @@ class Skills:
         variables: Mapping[str, Value] | None = None,
         query: str = "",
     ) -> AgentPrompt:
-        """The system prompt as of now. With a query, it names skills that may help, which the variables
-        SUGGESTED_SKILLS and SKILL_HINTS hold as well. Raises ValidationError for an agent that there is not and for
-        variables that are no text, BuildError where a provider of tools fails."""
+        """Return the current system prompt. With a query, it names skills that may help; the variables SUGGESTED_SKILLS
+        and SKILL_HINTS have them too.
+
+        Raises ValidationError for an unknown agent and for variables that are not text, BuildError if a provider of
+        tools fails.
+        """
         check_type("include", include, Sections, "Sections")
         check_text("query", query)
         definition, session = get_agent(self.manifest, agent), self.session(agent, conversation)
@@ -260,12 +268,15 @@ class Skills:
             untold=standing.untold,
             values=values,
         )
-        return self._prompts.keep((about, self.registry.version), prompt)  # a provider that ran made it another one
+        return self._prompts.keep((about, self.registry.version), prompt)  # a provider that ran changed the version
 
     async def reinject(self, agent: str, *, conversation: str = MAIN) -> str:
         """Return the texts of all skills and toolsets that the agent loaded, for a context that lost them by
-        compaction; empty if it loaded nothing. Skills that loaded automatically, or that the program loaded, are in the
-        prompt anyway."""
+        compaction.
+
+        Empty if the agent loaded nothing. The prompt always has the skills that loaded automatically, or that the
+        program loaded.
+        """
         definition = get_agent(self.manifest, agent)
         state, untold = await self.session(agent, conversation).standing()
         here = [self.manifest.skills[name] for name in state.discovered_skills if name not in untold]
@@ -284,7 +295,7 @@ class Skills:
         return self._texts.find_or_make(key, lambda: inject(text, values))
 
     def _with_tools(self, tools: Iterable[Tool]) -> Self:
-        """Each tool goes to the toolsets that list it."""
+        """Register each tool in the toolsets that list it."""
         for tool in tools:
             homes = [toolset for toolset, about in self.manifest.toolsets.items() if tool.name in about.tools]
             for toolset in homes or [UNLISTED]:
@@ -307,7 +318,7 @@ class Skills:
         )
 
     async def _open_index(self) -> SkillFinder:
-        """Return an index of the present manifest, in memory."""
+        """Return an index of the current manifest, in memory."""
         async with self._indexing:
             if self._index is None:
                 from clew.skills.discovery.memory_index import open_index  # the embedder takes 0.3 s to load

@@ -16,7 +16,7 @@ def _one(_: object) -> int:
 
 class LruCache(Generic[K, V]):
     """LRU cache with a limit: a number of values, or a total weight if `weigh` is given. A value heavier than the limit
-    is not stored. `made` counts the values that had to be built, `weight` is the total."""
+    is not stored. `made` counts the cache misses, `weight` is the total."""
 
     def __init__(self, limit: int, weigh: Callable[[V], int] = _one) -> None:
         self.made = 0
@@ -26,7 +26,7 @@ class LruCache(Generic[K, V]):
         self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
     def find(self, key: K) -> V | None:
-        """The value of a key, which counts as used; None where it is not kept."""
+        """Return the value of a key and mark it as used; None if it is not cached."""
         if key not in self._kept:
             return None
         self._kept.move_to_end(key)
@@ -47,7 +47,7 @@ class LruCache(Generic[K, V]):
         return value
 
     def drop(self, key: K) -> None:
-        """Forget the value of a key, if there is one."""
+        """Remove a key, if it is cached."""
         _, weight = self._kept.pop(key, (None, 0))
         self.weight -= weight
 
@@ -60,7 +60,8 @@ class LruCache(Generic[K, V]):
             self.drop(key)
 
     def find_or_make(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key, made where it is not kept. What `make` raises leaves everything as it was."""
+        """Return the value of a key. If it is not cached, call `make` and store the result. If `make` raises, the cache
+        stays unchanged."""
         found = self.find(key)
         return self.keep(key, make()) if found is None else found
 

@@ -11,12 +11,12 @@ from typing import Any, Literal
 import msgspec
 
 VERSION = 3
-"""What `build` writes. Older ones are migrated step by step when they are loaded (`definitions/migrations.py`)."""
+"""The version that `build` writes. The loader migrates older ones (`definitions/migrations.py`)."""
 
 SUPPORTED = (1, 2, 3)
 
 Tier = Literal[1, 2, 3]
-"""1 is loaded at the start, 2 by a trigger and for as long as it applies, 3 only when asked for by name."""
+"""1 loads at the start, 2 by a trigger and for as long as it applies, 3 only by name."""
 ONLY_BY_NAME: Tier = 3
 
 _ROUTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*://tools/\S+")
@@ -25,7 +25,7 @@ ParameterType = Literal["string", "integer", "number", "boolean", "enum", "array
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One argument of a skill that can be called."""
+    """One parameter of a skill."""
 
     name: str
     type: ParameterType = "string"
@@ -35,10 +35,10 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """When a skill of tier 2 loads itself: a word of the message, the phase of the work, a path that is worked on.
+    """The conditions that load a skill of tier 2: a word in the message, the phase of the work, a path in use.
 
-    `words` are compared as whole words without regard to case; `pattern` is an alternation such as `deploy|roll ?out`;
-    `paths` are globs relative to the root.
+    `words` match whole words, case-insensitively; `pattern` has alternatives such as `deploy|roll ?out`; `paths` are
+    globs relative to the root.
     """
 
     words: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SkillLink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A link from a skill or a rule to another markdown file, found by its text."""
+    """A link from a skill or a rule to another markdown file."""
 
     text: str
     path: str
@@ -59,10 +59,10 @@ class SkillLink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A capability that can be loaded: its description, its instructions, and the toolsets that it brings.
+    """A loadable capability: description, instructions, and toolsets.
 
-    `skills` are loaded along with it. `path` is its file relative to the root, `folder` the place of its references,
-    `scripts` and `assets`; `digest` is the hash of all its files. `origin` is the format that it was read from.
+    `skills` load with it. `path` is its file relative to the root, `folder` the folder of its references, `scripts` and
+    `assets`; `digest` is the hash of all its files. `origin` is the format of its file.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Toolset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """The manifest entry of a tool. Where an executable tool has that name, all of it comes from there."""
+    """The manifest entry of a tool. If an executable tool has that name, it defines the entry."""
 
     name: str
     description: str
@@ -112,8 +112,8 @@ class ToolEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
 
 
 class AgentPermissions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Permissions of an agent, as rules: `exec`, `exec(git push*)`, `write-file(src/**)`. They narrow what the user
-    allows, and never widen it."""
+    """Permission rules of an agent: `exec`, `exec(git push*)`, `write-file(src/**)`. They restrict the permissions of
+    the user, and never extend them."""
 
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
@@ -124,8 +124,8 @@ class AgentPermissions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
 
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """An agent: its prompt, the skills that it starts with, and those that it may load. `tools` is None where it names
-    none, and so has the usual ones; an empty list is none at all."""
+    """An agent: its prompt, its initial skills, and those that it may load. If `tools` is None, it has the usual tools;
+    if it is empty, none."""
 
     name: str
     description: str = ""
@@ -142,12 +142,12 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
 
     @property
     def loadable(self) -> tuple[str, ...]:
-        """Every skill that it may have, each once, the initial ones first."""
+        """All skills that it may load, initial ones first, without duplicates."""
         return tuple(dict.fromkeys((*self.initial_skills, *self.skills)))
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """All definitions by name, in the order of their names."""
+    """All definitions, sorted by name."""
 
     version: int = VERSION
     agents: dict[str, AgentSpec] = {}
@@ -156,10 +156,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     tools: dict[str, ToolEntry] = {}
 
     def encode(self) -> bytes:
-        """As JSON, byte for byte the same for the same definitions, ending in a new line."""
+        """Encode as JSON with a final newline. The same definitions always give the same bytes."""
         return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=2) + b"\n"
 
 
 def is_route(name: str) -> bool:
-    """Whether a tool is named by its address in the catalog, `domain://tools/path`, and so is none of the manifest."""
+    """Whether a tool name is an address in the catalog (`domain://tools/path`) rather than a tool of the manifest."""
     return _ROUTE.fullmatch(name) is not None

@@ -1,5 +1,5 @@
-"""The system prompt of an agent: optional sections in a fixed order. Variables are inserted last. Each skill and tool
-is named at the beginning of a line."""
+"""The system prompt of an agent: optional sections in a fixed order. Variables are inserted last. The name of each
+skill and tool begins a line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clew.skills.sessions.session import SessionState
 from clew.skills.variables import inject
 
 Include = Literal["always", "never", "auto"]
-"""`auto` is when the section would have something to say; `always` says so where there is nothing."""
+"""`auto` includes a section if it has content; `always` includes an empty section too."""
 
 INITIAL, CATALOGUE, LOADED, TOOLS = (
     "## Initial Skills",
@@ -26,7 +26,7 @@ INITIAL, CATALOGUE, LOADED, TOOLS = (
 INSTRUCTIONS = """## Loading Skills
 
 Call `loadSkill` with the name of a skill to get its instructions and its tools, and `unloadSkill` when you no longer
-need it. `listAvailableSkills` tells what there is."""
+need it. `listAvailableSkills` lists the skills."""
 _HEADINGS = {"initial_skills": INITIAL, "catalogue": CATALOGUE, "loaded_skills": LOADED, "tools": TOOLS}
 _NOTHING = "None."
 
@@ -35,11 +35,10 @@ SECTIONS = ("agent", "initial_skills", "catalogue", "instructions", "loaded_skil
 
 
 class Sections(msgspec.Struct, frozen=True, kw_only=True):
-    """Which sections a prompt has. `skill_content` puts the whole texts of all loaded skills into it, as is needed
-    where the messages that brought them are gone; those of skills that came by themselves, or that the program loaded,
-    are there anyway.
+    """The sections of a prompt. Raises ValidationError for a value other than always, never or auto.
 
-    Raises ValidationError for a section that is neither always, never nor auto.
+    `skill_content` includes the texts of all loaded skills, for a context without the messages that had them. The
+    prompt always has the texts of skills that loaded automatically, or that the program loaded.
     """
 
     agent: Include = "auto"
@@ -63,7 +62,7 @@ DEFAULT = Sections()
 
 
 class AgentPrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt, and its sections by name in their order."""
+    """A prompt, and its sections by name, in order."""
 
     content: str
     sections: dict[str, str]
@@ -84,9 +83,9 @@ def build_prompt(
 ) -> AgentPrompt:
     """Return the prompt of an agent in a state. The same arguments always give the same text.
 
-    `tools` has the descriptions of the tools that can run, by name. `loadable` are the skills that the agent may load;
-    those of the third tier are not offered. `untold` are loaded skills whose texts no message has. `instructions` say
-    how skills are loaded.
+    `tools` has the descriptions of executable tools by name. `loadable` are the skills that the agent may load; the
+    prompt does not list those of the third tier. `untold` are loaded skills whose texts no message has. `instructions`
+    explain how to load skills.
     """
     here = [manifest.skills[name] for name in state.discovered_skills if name in manifest.skills]
     first = [skill for skill in here if is_initial(skill, agent)]
@@ -115,12 +114,12 @@ def is_initial(skill: Skill, agent: AgentSpec) -> bool:
 
 
 def initial_section(skills: Sequence[Skill]) -> str:
-    """The skills that an agent begins with, with their whole texts; empty without any."""
+    """Return the initial skills with their complete texts; empty if there are none."""
     return _below(INITIAL, "\n\n".join(_with_content(skill) for skill in skills))
 
 
 def toolsets_alone(state: SessionState, manifest: Manifest) -> list[Toolset]:
-    """The toolsets that were loaded by themselves: no skill of the state brings them."""
+    """Return the loaded toolsets that do not belong to a loaded skill."""
     skills = [manifest.skills[name] for name in state.discovered_skills if name in manifest.skills]
     brought = {name for skill in skills for name in skill.toolsets}
     return [manifest.toolsets[name] for name in state.loaded_toolsets if name not in brought]
@@ -133,8 +132,8 @@ def loaded_section(
     untold: Collection[str] = (),
     alone: Sequence[Toolset] = (),
 ) -> str:
-    """The skills that were loaded since, each with the toolsets that it brought, then the toolsets that were loaded
-    alone; empty without any. The skills that are `untold` have their texts in any case."""
+    """Return the other loaded skills with their toolsets, then the toolsets that were loaded alone; empty if there are
+    none. Skills that are `untold` always have their texts."""
     lines = []
     for skill in skills:
         line = _with_content(skill) if include.skill_content or skill.name in untold else head(skill)
@@ -145,7 +144,7 @@ def loaded_section(
 
 
 def tools_section(state: SessionState, tools: Mapping[str, str]) -> str:
-    """The exposed tools that can run and have a description; empty without any."""
+    """Return the exposed tools that are executable and have a description; empty if there are none."""
     told = [(name, one_line(tools[name])) for name in state.exposed_domain_tools if name in tools]
     return _below(TOOLS, "\n".join(f"- **{name}**: {about}" for name, about in told if about))
 

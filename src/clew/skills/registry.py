@@ -1,4 +1,4 @@
-"""The tools that a program brings, by toolset: registered once, or provided when their toolset is first exposed."""
+"""The tools of a program by toolset: registered directly, or provided when their toolset is first exposed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clew.errors import BuildError, InvalidInput, ValidationError
 from clew.tools.tool import Tool
 
 META_TOOLS = ("listAvailableSkills", "loadSkill", "loadToolset", "unloadSkill", "unloadToolset")
-"""Names of our own: no other tool may have them."""
+"""Reserved names, which no other tool may have."""
 
 Given = Iterable[Tool] | Mapping[str, Tool]
 Provider = Callable[[], Given]
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Clash(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool name that several toolsets have. Each of the tools is reached as `toolset.tool`."""
+    """A tool name that several toolsets have. Each of the tools is available as `toolset.tool`."""
 
     tool: str
     toolsets: tuple[str, ...]
@@ -30,67 +30,72 @@ class Clash(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def message(self) -> str:
         names = ", ".join(f"{toolset}.{self.tool}" for toolset in self.toolsets)
-        return f"several toolsets have a tool {self.tool}: {names}; the last one that is loaded has the short name"
+        return (
+            f"several toolsets have a tool {self.tool}: {names}; the short name is the tool of the toolset loaded last"
+        )
 
 
 class ToolRegistry:
-    """Tools by toolset. Nothing is copied or run when tools are asked for: the same registry serves every call."""
+    """Tools by toolset. Lookups copy nothing and run no tools, so one registry serves every call."""
 
     def __init__(self) -> None:
         self._shelves: dict[str, _RegisteredToolset] = {}
         self._known = _KnownTools()
 
     def register(self, toolset: str, tools: Given) -> None:
-        """Add tools to a toolset, all or none; of two with one name the last wins. The keys of a mapping are the names.
-        Raises ValidationError for an object that is no tool, and for a reserved name."""
+        """Add tools to a toolset, all or none. Of two with one name the last wins. The keys of a mapping are the names.
+
+        Raises ValidationError for an object that is not a tool, and for a reserved name.
+        """
         checked = _checked(toolset, tools)
-        self._shelf(toolset).add(checked)
+        self._toolset(toolset).add(checked)
 
     def register_tool_provider(self, toolset: str, provider: Provider) -> None:
-        """Add tools that `provider` gives when the toolset is first exposed. It runs once; one that failed is run
-        again. Tools that are registered later win over it."""
+        """Add tools that `provider` returns when the toolset is first exposed. It runs once, and again only if it
+        failed. Tools that are registered later take precedence."""
         if not callable(provider):
             raise ValidationError(f"the provider of toolset {toolset!r} cannot be called", toolset=toolset)
-        self._shelf(toolset).wait_for(provider)
+        self._toolset(toolset).wait_for(provider)
 
     def get_tools(self, toolset: str) -> Mapping[str, Tool] | None:
         """Return the tools of a toolset, read-only; None if it was never registered. Raises BuildError if its provider
-        fails, ValidationError if the provider returns an object that is no tool."""
+        fails, ValidationError if the provider returns an object that is not a tool."""
         shelf = self._shelves.get(toolset)
         return None if shelf is None else MappingProxyType(shelf.resolve())
 
     def get_tools_for_toolsets(self, toolsets: Iterable[str]) -> dict[str, Tool]:
-        """The tools of all these toolsets, the last one first in right to a name. Unknown ones count for nothing."""
+        """Return the tools of all these toolsets. For a duplicate name the last toolset wins. Unknown toolsets are
+        ignored."""
         merged: dict[str, Tool] = {}
         for toolset in dict.fromkeys(toolsets):
             merged.update(self.get_tools(toolset) or {})
         return merged
 
     def list_toolsets(self) -> list[str]:
-        """In the order of their first registration."""
+        """Return the toolsets in the order of their first registration."""
         return list(self._shelves)
 
     def find(self, name: str) -> Tool | None:
-        """The tool of a qualified name `toolset.tool`, or of a short one that was registered; of several tools with
-        that short name the one of the last toolset. No provider runs for a short name."""
+        """Return the tool with a qualified name `toolset.tool`, or a registered tool with a short name. Of several
+        tools with one short name, that of the last toolset wins. No provider runs for a short name."""
         return self._find_qualified(name) or self._find_short(name)
 
     def toolsets_of(self, tool: str) -> tuple[str, ...]:
-        """The toolsets that are known to have a tool of this short name. No provider runs."""
+        """Return the toolsets that are known to have a tool of this short name. No provider runs."""
         return tuple(self._known.owners.get(tool, ()))
 
     def is_waiting(self, toolset: str) -> bool:
-        """Whether a toolset has a provider that did not run yet."""
+        """Whether a toolset has a provider that has not run yet."""
         return toolset in self._shelves and self._shelves[toolset].is_waiting
 
     @property
     def version(self) -> int:
-        """Another number whenever the registry has other tools, or waits for other providers, than before."""
+        """A number that changes whenever the tools or the pending providers change."""
         return self._known.version
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Every short name so far. No provider runs."""
+        """All registered short names. No provider runs."""
         return tuple(self._known.owners)
 
     @property
@@ -99,7 +104,7 @@ class ToolRegistry:
         known = self._known.owners.items()
         return tuple(Clash(tool=tool, toolsets=tuple(owners)) for tool, owners in known if len(owners) > 1)
 
-    def _shelf(self, toolset: str) -> _RegisteredToolset:
+    def _toolset(self, toolset: str) -> _RegisteredToolset:
         if not isinstance(toolset, str) or not toolset.strip():
             raise ValidationError(f"a toolset needs a name, not {toolset!r}")
         return self._shelves.setdefault(toolset, _RegisteredToolset(toolset, self._known))
@@ -157,7 +162,7 @@ class _RegisteredToolset:
     def _run(self, provider: Provider) -> Given:
         try:
             return provider()
-        except Exception as error:  # foreign code: whatever it raises is one known fault to our callers
+        except Exception as error:  # the provider may raise anything
             raise BuildError(
                 f"the provider of toolset {self._name!r} failed: {type(error).__name__}", toolset=self._name
             ) from error
@@ -192,7 +197,7 @@ def _checked(toolset: str, given: Any) -> dict[str, Tool]:
 def _named(name: Any, tool: Any, place: str) -> Tool:
     if not isinstance(tool, Tool):
         raise ValidationError(
-            f"{place}: {name!r} is no tool, but {type(tool).__name__}", hint="Make it with `@tool`", toolName=name
+            f"{place}: {name!r} is not a tool, but {type(tool).__name__}", hint="Make it with `@tool`", toolName=name
         )
     if name in META_TOOLS:
         raise ValidationError(f"{place}: {name} is the name of a meta-tool", hint="Give it another name", toolName=name)

@@ -1,4 +1,4 @@
-"""Promoted scripts: generated code that has proven itself, kept for the next run, for thirty days. Nothing is run here.
+"""Promoted scripts: generated code that worked, stored for thirty days for later runs. This module runs no code.
 
 scripts = Scripts(FileStore(), clock)
 scripts.promote("count-lines", "python", "print(len(open('a.txt').readlines()))", about="count the lines of a file")
@@ -26,9 +26,9 @@ FORMAT = 1
 MAX_CODE = 200_000
 MAX_ABOUT = 1_000
 MAX_SCRIPTS = 1_000
-"""More than these are not kept: the oldest leave."""
+"""The limit for scripts. Above it, the oldest are dropped."""
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
-"""One that says its zone."""
+"""A time with a time zone."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _WORD = re.compile(r"[^\W_]{2,}")
 
@@ -56,13 +56,12 @@ class Store(Protocol):
         ...
 
     def change(self, edit: Edit) -> None:
-        """Put what an edit makes of them in their place, alone among all writers. Raises ConfigError, ReadOnly."""
+        """Replace the scripts by the result of an edit, under a lock. Raises ConfigError, ReadOnly."""
         ...
 
 
 class FileStore:
-    """One JSON file, replaced atomically; several processes may write it. Its content is trusted: the user is not asked
-    for consent."""
+    """One JSON file, replaced atomically; several processes may write it. Its content needs no consent."""
 
     def __init__(self, path: Path = FILE) -> None:
         self.path = Path(path)
@@ -90,7 +89,7 @@ class FileStore:
 
     def _broken(self, reason: str) -> ConfigError:
         error = ConfigError(f"the scripts in {self.path} cannot be read: {reason}")
-        error.hint = "Mend the file, or remove it to begin anew"
+        error.hint = "Repair the file, or delete it"
         return error
 
 
@@ -134,26 +133,26 @@ class Scripts:
         return script
 
     def get(self, name: str) -> Script:
-        """Raises NotFound, also for one that has expired."""
+        """Return a script. Raises NotFound if it does not exist or has expired."""
         found = _alive(self._store.read(), self._clock.now()).get(name)
         if found is None:
             raise NotFound("script", name[:100])
         return found
 
     def list(self) -> list[Script]:
-        """All of them, in the order of their names."""
+        """Return all scripts, sorted by name."""
         kept = _alive(self._store.read(), self._clock.now())
         return [kept[name] for name in sorted(kept)]
 
     def find(self, intent: str, limit: int = 5) -> Sequence[Script]:
-        """Those whose name or description has words of the intent, the most of them first; none where none has."""
+        """Return the scripts whose name or description has words of the intent, those with most words first."""
         wanted = _words(intent)
         scored = [(len(wanted & _words(f"{each.name} {each.about}")), each) for each in self.list()]
         ranked = sorted((pair for pair in scored if pair[0]), key=lambda pair: (-pair[0], pair[1].name))
         return [each for _, each in ranked[:limit]]
 
     def drop(self, name: str) -> None:
-        """Forget a script. Raises NotFound."""
+        """Delete a script. Raises NotFound."""
         self.get(name)
         now = self._clock.now()
         self._store.change(lambda kept: {key: each for key, each in _alive(kept, now).items() if key != name})
@@ -165,15 +164,15 @@ class _ScriptsFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digest_of(language: str, code: str) -> str:
-    """The SHA-256 of code in a language."""
+    """Return the SHA-256 of a language and its code."""
     return hashlib.sha256(f"{language}\n{code}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _check(name: str, language: str, code: str, about: str) -> None:
     if not _NAME.fullmatch(name):
-        raise InvalidInput("name", f"{name[:100]!r} is not one", hint="For example count-lines")
+        raise InvalidInput("name", f"{name[:100]!r} is not valid", hint="For example count-lines")
     if not _NAME.fullmatch(language):
-        raise InvalidInput("language", f"{language[:100]!r} is not one", hint="For example python")
+        raise InvalidInput("language", f"{language[:100]!r} is not valid", hint="For example python")
     if not code.strip():
         raise InvalidInput("code", "is empty")
     if len(code) > MAX_CODE:
@@ -187,11 +186,11 @@ def _alive(kept: Mapping[str, Script], now: datetime) -> dict[str, Script]:
 
 
 def _newest(kept: Mapping[str, Script], *, without: str) -> dict[str, Script]:
-    """The newest other scripts, as many as the limit allows."""
+    """Return the newest other scripts, up to the limit."""
     others = sorted((each for name, each in kept.items() if name != without), key=lambda each: each.promoted_at)
     return {each.name: each for each in others[-(MAX_SCRIPTS - 1) :]}
 
 
 def _words(text: str) -> set[str]:
-    """Words without regard to case or plural."""
+    """Return the words of a text in lower case and without a plural s."""
     return {word.removesuffix("s") for word in _WORD.findall(text.casefold())}

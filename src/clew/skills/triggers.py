@@ -1,7 +1,7 @@
 """Triggers that load a skill: a word of the message, the phase of the work, or a path.
 
-A pattern is an alternation of phrases such as `deploy|roll ?out`. It is taken apart into phrases once, so no pattern
-can make a search slow.
+A pattern has alternative phrases such as `deploy|roll ?out`. It is expanded to phrases once, so no pattern can make a
+search slow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TriggeredSkill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def match(skills: Iterable[Skill], turn: Turn) -> list[TriggeredSkill]:
-    """The skills of tier 2 that a turn triggers: those of high priority first, equal ones by name."""
+    """Return the skills of tier 2 that a turn triggers, by priority and name."""
     said = " ".join(_words(turn.text))
     found = [(skill, why) for skill in skills if skill.tier == 2 and (why := _reason(skill, turn, said))]
     found.sort(key=lambda each: (-each[0].priority, each[0].name))
@@ -52,7 +52,7 @@ def match(skills: Iterable[Skill], turn: Turn) -> list[TriggeredSkill]:
 
 
 def expand(pattern: str) -> tuple[str, ...]:
-    """The phrases of a pattern, in lower case. Raises ValidationError for a pattern that is no alternation."""
+    """Return the phrases of a pattern, in lower case. Raises ValidationError for other regular expressions."""
     if len(pattern) > MAX_PATTERN:
         raise ValidationError(f"the trigger is over {MAX_PATTERN} characters", trigger=pattern[:50])
     phrases: dict[str, None] = {}
@@ -61,16 +61,16 @@ def expand(pattern: str) -> tuple[str, ...]:
             if phrase.strip():
                 phrases[phrase.strip().casefold()] = None
     if len(phrases) > MAX_PHRASES:
-        raise _refused(pattern, f"stands for over {MAX_PHRASES} phrases")
+        raise _refused(pattern, f"expands to more than {MAX_PHRASES} phrases")
     return tuple(phrases)
 
 
 def _spellings(part: str, pattern: str) -> Sequence[str]:
     pieces = list(_PIECE.finditer(part))
     if sum(len(piece[0]) for piece in pieces) != len(part):
-        raise _refused(pattern, "has signs of other regular expressions")
+        raise _refused(pattern, "uses unsupported syntax of regular expressions")
     if sum(1 for piece in pieces if piece[2]) > 6:
-        raise _refused(pattern, f"stands for over {MAX_PHRASES} phrases")
+        raise _refused(pattern, f"expands to more than {MAX_PHRASES} phrases")
     choices = [(piece[1], "") if piece[2] else (piece[1],) for piece in pieces]
     return ["".join(chosen) for chosen in product(*choices)]
 
@@ -79,14 +79,14 @@ def _refused(pattern: str, reason: str) -> ValidationError:
     return ValidationError(
         f"the trigger {pattern[:80]!r} {reason}",
         allowed=("phrases", "|", "?"),
-        hint="Write phrases with | between them; a letter or blank before ? may be absent, as in roll ?out",
+        hint="Separate phrases by |; ? makes the letter or space before it optional, as in roll ?out",
         trigger=pattern,
     )
 
 
 @lru_cache(maxsize=4_096)
 def _phrases(pattern: str) -> tuple[str, ...]:
-    """As `expand`, each as words with a blank before; one that a manifest should not have says nothing."""
+    """Like `expand`, with a space before each phrase. An invalid pattern has no phrases."""
     try:
         return tuple(" " + " ".join(_words(phrase)) for phrase in expand(pattern) if _words(phrase))
     except ValidationError:
@@ -94,7 +94,7 @@ def _phrases(pattern: str) -> tuple[str, ...]:
 
 
 def _reason(skill: Skill, turn: Turn, said: str) -> str:
-    """Why a turn triggers a skill; empty where it does not. A phrase of a pattern is found where a word begins so."""
+    """Return the reason why a turn triggers a skill; empty if it does not. Phrases match at the beginning of words."""
     triggers = skill.triggers
     around = f" {said} "
     for word in (*triggers.words, *skill.keywords):

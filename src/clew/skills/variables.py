@@ -1,7 +1,7 @@
-"""Placeholders `{{ NAME }}` in prompts and skills, and where their values come from.
+"""Placeholders `{{ NAME }}` in prompts and skills, and the sources of their values.
 
-A value is put in as it is and not looked at again: what a user typed cannot name another variable, and variables that
-name each other cannot go round in circles. Whatever is no placeholder stays as it was written.
+Values are inserted verbatim and not scanned again, so user input cannot refer to another variable, and there are no
+cycles. All other text stays unchanged.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from clew.skills.arguments import check_texts
 Value = str | int | float | bool | Sequence[str]
 
 ENV_PREFIXES = ("CLEW_PROMPT_",)
-"""Variables of the environment whose names begin so may be shown to a model."""
+"""Prefixes of environment variables that a model may see."""
 
 Source = Literal["constructor", "additional", "call", "environment"]
 ORDER: tuple[Source, ...] = ("constructor", "additional", "call", "environment")
-"""Where values come from; of several values of one name that of the last source counts."""
+"""The sources of values. If several have a name, the last one wins."""
 
 _MAX_NAME = 200
 _OPENING, _CLOSING = re.compile(r"\{\{+"), re.compile(r"\}\}+")  # ten times as fast as one pattern for both
@@ -29,9 +29,11 @@ _NAME = re.compile(r"\s*([^\W\d][\w.-]*)\s*")
 
 
 class Variables:
-    """Values by name, from several sources: those given here, additional ones, those of one call, the environment, of
-    which only names with an allowed prefix are ever seen. Raises ConfigError for a prefix that allows all names, and
-    for an order that does not name each source once."""
+    """Values by name from several sources: the constructor, additional values, the values of one call, and environment
+    variables with an allowed prefix.
+
+    Raises ConfigError for an empty prefix, and for an order that does not have each source once.
+    """
 
     def __init__(
         self,
@@ -42,7 +44,7 @@ class Variables:
         order: Sequence[Source] = ORDER,
     ) -> None:
         check_texts("order", order)
-        env_prefixes = (env_prefixes,) if isinstance(env_prefixes, str) else env_prefixes  # never its letters
+        env_prefixes = (env_prefixes,) if isinstance(env_prefixes, str) else env_prefixes  # not its letters
         check_texts("env_prefixes", env_prefixes)
         if not all(prefix.strip() for prefix in env_prefixes):
             raise ConfigError("an empty prefix would show the whole environment to a model", choices=ENV_PREFIXES)
@@ -56,8 +58,8 @@ class Variables:
     def resolve(
         self, additional: Mapping[str, Value] | None = None, call: Mapping[str, Value] | None = None
     ) -> dict[str, str]:
-        """All values by name. Raises ValidationError for a name that is no text, and for a value that is neither text,
-        number nor list of texts."""
+        """Return all values by name. Raises ValidationError for a name that is not text, and for a value that is
+        neither text, number nor list of strings."""
         shown = [name for name in self._environ if name.startswith(self._prefixes)]
         sources: dict[Source, Mapping[str, str]] = {
             "constructor": self._values,
@@ -69,7 +71,7 @@ class Variables:
 
 
 def inject(text: str, values: Mapping[str, str]) -> str:
-    """Put values in the place of their placeholders, in one pass, in time that grows with the text."""
+    """Replace placeholders by their values in one pass, in linear time."""
     parts, done = [], 0
     for start, end in _placeholders(text):
         name = _NAME.fullmatch(text, start + 2, end - 2)
@@ -81,13 +83,13 @@ def inject(text: str, values: Mapping[str, str]) -> str:
 
 
 def find_names(text: str) -> list[str]:
-    """The names of a text's placeholders, each once, in their order."""
+    """Return the names of the placeholders in a text, in order and without duplicates."""
     found = (_NAME.fullmatch(text, start + 2, end - 2) for start, end in _placeholders(text))
     return list(dict.fromkeys(name[1] for name in found if name is not None))
 
 
 def _placeholders(text: str) -> Iterator[tuple[int, int]]:
-    """The outermost pairs of braces in order. The text between them may be no name."""
+    """Yield the outermost pairs of braces, in order. The text between them may not be a name."""
     pairs: list[tuple[int, int]] = []
     opened: list[int] = []
     for run in sorted((*_OPENING.finditer(text), *_CLOSING.finditer(text)), key=re.Match.start):
@@ -97,7 +99,7 @@ def _placeholders(text: str) -> Iterator[tuple[int, int]]:
             pairs.append((first, run.end()))
     end = 0
     for start, stop in sorted(pairs):
-        if start >= end:  # else it is inside of another pair, all of which stays as it is
+        if start >= end:  # else it is inside another pair, which stays unchanged
             end = stop
             yield start, stop
 
@@ -107,7 +109,7 @@ def _as_texts(values: Mapping[str, Value] | None) -> Iterator[tuple[str, str]]:
         raise ValidationError(f"variables must be a mapping from names to values, not {type(values).__name__}")
     for name, value in (values or {}).items():
         if not isinstance(name, str):
-            raise ValidationError(f"the name {name!r} of a variable is no text", variable=str(name))
+            raise ValidationError(f"the name {name!r} of a variable is not text", variable=str(name))
         if isinstance(value, bool):
             yield name, str(value).lower()
         elif isinstance(value, str | int | float):
@@ -115,7 +117,7 @@ def _as_texts(values: Mapping[str, Value] | None) -> Iterator[tuple[str, str]]:
         elif isinstance(value, Sequence) and all(isinstance(each, str) for each in value):
             yield name, ", ".join(value)
         else:
-            allowed = ("text", "number", "true or false", "list of texts")
+            allowed = ("text", "number", "true or false", "list of strings")
             raise ValidationError(
                 f"the variable {name} is {type(value).__name__}, not one of: {', '.join(allowed)}",
                 allowed=allowed,

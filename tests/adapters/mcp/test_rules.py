@@ -57,7 +57,7 @@ async def test_the_first_answer_carries_the_rules_and_the_next_ones_do_not(
     trust_all(folder)
     async with open_project(trail, clock, folder) as workspace:
         first, again = await call(workspace, era, ASK, ("ask", {"query": "how are passengers refunded"}))
-        assert first.startswith(f"## {RULES}\n\nRules for all of the project, from `AGENTS.md`")
+        assert first.startswith(f"## {RULES}\n\nRules for the whole project, from `AGENTS.md`")
         assert RULE in first
         assert RULES not in again
         (got,) = await call(workspace, era, GET)

@@ -274,7 +274,7 @@ async def test_an_agent_with_skills_of_its_own_may_load_no_others(
         assert await caller.code(LOAD, skill="announcing") == ""
         refused = await caller.get(LOAD, skill="refunding")
         assert refused.error is not None
-        assert "agent ann may not load skill refunding: it is not among its skills" in refused.error.message
+        assert "agent ann may not load skill refunding: it is not one of its skills" in refused.error.message
         assert "refunding" not in await caller.text(LIST)
         assert "refunding" not in await caller.text(FIND, need="give passengers money back")
         anybody = Caller(workspace, Principal(owner_id="acme", agent_id="bob"))

@@ -106,7 +106,7 @@ def test_a_reference_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="more than"):
         read(tmp_path, "references/templates.md")
     file.unlink()
-    with pytest.raises(FormatError, match="leads nowhere"):
+    with pytest.raises(FormatError, match="does not exist"):
         read(tmp_path, "references/templates.md")
     with pytest.raises(ValidationError, match="folder of the skill's own"):
         OwnReferences(tmp_path).read(
@@ -120,6 +120,6 @@ def test_a_file_that_no_digest_covers_is_no_reference(tmp_path: Path, folder: st
     files = {f"{HOME}/SKILL.md": markdown(body, name="report", description="Odd")}
     built = build(write(tmp_path, {**files, f"{HOME}/{folder}/a.md": "EVIL"}))
     assert built.manifest.skills["report"].references == ()
-    assert "no part of the skill" in built.problems[0].message
+    assert "does not belong to the skill" in built.problems[0].message
     with pytest.raises(ValidationError):
         read(tmp_path, f"{folder}/a.md")

@@ -30,12 +30,12 @@ def test_a_problem_is_told_as_compilers_do(tmp_path: Path) -> None:
     write(tmp_path, researcher() | {"agents/researcher.md": "---\nskills:\n  - webSerch\n---\n"})
     (problem,) = lint(tmp_path)
     assert render_problem(problem, tmp_path).split("\n") == [
-        "agents/researcher.md:3:5: error: there is no skill `webSerch`",
+        "agents/researcher.md:3:5: error: unknown skill `webSerch`",
         "    3 |   - webSerch",
         "      |     ^^^^^^^^",
         "  did you mean: webSearch",
         "  allowed: dataAnalysis, webSearch",
-        "  can be fixed: take webSearch",
+        "  can be fixed: change it to webSearch",
     ]
     assert "    3 |" not in render_problem(problem)
 
@@ -85,7 +85,7 @@ def test_what_cannot_be_mended_is_left_and_told(tmp_path: Path) -> None:
     write(tmp_path, {"skills/a.md": markdown(description="d", toolsets="[nothing]")})
     done = fix(tmp_path)
     assert done.mended == ()
-    assert [each.message for each in done.problems] == ["there is no toolset `nothing`"]
+    assert [each.message for each in done.problems] == ["unknown toolset `nothing`"]
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n", "\r"])

@@ -83,7 +83,7 @@ def test_a_place_for_drafts_that_is_a_link_is_not_written(tmp_path: Path) -> Non
     kept = write(tmp_path / "kept", {"mine.txt": "mine"})
     folder.mkdir(parents=True)
     (folder / ".cache").symlink_to(kept)
-    with pytest.raises(ReadOnly, match="it is a link"):
+    with pytest.raises(ReadOnly, match="is a link"):
         bring(skill(tmp_path, "New."), folder)
     assert os.listdir(kept) == ["mine.txt"]
 

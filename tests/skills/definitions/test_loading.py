@@ -112,10 +112,10 @@ def test_malformed_json_is_told_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "kind", "said"),
     [
-        ({"skills": {"a": {"name": "a", "description": "", "toolsets": ["gone"]}}}, BuildError, "no toolset `gone`"),
-        ({"agents": {"a": {"name": "a", "initialSkills": ["gone"]}}}, BuildError, "no skill `gone`"),
-        ({"toolsets": {"a": {"name": "a", "description": "", "tools": ["gone"]}}}, BuildError, "no tool `gone`"),
-        ({"skills": {"a": {"name": "a", "description": "", "skills": ["a"]}}}, ValidationError, "cycle"),
+        ({"skills": {"a": {"name": "a", "description": "", "toolsets": ["gone"]}}}, BuildError, "unknown toolset `gone`"),
+        ({"agents": {"a": {"name": "a", "initialSkills": ["gone"]}}}, BuildError, "unknown skill `gone`"),
+        ({"toolsets": {"a": {"name": "a", "description": "", "tools": ["gone"]}}}, BuildError, "unknown tool `gone`"),
+        ({"skills": {"a": {"name": "a", "description": "", "skills": ["a"]}}}, ValidationError, "circular"),
         ({"skills": {"a": {"name": "b", "description": ""}}}, ValidationError, "its name is b"),
         ({"skills": {"a": {"name": "a", "description": "", "toolset": []}}}, ValidationError, "no key `toolset`"),
         ({"skills": {"a": {"name": "a", "description": 1}}}, ValidationError, "must be text"),

@@ -38,7 +38,7 @@ def test_a_key_has_three_spellings(tmp_path: Path, key: str) -> None:
         ("description: d\nparameters:\n  - {name: a, type: enum}", 4, "values", None, None),
         ("description: d\nmetadata: {version: 1.0}", 3, "must be text", None, 'metadata: {version: "1.0"}'),
         ("description: d\nmetadata: {when: 2020-01-01}", 3, "a date", None, None),
-        ("description: d\nallowed-tools: [a]\nallowedTools: [b]", 4, "given twice", None, None),
+        ("description: d\nallowed-tools: [a]\nallowedTools: [b]", 4, "the same key", None, None),
         ('description: "a\\u202eb"', 2, "U+202E", None, None),
         ("name: x", 1, "`description` is missing", None, None),
     ],
@@ -84,7 +84,7 @@ def test_names_that_differ_in_capital_letters_only_are_told(tmp_path: Path) -> N
     built = build(tmp_path)
     (told,) = built.problems
     assert (told.severity, told.path) == ("warning", "skills/tea.md")
-    assert told.message == "the skill tea differs from Tea in capital letters only"
+    assert told.message == "the skill tea differs from Tea only in upper and lower case"
     assert "skills/Tea/SKILL.md" in told.hint
     assert list(built.manifest.skills) == ["Tea", "tea"]
 

@@ -83,15 +83,15 @@ def test_a_given_tool_need_not_be_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "place", "message", "near"),
     [
-        ("{type: objct}", (3, 16), "`schema.type` is no JSON Schema: `objct` is no type", "object"),
+        ("{type: objct}", (3, 16), "`schema.type` is not valid JSON Schema: `objct` is not a type", "object"),
         (
             "{type: object, properties: {a: {type: strng}}}",
             (3, 47),
-            "`schema.properties.a.type` is no JSON Schema: `strng` is no type",
+            "`schema.properties.a.type` is not valid JSON Schema: `strng` is not a type",
             "string",
         ),
-        ("{type: object, properties: 5}", (3, 36), "`schema.properties` is no JSON Schema: must be", ""),
-        ("{anyOf: [{type: 5}]}", (3, 26), "`schema.anyOf[0].type` is no JSON Schema", ""),
+        ("{type: object, properties: 5}", (3, 36), "`schema.properties` is not valid JSON Schema: must be", ""),
+        ("{anyOf: [{type: 5}]}", (3, 26), "`schema.anyOf[0].type` is not valid JSON Schema", ""),
     ],
 )
 def test_parameters_that_are_no_json_schema_are_told_at_their_place(
@@ -112,5 +112,5 @@ def test_a_related_tool_that_is_not_there_is_told_and_breaks_nothing(tmp_path: P
     built = build(tmp_path)
     (problem,) = built.problems
     assert (problem.severity, problem.line, problem.column) == ("warning", 3, 18)
-    assert (problem.message, problem.nearest) == ("there is no tool `weihg`", "weigh")
+    assert (problem.message, problem.nearest) == ("unknown tool `weihg`", "weigh")
     assert read_manifest(built.manifest.encode()) == built.manifest

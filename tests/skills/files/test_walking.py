@@ -64,7 +64,7 @@ def test_folders_that_are_too_deep_are_left_out_and_told(tmp_path: Path) -> None
     plant(tmp_path, {f"{'d/' * (tree_walk.MAX_DEPTH + 2)}a.md": "x"})
     found = walk(Root(str(tmp_path)))
     assert len(found.folders) == tree_walk.MAX_DEPTH + 1
-    assert [each.message for each in found.problems] == ["is more than 40 folders deep: it was left out"]
+    assert [each.message for each in found.problems] == ["is more than 40 folders deep: Clew does not read it"]
 
 
 def test_only_the_places_that_are_named_are_walked(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
         *("skills/self", "skills/root", "skills/a/up"),
         *("skills/a/to-b/to-a", "skills/b/to-a/to-b", "skills/b/to-a/up"),
     }
-    assert all("circle" in each.message and each.severity == "error" for each in found.problems)
+    assert all("circular" in each.message and each.severity == "error" for each in found.problems)
 
 
 def test_links_that_follow_each_other_are_followed_only_so_far(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_model_that_is_not_known_here_is_the_default_and_told(tmp_path: Path) 
     assert only_agent(found).model == ""
     (problem,) = found.problems
     assert (problem.severity, problem.line) == ("warning", 3)
-    assert problem.message == "there is no model `openai/gpt-x` here: it has the default one"
+    assert problem.message == "unknown model `openai/gpt-x`: the agent uses the default model"
 
 
 @pytest.mark.parametrize("folder", ["agent", "agents", "mode", "modes", "agents/deep/er"])
@@ -133,7 +133,7 @@ def test_an_agent_without_front_matter_is_named_after_its_file_and_told(tmp_path
     [
         ("---\nname: a\ndescription: b\n---\n", "error", "needs a prompt"),
         ("", "error", "needs a prompt"),
-        ("---\ndescription: b\ndisable: true\n---\nYou are it.", "warning", "switched off"),
+        ("---\ndescription: b\ndisable: true\n---\nYou are it.", "warning", "disabled"),
     ],
 )
 def test_an_agent_without_a_prompt_or_switched_off_is_left_out_and_told(

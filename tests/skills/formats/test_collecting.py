@@ -120,7 +120,7 @@ def test_links_out_of_the_root_are_refused_and_nothing_behind_them_is_read(tmp_p
         ("SKILL.md", "error"),
         ("docs", "warning"),
     ]
-    assert {each.message for each in found.problems} == {"the link leads out of the root: it was not followed"}
+    assert {each.message for each in found.problems} == {"the link leads out of the root: Clew does not follow it"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no pipes with names here")
@@ -183,7 +183,7 @@ def test_what_the_user_may_not_read_is_told() -> None:
         run = subprocess.run([sys.executable, "-c", AS_ANYBODY, folder], capture_output=True, text=True, check=False)
         (root / "c").chmod(0o755)
     assert run.stdout.strip() == (
-        "['b'] [('c', 'the folder may not be read by you'), ('skills/a/SKILL.md', 'may not be read by you')]"
+        "['b'] [('c', 'the folder cannot be read: permission denied'), ('skills/a/SKILL.md', 'cannot be read: permission denied')]"
     ), run.stderr
 
 
@@ -308,14 +308,14 @@ def test_where_files_have_no_bit_for_programs_the_digest_is_that_of_plain_files(
     assert only_skill(collect(root)).digest == plain
 
 
-def test_a_skill_with_more_than_can_be_vouched_for_is_listed_without_a_digest(
+def test_a_skill_that_is_too_large_is_listed_without_a_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = plant(tmp_path, {"skills/tea/SKILL.md": skill_text("tea"), "skills/tea/big.bin": ""})
     os.truncate(root / "skills/tea/big.bin", 200_000_000)
     found = collect(root)
     assert only_skill(found).digest == ""
-    assert ["vouched for" in each.message for each in found.problems] == [True]
+    assert ["has no digest" in each.message for each in found.problems] == [True]
     assert wishes(found, root) == []
     os.truncate(root / "skills/tea/big.bin", 2)
     assert only_skill(collect(root)).digest != ""
@@ -354,7 +354,7 @@ def test_consent_is_asked_for_each_skill_and_agent_and_ends_with_any_change(tmp_
     )
     asked = wishes(collect(root), root)
     assert [(each.kind, each.name, each.summary) for each in asked] == [
-        ("agent", "a", "Tastes; names no tools: it has those for files and commands"),
+        ("agent", "a", "Tastes; lists no tools: it gets the tools for files and commands"),
         ("skill", "brew", "Brew."),
         ("skill", "tea", "Makes tea. (1 script)"),
     ]

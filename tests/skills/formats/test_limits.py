@@ -96,7 +96,7 @@ def test_of_parts_the_later_one_counts_unless_an_earlier_one_denies(tmp_path: Pa
     assert (agent.permissions, told) == (AgentPermissions(ask=("exec",)), [])
     agent, told = opencode(tmp_path, "permission: {bash: {'*': deny, 'git *': allow}}\n")
     assert agent.permissions == AgentPermissions(deny=("exec",))
-    assert told == ["`bash: git *` stays denied: here what denies counts, whatever stands behind it"]
+    assert told == ["`bash: git *` stays denied: in Clew, deny always wins over later rules"]
     agent, told = opencode(tmp_path, "permission: {bash: {}}\n")
     assert (agent.permissions, told) == (AgentPermissions(), [])
 
@@ -133,7 +133,7 @@ def test_parts_that_cannot_be_said_here_hold_for_the_whole_tool_and_are_told(
 ) -> None:
     agent, told = opencode(tmp_path, f"permission: {{{keys}}}\n")
     assert agent.permissions == rules
-    assert ["cannot be told apart here" in each for each in told] == [True]
+    assert ["Clew has no rules for parts of" in each for each in told] == [True]
 
 
 def test_a_verdict_that_is_none_denies_and_is_told(tmp_path: Path) -> None:
@@ -160,9 +160,9 @@ def test_limits_that_cannot_be_read_leave_no_tools(tmp_path: Path) -> None:
 
 def test_a_limit_of_a_tool_that_is_not_here_is_told_but_where_nobody_has_such_a_tool(tmp_path: Path) -> None:
     _, told = opencode(tmp_path, "permission: {skill: deny, task: deny, 'my_*': allow}\n")
-    assert told == ["there is no tool `skill` here: the limit of it holds for none"]
+    assert told == ["unknown tool `skill`: its limit has no effect"]
     agent, told = claude(tmp_path, "disallowedTools: mcp__geo, Task\n")
-    assert told == ["there is no tool `mcp__geo` here: the limit of it holds for none"]
+    assert told == ["unknown tool `mcp__geo`: its limit has no effect"]
     assert agent.permissions.deny == ("mcp__geo", "Task")
 
 
@@ -203,7 +203,7 @@ def test_parts_of_tools_that_claude_code_disallows_are_denied(
 def test_parts_that_no_rule_can_say_deny_the_tool(tmp_path: Path, written: str) -> None:
     agent, told = claude(tmp_path, f"disallowedTools: ['{written}']\n")
     assert agent.permissions.deny[0] in ("exec", "read-file", "fetch")
-    assert "is denied altogether" in told[0]
+    assert "is denied completely" in told[0]
 
 
 def test_an_empty_list_of_claude_code_is_no_tool_and_an_absent_one_all(tmp_path: Path) -> None:
@@ -218,21 +218,21 @@ def test_a_sandbox_of_codex_that_only_reads_denies_writing_and_commands(tmp_path
     assert tools_of(read(tmp_path, place, 'sandbox_mode = "read-only"\n')[0]) == READING
     agent, told = read(tmp_path, place, 'sandbox_mode = "readonly"\nweb_search = "disabled"\n')
     assert tools_of(agent) == READING[:-1]
-    assert told == ["there is no sandbox `readonly`: it may only read"]
+    assert told == ["unknown sandbox `readonly`: the agent may only read"]
     assert "exec" in tools_of(read(tmp_path, place, 'sandbox_mode = "workspace-write"\n')[0])
 
 
 def test_of_limits_for_which_there_is_nothing_here_it_is_told_what_does_not_hold(tmp_path: Path) -> None:
     _, told = claude(tmp_path, "maxTurns: 3\nhooks: {}\nisolation: worktree\npermissionMode: dontAsk\n")
     assert told == [
-        "`maxTurns` is not carried over: the agent does not stop after so many turns here",
-        "`hooks` is not carried over: none of them runs here, and what they would refuse is not refused",
-        "`isolation` is not carried over: the agent works on the files of this folder, not on a copy of them",
-        "`permissionMode: dontAsk` is not carried over: what the agent may do is asked as ever",
+        "`maxTurns` has no effect: Clew does not limit the turns of an agent",
+        "`hooks` has no effect: Clew does not run them, so they refuse nothing",
+        "`isolation` has no effect: the agent works on the files of this folder, not on a copy",
+        "`permissionMode: dontAsk` has no effect: the agent asks for permissions as usual",
     ]
     for key in ("steps", "maxSteps"):
         _, told = opencode(tmp_path / key, f"{key}: 3\n")
-        assert told == [f"`{key}` is not carried over: the agent does not stop after so many turns here"]
+        assert told == [f"`{key}` has no effect: Clew does not limit the turns of an agent"]
 
 
 @pytest.mark.parametrize(

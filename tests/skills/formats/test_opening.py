@@ -34,7 +34,7 @@ def test_a_folder_that_became_a_link_after_it_was_seen_is_not_entered(tmp_path: 
     assert root.read("inner/a.txt", 100) == b"mine"
     (tmp_path / "root/inner").rename(tmp_path / "root/other")
     (tmp_path / "root/inner").symlink_to(tmp_path / "outside")
-    assert "was read" in refusal(root, "inner/a.txt")
+    assert "read it" in refusal(root, "inner/a.txt")
     with pytest.raises(FormatError), root.listing("inner") as entries:
         list(entries)
 
@@ -71,9 +71,9 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
     root = Root(str(plant(tmp_path, {"a/b": "c"})))
     assert refusal(root, "a") == "is not a regular file"
-    assert refusal(root, "x") == "leads nowhere"
-    assert refusal(root, "a/b/c") == "became another thing while it was read"
-    assert refusal(root, "a/" + "x" * 5_000) == "has a path that is too long"
+    assert refusal(root, "x") == "does not exist"
+    assert refusal(root, "a/b/c") == "changed while Clew read it"
+    assert refusal(root, "a/" + "x" * 5_000) == "has too long a path"
 
 
 def test_where_folders_cannot_be_opened_one_by_one_the_same_is_refused(
@@ -88,10 +88,10 @@ def test_where_folders_cannot_be_opened_one_by_one_the_same_is_refused(
     with root.listing("inner") as entries:
         assert [each.name for each in entries] == ["a.txt"]
     assert "became a link" in refusal(root, "link/a.txt")
-    assert refusal(root, "missing") == "leads nowhere"
+    assert refusal(root, "missing") == "does not exist"
 
 
 def test_a_link_tells_what_it_says_and_a_file_nothing(tmp_path: Path) -> None:
     root = Root(str(plant(tmp_path, {"a": "b"})))
     (tmp_path / "link").symlink_to("nowhere")
-    assert (root.says("link"), root.says("a"), root.says("x")) == ("nowhere", "", "")
+    assert (root.link_target("link"), root.link_target("a"), root.link_target("x")) == ("nowhere", "", "")

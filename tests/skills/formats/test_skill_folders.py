@@ -161,7 +161,7 @@ def test_what_yaml_takes_for_numbers_and_truths_stays_as_it_is_written(tmp_path:
     assert skill is not None
     assert (skill.name, skill.description) == ("010", "yes")
     assert skill.metadata == {"version": "1.10", "level": "3", "tags": '["a", "b"]'}
-    assert [each.message for each in problems] == ["kept as it is, without a meaning here: `version`"]
+    assert [each.message for each in problems] == ["unknown keys, which have no effect: `version`"]
 
 
 def test_values_of_the_wrong_kind_are_told_and_do_without(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_rules_that_are_links_out_of_the_root_or_no_files_are_told_and_not_read(
     found = RuleFiles(str(tree)).on_way("other/x.py")
     assert found.rules == ()
     assert [(each.path, each.message) for each in found.problems] == [
-        ("other/AGENTS.md", "the link leads out of the root: it was not followed"),
-        ("other/CLAUDE.md", "the link goes in a circle, or became a link while it was read: it was not followed"),
+        ("other/AGENTS.md", "the link leads out of the root: Clew does not follow it"),
+        ("other/CLAUDE.md", "the link is circular, or became a link while Clew read it: Clew does not follow it"),
         ("other/GEMINI.md", "is not a regular file"),
     ]
     everywhere = RuleFiles(str(tree)).everywhere()
@@ -112,7 +112,7 @@ def test_a_file_that_is_no_text_or_huge_is_told_and_hinders_nothing(tree: Path, 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
 def test_a_file_that_may_not_be_read_is_told(tree: Path) -> None:
     (tree / "a" / "AGENTS.md").chmod(0)
-    assert RuleFiles(str(tree)).on_way("a/x").problems[0].message == "may not be read by you"
+    assert RuleFiles(str(tree)).on_way("a/x").problems[0].message == "cannot be read: permission denied"
 
 
 def test_a_link_an_import_and_a_copy_count_once(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_folder_whose_name_cannot_be_shown_is_told(tmp_path: Path) -> None:
         Path(os.fsdecode(folder + b"/AGENTS.md")).write_text("rules")
         found = RuleFiles(str(tmp_path)).on_way(os.fsdecode(name) + "/x")
         assert found.rules == ()
-        assert "cannot be shown" in found.problems[0].message
+        assert "control characters" in found.problems[0].message
         found.problems[0].path.encode()
     assert RuleFiles(str(tmp_path)).everywhere().rules == ()
 
@@ -198,7 +198,7 @@ def test_many_rule_files_are_read_within_bounds(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(rule_files, "MAX_RULES", 100)
     bounded = RuleFiles(str(tmp_path)).everywhere()
     assert len(bounded.rules) == 100
-    assert [each.message for each in bounded.problems] == ["and 899 more were left out"]
+    assert [each.message for each in bounded.problems] == ["and 899 more are ignored"]
     assert on_way(tmp_path, "f999/x") == ["f999/AGENTS.md"]
 
 
@@ -213,7 +213,7 @@ def test_all_files_of_a_tree_are_listed_copies_too_and_each_real_file_once(tree:
     assert on_way(tree, "a/x") == ["a/AGENTS.md", "a/CLAUDE.md"]
     missing = RuleFiles(str(tree / "missing"))
     assert (missing.of_root(), missing.on_way("x/y")) == (FoundRules(), FoundRules())
-    assert [each.message for each in missing.everywhere().problems] == ["the folder leads nowhere"]
+    assert [each.message for each in missing.everywhere().problems] == ["the folder does not exist"]
 
 
 def test_whatever_holds_somewhere_can_be_agreed_to(tree: Path) -> None:

@@ -163,7 +163,7 @@ async def test_rules_that_nobody_trusted_are_named_once_and_never_shown(
     assert [each.path for each in given] == ["AGENTS.md", "src/AGENTS.md", "src/auth/AGENTS.md"]
     shown = render(given)
     assert all(text not in shown for text in ("tabs", "tests", "tokens."))
-    assert shown.splitlines()[0] == "`AGENTS.md`: its rules wait for the user's consent and are not shown."
+    assert shown.splitlines()[0] == "`AGENTS.md`: its rules are not shown until the user agrees to them."
     assert paths(await hook.before("read", "src/auth/x.py")) == []
     assert paths(await hook.for_intent("database migrations")) == []
     agree(root)
@@ -187,7 +187,7 @@ async def test_the_nearest_rules_come_first_to_the_budget_and_the_rest_with_the_
     outer, inner = await hook.before("edit", "src/auth/x.py")
     assert (inner.left_out, inner.text.count("inner")) == ("", 60)
     assert (outer.text, outer.tokens) == ("", 0)
-    assert "left out for now, since it takes about" in outer.left_out
+    assert "left out for now, because it has about" in outer.left_out
     (later,) = await hook.before("edit", "src/auth/x.py")
     assert (later.path, later.text.count("outer"), later.left_out) == ("src/AGENTS.md", 60, "")
 
@@ -217,7 +217,7 @@ def test_nothing_in_a_text_ends_its_fence_or_hides() -> None:
         path="a`b/AGENTS.md", folder="a`b", text="````\nout\n`````", version="1", tokens=1, via="path", why="read\nx"
     )
     assert render([text]) == (
-        "Rules for what is below `a'b`, from `a'b/AGENTS.md` (read\\nx):\n\n``````markdown\n````\nout\n`````\n``````"
+        "Rules for files below `a'b`, from `a'b/AGENTS.md` (read\\nx):\n\n``````markdown\n````\nout\n`````\n``````"
     )
     assert clean("a\u200bb\u202ec\x1b\U000e0041d\n\te") == "abcd\n\te"
 

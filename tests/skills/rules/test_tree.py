@@ -188,7 +188,7 @@ async def test_closing_lets_go_of_the_trail_that_was_opened_and_of_no_other(
     memory = await open_rules(root)
     assert (await memory.stats()).rules == 2
     await memory.close()
-    with pytest.raises(ConfigError, match="there is no folder"):
+    with pytest.raises(ConfigError, match="does not exist"):
         await open_rules(tmp_path / "missing")
 
 
@@ -221,9 +221,9 @@ async def test_links_that_lead_nowhere_or_out_are_told_and_the_rest_is_kept(tmp_
     assert [(each.line, each.message.split(":")[0]) for each in stats.problems] == [
         (1, "the reference ../secret.md leads out of the root"),
         (1, "the reference /etc/x.md leads out of the root"),
-        (1, "the reference missing.md leads to no text that can be read"),
-        (1, "the reference out.md leads to no text that can be read"),
-        (2, "the reference dir.md leads to no text that can be read"),
+        (1, "the reference missing.md leads to no readable text"),
+        (1, "the reference out.md leads to no readable text"),
+        (2, "the reference dir.md leads to no readable text"),
     ]
     await rules.close()
 

@@ -90,7 +90,7 @@ async def test_a_state_is_a_copy_that_cannot_be_changed(opening: Opening) -> Non
 
 @pytest.mark.req("CAR-31")
 async def test_an_agent_that_there_is_not_is_refused(opening: Opening) -> None:
-    with pytest.raises(ValidationError, match=r"no agent 'reseacher'\. Did you mean researcher") as caught:
+    with pytest.raises(ValidationError, match=r"unknown agent 'reseacher'\. Did you mean researcher") as caught:
         opening("reseacher")
     assert caught.value.context["availableAgents"] == ("researcher", "analyst", "anybody")
     assert caught.value.context["agentName"] == "reseacher"
@@ -179,7 +179,7 @@ async def test_an_unload_tells_what_is_still_there_and_because_of_what(opening: 
 async def test_of_several_skills_all_are_loaded_or_none(opening: Opening) -> None:
     session = opening()
     await session.state()
-    with pytest.raises(ValidationError, match="no skill 'nope'"):
+    with pytest.raises(ValidationError, match="unknown skill 'nope'"):
         await session.load_skills(["charts", "nope"])
     with pytest.raises(ValidationError):
         await session.get_tools(auto_load_skills=["charts", "deploying"])
@@ -214,7 +214,7 @@ async def test_the_audit_tells_when_and_by_what_skills_came_and_went_in_sequence
     assert (minute, left) == ([0, 1, 1, 2], [5, 4, 4, 3])
     assert [event.loaded_by for event in events] == ["agent:researcher", "loadSkill", "skill:reporting", "trigger"]
     assert [event.unloaded_by for event in events] == ["ann", "unloadSkill", "unloadSkill", "clock"]
-    assert [event.reason for event in events] == ["reset", "unloaded", "unloaded", "its time was over"]
+    assert [event.reason for event in events] == ["reset", "unloaded", "unloaded", "it expired"]
     assert events[1].why == "a table was asked for"
     assert {"skillName", "loadedAt", "loadedBy"} <= set(msgspec.to_builtins(events[0]))
     await session.load_skill("charts", by="ann")
@@ -254,14 +254,14 @@ async def test_loads_and_unloads_at_once_leave_nothing_half_done(opening: Openin
 async def test_over_the_cap_a_load_is_refused_or_makes_room(opening: Opening) -> None:
     strict = opening(max_skills=2)
     await strict.load_skill("charts")
-    with pytest.raises(ValidationError, match="3 skills are over the cap of 2"):
+    with pytest.raises(ValidationError, match="3 skills are over the limit of 2"):
         await strict.load_skill("dataAnalysis")
     assert (await strict.state()).discovered_skills == ("webSearch", "charts")
     done = await opening(max_skills=2, when_full="evict").load_skill("dataAnalysis", by="ann")
     assert done.state.discovered_skills == ("webSearch", "dataAnalysis")
     assert done.ended == ("skill:charts",)
     (gone,) = (each for each in await strict.audit() if each.skill_name == "charts")
-    assert (gone.reason, gone.unloaded_by) == ("over the cap of 2 skills", "ann")
+    assert (gone.reason, gone.unloaded_by) == ("over the limit of 2 skills", "ann")
 
 
 @pytest.mark.req("CAR-10")

@@ -125,7 +125,7 @@ async def test_a_skill_is_told_with_every_way_that_it_came(asking: Asking) -> No
     assert found.tokens == found.causes[0].tokens > 0
     assert (await asking.why("deploying"))[2] == [
         "Skill deploying is not loaded.",
-        "Agent researcher may not load deploying: it is not among its skills.",
+        "Agent researcher may not load deploying: it is not one of its skills.",
     ]
 
 
@@ -186,7 +186,7 @@ async def test_a_name_in_two_toolsets_is_told_with_both_qualified_names(clock: M
     await asking.session.load_skill("a")
     _, is_here, reasons = await asking.why("execute")
     assert is_here
-    assert reasons[-1].startswith("Each has a name of its own: one.execute, two.execute;")
+    assert reasons[-1].startswith("The qualified names are one.execute, two.execute;")
     assert "Toolset two is not loaded." in reasons
     assert not (await asking.why("two.execute"))[1]
     await asking.session.load_skill("b")
@@ -210,4 +210,4 @@ async def test_a_skill_of_the_first_tier_that_was_let_go_is_told_to_come_when_a_
     await asking.session.unload_skill("house")
     _, is_here, reasons = await asking.why("house")
     assert not is_here
-    assert reasons[-1].startswith("It is of tier 1: it comes by itself when a session begins")
+    assert reasons[-1].startswith("It is of tier 1: it loads automatically when a session begins")

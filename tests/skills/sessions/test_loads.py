@@ -89,7 +89,7 @@ def test_what_came_by_itself_or_for_a_time_stays_when_it_is_loaded_by_name() -> 
 @pytest.mark.req("CAR-12")
 @pytest.mark.req("CAR-31")
 def test_a_skill_that_there_is_not_is_refused_with_the_nearest_and_all_that_there_are() -> None:
-    with pytest.raises(ValidationError, match="no skill 'dataAnalysys'") as caught:
+    with pytest.raises(ValidationError, match="unknown skill 'dataAnalysys'") as caught:
         load_skills({}, ["charts", "dataAnalysys"], terms(), STAMP)
     available = ("webSearch", "dataAnalysis", "reporting", "charts")
     assert caught.value.context == {
@@ -119,7 +119,7 @@ def test_an_agent_loads_what_its_definition_names_and_nothing_else() -> None:
     assert loadable_skills(terms()) == ("webSearch", "dataAnalysis", "reporting", "charts")
     assert loadable_toolsets(terms()) == ("search", "analysis", "tables", "vis")
     with pytest.raises(
-        ValidationError, match="agent researcher may not load skill deploying: it is not among"
+        ValidationError, match="agent researcher may not load skill deploying: it is not one of"
     ) as caught:
         load_skills({}, ["deploying"], terms(), STAMP)
     assert caught.value.context["requestedBy"] == "researcher"
@@ -157,7 +157,7 @@ def test_a_toolset_is_loaded_by_itself() -> None:
     assert state_of(items, terms()) == SessionState(
         agent_name="researcher", loaded_toolsets=("tables",), exposed_domain_tools=("readTable",)
     )
-    with pytest.raises(ValidationError, match=r"no toolset 'tabels'.*Did you mean tables"):
+    with pytest.raises(ValidationError, match=r"unknown toolset 'tabels'.*Did you mean tables"):
         load_toolset(items, "tabels", terms(), STAMP)
 
 
@@ -186,9 +186,9 @@ def test_a_toolset_leaves_only_when_nothing_holds_it() -> None:
 def test_unloading_what_is_not_loaded_changes_nothing_and_what_there_is_not_is_refused() -> None:
     assert unload_skill({}, "dataAnalysis", terms()) == {}
     assert unload_toolset({}, "tables", terms()) == {}
-    with pytest.raises(ValidationError, match="no skill 'nope'"):
+    with pytest.raises(ValidationError, match="unknown skill 'nope'"):
         unload_skill({}, "nope", terms())
-    with pytest.raises(ValidationError, match="no toolset 'nope'"):
+    with pytest.raises(ValidationError, match="unknown toolset 'nope'"):
         unload_toolset({}, "nope", terms())
 
 

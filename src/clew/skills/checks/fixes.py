@@ -62,10 +62,10 @@ def apply_fixes(root: Path, problems: Iterable[Problem]) -> list[Problem]:
     for problem in problems:
         if problem.fix is not None:
             by_path.setdefault(problem.path, []).append((problem.fix, problem))
-    return [made for path in sorted(by_path) for made in _mend_file(base, path, by_path[path])]
+    return [made for path in sorted(by_path) for made in _fix_file(base, path, by_path[path])]
 
 
-def _mend_file(root: Root, path: str, fixes: list[tuple[Fix, Problem]]) -> list[Problem]:
+def _fix_file(root: Root, path: str, fixes: list[tuple[Fix, Problem]]) -> list[Problem]:
     try:
         real = root.resolve(path)
         raw = root.read(real, MAX_BYTES)
@@ -75,7 +75,7 @@ def _mend_file(root: Root, path: str, fixes: list[tuple[Fix, Problem]]) -> list[
     made: list[Problem] = []
     above = len(lines) + 1
     for wanted, problem in sorted(fixes, key=lambda each: (each[0].first, each[0].last), reverse=True):
-        if max(wanted.last, wanted.first - 1) < above and _mend_lines(lines, wanted):
+        if max(wanted.last, wanted.first - 1) < above and _fix_lines(lines, wanted):
             above = wanted.first
             made.append(problem)
     mended = b"".join(text + end for text, end in lines)
@@ -86,12 +86,12 @@ def _mend_file(root: Root, path: str, fixes: list[tuple[Fix, Problem]]) -> list[
 
 
 def _split(raw: bytes) -> list[tuple[bytes, bytes]]:
-    """Lines with their ends."""
+    """Split into lines, each with its line end."""
     ends = _LINE_END.findall(raw)
     return list(zip(_LINE_END.split(raw), [*ends, b""], strict=True))
 
 
-def _mend_lines(lines: list[tuple[bytes, bytes]], wanted: Fix) -> bool:
+def _fix_lines(lines: list[tuple[bytes, bytes]], wanted: Fix) -> bool:
     """Apply a fix to lines. Returns False if the lines have changed since."""
     first, last = wanted.first - 1, wanted.last
     if first < 0 or max(first, last) > len(lines):
@@ -104,7 +104,7 @@ def _mend_lines(lines: list[tuple[bytes, bytes]], wanted: Fix) -> bool:
 
 
 def _replace_lines(lines: list[tuple[bytes, bytes]], first: int, last: int, texts: list[bytes]) -> None:
-    """Put texts in the place of lines, each with the end that the line had; the last of a file has none."""
+    """Replace lines by texts, and keep the line ends. The last line of a file may have none."""
     usual = next((end for _, end in lines if end), b"\n")
     ends = [end for _, end in lines[first:last]]
     lines[first:last] = [(text, ends[number] if number < len(ends) else usual) for number, text in enumerate(texts)]

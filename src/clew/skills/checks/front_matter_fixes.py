@@ -1,4 +1,4 @@
-"""Fixes of a front matter: another value, another key, or a removed line."""
+"""Fixes of front matter: replace a value, rename a key, or remove a line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null",
 
 
 def written(value: str) -> str:
-    """Text as YAML takes it for text: bare where it is a plain word, in quotes otherwise."""
+    """Write text as YAML text: without quotes for a plain word, else in quotes."""
     is_bare = _BARE.fullmatch(value) is not None and value.casefold() not in _WORDS
     return value if is_bare else json.dumps(value, ensure_ascii=False)
 
@@ -25,19 +25,19 @@ def written_list(values: Iterable[str]) -> str:
 
 
 def replace_value(document: MarkdownDocument, path: str, text: str, says: str) -> Fix | None:
-    """Put `text` where a value is; None where that is not known."""
+    """Replace a value by `text`. None if the place of the value is unknown."""
     place = document.values.get(path)
     return _replace(document, place, text, says) if place is not None else None
 
 
 def rename_key(document: MarkdownDocument, path: str, name: str, says: str) -> Fix | None:
-    """Give a key another name; None where its place is not known."""
+    """Rename a key. None if its place is unknown."""
     place = document.keys.get(path)
     return _replace(document, place, name, says) if place is not None else None
 
 
 def remove_key(document: MarkdownDocument, key: str, says: str) -> Fix | None:
-    """Take a key of the top away, with its value; None where it shares its lines with another."""
+    """Remove a top-level key with its value. None if it shares a line with another key."""
     place = document.keys.get(key)
     if place is None or place.column != 1:
         return None
@@ -46,7 +46,7 @@ def remove_key(document: MarkdownDocument, key: str, says: str) -> Fix | None:
 
 
 def quote_value(document: MarkdownDocument, path: str) -> Fix | None:
-    """Quotes around a value, so that it is text; None for one that takes several lines."""
+    """Put quotes around a value, so that YAML reads text. None for a value of several lines."""
     place = document.values.get(path)
     if place is None or place.last != place.line or place.end <= place.column:
         return None
@@ -55,13 +55,13 @@ def quote_value(document: MarkdownDocument, path: str) -> Fix | None:
 
 
 def without_item(document: MarkdownDocument, path: str, kept: Iterable[str]) -> Fix | None:
-    """Take one item out of a list, of which `kept` stay; `path` is that of the item."""
+    """Remove the item at `path` from a list; the items in `kept` stay."""
     place = document.values.get(path)
     whole = document.values.get(path.rpartition("[")[0])
     if place is None or whole is None:
         return None
     line = document.head[place.line - 1]
-    says = "leave it out"
+    says = "remove it"
     if re.fullmatch(r"\s*-\s+", line[: place.column - 1]) and not line[place.end - 1 :].strip():
         return Fix(first=place.line, last=place.last, says=says, was=document.head[place.line - 1 : place.last])
     is_flow = document.head[whole.line - 1][whole.column - 1] == "["

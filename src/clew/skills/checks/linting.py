@@ -1,4 +1,4 @@
-"""Lint a tree of definitions and print problems as compilers do: place, line, near names, allowed values."""
+"""Lints a tree of definitions, and prints problems as compilers do: place, line, suggestion, allowed values."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MAX_WIDTH = 160
 def lint(
     root: Path, tools: Iterable[Tool] = (), found: Collected | None = None, *, memory: BuildMemory | None = None
 ) -> list[Problem]:
-    """All problems of a tree, by path, line and column; empty where it is clean."""
+    """Return all problems of a tree, sorted by path, line and column."""
     return list(build(root, tools, found, memory=memory).problems)
 
 
 def render_problem(problem: Problem, root: Path | None = None) -> str:
-    """A problem as text of several lines, without control characters. With the `root`, the line is shown too."""
+    """Format a problem as several lines without control characters. With a `root`, include the line of the file."""
     place = ":".join(str(each) for each in (problem.path, problem.line, problem.column) if each)
     said = [f"{place}: {problem.severity}: {problem.message}" if place else f"{problem.severity}: {problem.message}"]
     if root is not None and problem.path and problem.line:
@@ -47,7 +47,7 @@ def render_problem(problem: Problem, root: Path | None = None) -> str:
 
 
 def _quoted(problem: Problem, root: Path) -> list[str]:
-    """The line as it is in the file, with a marker below the faulty part."""
+    """Return the line of the file, with a marker below the faulty part."""
     try:
         text = Root(os.fspath(root)).load(problem.path, MAX_BYTES).decode("utf-8-sig", "replace")
     except FormatError:

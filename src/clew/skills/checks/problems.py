@@ -48,7 +48,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     context: dict[str, Any] = {}
 
     def as_error(self) -> ManifestError | ConfigError:
-        """The error of its kind."""
+        """Convert the problem to an exception."""
         if self.kind == "config":
             return ConfigError(f"{self.path}: {self.message}" if self.path else self.message, choices=self.allowed)
         kinds: dict[str, type[ManifestError]] = {"parse": ParseError, "validation": ValidationError}

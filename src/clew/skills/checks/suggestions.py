@@ -1,4 +1,4 @@
-"""The name that was probably meant."""
+"""Suggests the name that the user probably meant."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Definitions in the own format: built into one manifest, loaded, begun anew and imported."""
+"""Clew's own format: the build of a manifest, its loader, new skills and imported ones."""

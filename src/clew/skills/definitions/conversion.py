@@ -1,5 +1,4 @@
-"""A skill of another program as a file of the own format: front matter that is not allowed is written anew, the text
-stays."""
+"""Converts a skill of another program to Clew's own format: invalid front matter is rewritten, the text stays."""
 
 from __future__ import annotations
 
@@ -17,11 +16,12 @@ from clew.skills.formats.source import DefinitionSource
 from clew.skills.manifest import Skill
 
 _TAKEN = ("name", "description", "tier", "triggers", "parameters", "allowed_tools", "metadata")
-"""Fields that other formats have too, if under other keys."""
+"""Fields that other formats have too, under other keys."""
 
 
 class ConvertedSkill(msgspec.Struct, frozen=True, kw_only=True):
-    """A SKILL.md in Clew's own format; `notes` list the changes. With a `problem` there is none."""
+    """A SKILL.md in Clew's own format, with `notes` about the changes; or the `problem` that prevents the
+    conversion."""
 
     raw: bytes = b""
     notes: tuple[str, ...] = ()
@@ -29,31 +29,31 @@ class ConvertedSkill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def conform(raw: bytes, folder: str, name: str) -> ConvertedSkill:
-    """A SKILL.md of the folder `folder` as one that is allowed in a folder `name`: as it is where that is allowed."""
-    if not _wrong(raw, name):
+    """Convert the SKILL.md of the folder `folder` for a folder called `name`. A valid file stays unchanged."""
+    if not _problems_of(raw, name):
         return ConvertedSkill(raw=raw)
     document = read_document(raw, "SKILL.md")
     text = raw.decode("utf-8-sig", "replace")
     skill = read_skill(DefinitionSource(path="SKILL.md", named=folder, raw=text, document=document), folder, ())
     if skill is None:
-        return ConvertedSkill(problem="it says nothing")
+        return ConvertedSkill(problem="its SKILL.md is empty")
     values, moved = _values(skill, document, name)
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
     written = "\n".join(["---", *lines, "---", document.body]).encode()
-    wrong = _wrong(written, name)
+    wrong = _problems_of(written, name)
     if wrong:
-        return ConvertedSkill(problem=f"its SKILL.md is not allowed here: {wrong[0].message}")
-    kept = [f"kept below `metadata`, without a meaning here: {', '.join(moved)}"] if moved else []
-    return ConvertedSkill(raw=written, notes=("its front matter is written anew", *kept))
+        return ConvertedSkill(problem=f"its SKILL.md is not valid: {wrong[0].message}")
+    kept = [f"moved to `metadata`, where they have no effect: {', '.join(moved)}"] if moved else []
+    return ConvertedSkill(raw=written, notes=("its front matter was rewritten", *kept))
 
 
-def _wrong(raw: bytes, name: str) -> list[Problem]:
+def _problems_of(raw: bytes, name: str) -> list[Problem]:
     return [each for each in check_skill(raw, name) if each.severity == "error"]
 
 
 def _values(skill: Skill, document: MarkdownDocument, name: str) -> tuple[dict[str, Any], list[str]]:
-    """The values of the front matter by key, and the keys that moved to the metadata. A valid value of the own format
-    takes precedence over a converted one."""
+    """Return the values of the front matter by key, and the keys that moved to the metadata. A valid value of Clew's
+    own format takes precedence over a converted one."""
     fields = Fields(document, "skill")
     own = {field: msgspec.to_builtins(value) for field, value in fields.values.items()}
     meant = {field: msgspec.to_builtins(getattr(skill, field)) for field in _TAKEN}

@@ -1,6 +1,6 @@
-"""The fields of the own format: the allowed keys of a definition, and the checks of their values.
+"""The fields of Clew's own format: the allowed keys of a definition, and the checks of their values.
 
-The records of the manifest define them: a key is the name of a field, in any of three spellings.
+The records of the manifest define them. A key is the name of a field, in one of three spellings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DERIVED = frozenset(
     {"content", "prompt", "references", "scripts", "assets", "is_executable", "path", "folder", "origin", "digest"}
 )
 _NOTES = ("license", "compatibility")
-"""Keys of agentskills.io that mean nothing to a runtime: they are kept in the metadata."""
+"""Keys of agentskills.io without an effect at run time. They go to the metadata."""
 _PARTS: dict[str, type[msgspec.Struct]] = {
     "triggers": Triggers,
     "parameters": Parameter,
@@ -80,34 +80,34 @@ class Fields:
         self.keys: dict[str, str] = {}
         self.problems: list[Problem] = []
         is_read = bool(document.values) or not document.problems
-        for key, value in document.meta.items() if is_read else ():  # of broken YAML no value is what it seems
+        for key, value in document.meta.items() if is_read else ():  # values of invalid YAML are unreliable
             self._take(key, value)
 
     def key_of(self, field: str) -> str:
-        """As the document spells it."""
+        """Return the key of a field as spelled in the document."""
         return self.keys.get(field, spellings(field)[0])
 
     def tell(self, message: str, path: str, **more: Any) -> None:
-        """A problem at a key, an item or a value of the document."""
+        """Report a problem at a key, an item or a value of the document."""
         self.problems.append(problem_at(self.document, path, message, **more))
 
     def _take(self, key: str, value: Any) -> None:
         field = _SPELLED[self.sort].get(key)
         if field is None:
-            self._tell_unknown(key)
+            self._report_unknown(key)
         elif field in self.keys:
-            self.tell(f"`{key}` and `{self.keys[field]}` are one key, given twice", key, is_key=True)
+            self.tell(f"`{key}` and `{self.keys[field]}` are the same key", key, is_key=True)
         else:
             self.keys[field] = key
             if value is not None:
                 self._check(field, key, value)
 
-    def _tell_unknown(self, key: str) -> None:
+    def _report_unknown(self, key: str) -> None:
         allowed = tuple(spellings(field)[0] for field in FIELDS[self.sort])
         near = nearest(key, allowed)
         is_free = near and not any(each in self.document.meta for each in spellings(_SPELLED[self.sort][near]))
         fix = rename_key(self.document, key, near, f"rename it to {near}") if is_free else None
-        hint = "" if near or "metadata" not in FIELDS[self.sort] else "Notes of your own belong below `metadata`"
+        hint = "" if near or "metadata" not in FIELDS[self.sort] else "Put your own keys below `metadata`"
         message = f"there is no key `{key[:_MAX_SHOWN]}` in {_a(self.sort)}"
         self.tell(message, key, is_key=True, allowed=allowed, nearest=near, fix=fix, hint=hint, context={"key": key})
 
@@ -119,15 +119,15 @@ class Fields:
             return
         strange = unfit(value)
         if strange:
-            self.tell(f"`{key}` holds {strange}, which JSON has nothing for", key, hint="Put it in quotes")
+            self.tell(f"`{key}` has {strange}, which JSON cannot express", key, hint="Put it in quotes")
             return
         try:
             self.values[field] = msgspec.convert(value, kind, strict=True)
         except msgspec.ValidationError as error:
-            self._tell_wrong(key, value, kind, error)
+            self._report_invalid(key, value, kind, error)
 
     def _check_parts(self, kind: type[msgspec.Struct], key: str, value: Any) -> bool:
-        """Whether the mappings below a key have only keys that they may have."""
+        """Whether the mappings below a key have only allowed keys."""
         allowed = kind.__struct_fields__
         found = enumerate(value) if isinstance(value, list) else [("", value)]
         before = len(self.problems)
@@ -135,22 +135,22 @@ class Fields:
             below = f"{key}[{number}]" if number != "" else key
             for name in part if isinstance(part, dict) else ():
                 if name not in allowed:
-                    self._tell_part(f"{below}.{name}", str(name), allowed)
+                    self._report_unknown_part(f"{below}.{name}", str(name), allowed)
         return len(self.problems) == before
 
-    def _tell_part(self, path: str, name: str, allowed: tuple[str, ...]) -> None:
+    def _report_unknown_part(self, path: str, name: str, allowed: tuple[str, ...]) -> None:
         near = nearest(name, allowed)
         fix = rename_key(self.document, path, near, f"rename it to {near}") if near else None
         message = f"there is no key `{name[:_MAX_SHOWN]}` here"
         self.tell(message, path, is_key=True, allowed=allowed, nearest=near, fix=fix, context={"key": name})
 
-    def _tell_wrong(self, key: str, value: Any, kind: Any, error: msgspec.ValidationError) -> None:
+    def _report_invalid(self, key: str, value: Any, kind: Any, error: msgspec.ValidationError) -> None:
         told = in_plain_words(error, kind, key)
         path = key if told.field == key else f"{key}{'' if told.field.startswith('[') else '.'}{told.field}"
-        if "[...]" in path:  # which one of a mapping is not told
+        if "[...]" in path:  # msgspec does not name the entry of a mapping
             path = next(f"{key}.{name}" for name, each in value.items() if not isinstance(each, str))
         missing = told.reason == "is missing"
-        fix = self._mend(key, path, value, kind, told.reason)
+        fix = self._fix_of(key, path, value, kind, told.reason)
         place = path.rpartition(".")[0] if missing else path
         choices = _choices(told.hint)
         allowed = choices or tuple(filter(None, (noun_of(kind),)))
@@ -158,7 +158,7 @@ class Fields:
         context = {"key": path}
         self.tell(f"`{path[:_MAX_SHOWN]}` {told.reason}", place, hint=hint, allowed=allowed, fix=fix, context=context)
 
-    def _mend(self, key: str, path: str, value: Any, kind: Any, reason: str) -> Fix | None:
+    def _fix_of(self, key: str, path: str, value: Any, kind: Any, reason: str) -> Fix | None:
         if kind == _NAMED and isinstance(value, str) and value.strip():
             return self._as_list(key, value)
         below = value.get(path.removeprefix(f"{key}.")) if isinstance(value, dict) else None
@@ -167,7 +167,7 @@ class Fields:
         return quote_value(self.document, path) if reason.startswith("must be text, not ") else None
 
     def _as_list(self, path: str, value: str) -> Fix | None:
-        """The items between commas as a list; None where quotes may keep some of them together."""
+        """Return a fix that splits text at commas into a list. None if the text has quotes."""
         items = [each.strip() for each in value.split(",") if each.strip()]
         if any(each.startswith(("'", '"')) for each in items):
             return None
@@ -175,7 +175,7 @@ class Fields:
 
 
 def problem_at(document: MarkdownDocument, path: str, message: str, *, is_key: bool = False, **more: Any) -> Problem:
-    """A problem at the place of a key or value; by default one of validation."""
+    """Build a problem at the place of a key or value, by default of the kind `validation`."""
     places = (document.keys, document.values) if is_key else (document.values, document.keys)
     place = places[0].get(path) or places[1].get(path)
     column = width = 0
@@ -192,8 +192,8 @@ def check_name(fields: Fields, name: str) -> bool:
     if allowed.fullmatch(name):
         return True
     strange = next((each for each in name if not re.fullmatch(r"[A-Za-z0-9._-]", each)), "")
-    reason = f": it holds {_shown(strange)}" if strange else ""
-    message = f"`{ascii(name[:_MAX_SHOWN])[1:-1]}` is not a name{reason}"
+    reason = f": it has {_shown(strange)}" if strange else ""
+    message = f"`{ascii(name[:_MAX_SHOWN])[1:-1]}` is not a valid name{reason}"
     path = fields.key_of("name")
     better = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:MAX_NAME] if name.isascii() else ""
     fix = replace_value(fields.document, path, better, f"call it {better}") if better else None
@@ -208,20 +208,20 @@ def check_text(fields: Fields, *, is_required: bool) -> bool:
     if not text.strip():
         is_told = any(key in (each.context.get("key"), each.nearest) for each in fields.problems)
         if is_required and not is_told:
-            hint = "Add a line `description:` that says what it is for, and when"
+            hint = "Add a line `description:` that says what it does and when to use it"
             fields.tell("`description` is missing", key, hint=hint, context={"key": "description"})
         return not is_required
     seen = text.replace("\n", "").replace("\t", "")
     strange = "" if is_plain(seen) else next(each for each in seen if not is_plain(each))
     if strange:
-        fields.tell(f"`description` holds {_shown(strange)}", key, allowed=("text that can be seen",))
+        fields.tell(f"`description` has {_shown(strange)}", key, allowed=("visible characters",))
     if len(text) > MAX_DESCRIPTION:
         fields.tell(f"`description` has {len(text):,} characters", key, allowed=(f"at most {MAX_DESCRIPTION:,}",))
     return not strange and len(text) <= MAX_DESCRIPTION
 
 
 def check_pattern(fields: Fields) -> None:
-    """Report a trigger that is no alternation."""
+    """Report a trigger pattern that is not a list of alternatives."""
     triggers = fields.values.get("triggers")
     if triggers is None or not triggers.pattern:
         return
@@ -244,7 +244,7 @@ def check_permissions(fields: Fields) -> None:
 
 
 def check_schema(fields: Fields) -> None:
-    """Report parameters of a tool that are no JSON Schema, with the place in the schema."""
+    """Report parameters of a tool that are not valid JSON Schema, with the place in the schema."""
     schema = fields.values.get("schema")
     if not schema:
         return
@@ -257,8 +257,8 @@ def check_schema(fields: Fields) -> None:
         is_type = parts[-1:] == ["type"] and isinstance(value, str)
         near = nearest(value, _JSON_TYPES) if is_type else ""
         fix = replace_value(fields.document, place, near, f"take {near}") if near else None
-        reason = f"`{value[:_MAX_SHOWN]}` is no type" if is_type else error.reason
-        message = f"`{place[:_MAX_SHOWN]}` is no JSON Schema: {reason}"
+        reason = f"`{value[:_MAX_SHOWN]}` is not a type" if is_type else error.reason
+        message = f"`{place[:_MAX_SHOWN]}` is not valid JSON Schema: {reason}"
         fields.tell(message, place, allowed=_JSON_TYPES if is_type else (), nearest=near, fix=fix, hint=error.hint)
 
 
@@ -270,19 +270,19 @@ def _at(value: Any, parts: list[str]) -> Any:
 
 
 def unfit(value: Any, depth: int = 0) -> str:
-    """The part of a value that no manifest can hold; empty where there is none."""
+    """Describe the first part of a value that a manifest cannot store; empty if there is none."""
     if isinstance(value, dict):
-        keys = "" if all(isinstance(key, str) for key in value) else "a key that is no text"
+        keys = "" if all(isinstance(key, str) for key in value) else "a key that is not text"
         return keys or next(filter(None, (unfit(each, depth + 1) for each in value.values())), "")
     if isinstance(value, list):
         return next(filter(None, (unfit(each, depth + 1) for each in value)), "")
     if isinstance(value, datetime.date) and depth:
         return "a date"
     if isinstance(value, float) and not math.isfinite(value):
-        return "a number without end"
+        return "an infinite number or NaN"
     if isinstance(value, int) and not -_MAX_NUMBER <= value < _MAX_NUMBER:
         return "a number that is too large"
-    return "" if isinstance(value, str | int | float | datetime.date | None) else "a value of a strange type"
+    return "" if isinstance(value, str | int | float | datetime.date | None) else "a value of an unknown type"
 
 
 def _choices(hint: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From markdown definitions to one manifest: read, checked, put together; the same tree always gives the same bytes."""
+"""Builds one manifest from markdown definitions. The same tree always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from clew.skills.manifest import AgentSpec, Manifest, Skill, ToolEntry, Toolset,
 from clew.tools.tool import Tool
 
 HOME = ".clew"
-"""Where a workspace keeps its definitions."""
+"""The folder of definitions in a workspace."""
 _REFERRED = {"initial_skills": "skills", "skills": "skills", "toolsets": "toolsets", "tools": "tools"}
 _R = TypeVar("_R", AgentSpec, Skill, Toolset)
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The manifest of a tree, and its problems in the order of their places."""
+    """The manifest of a tree, and its problems sorted by place."""
 
     manifest: Manifest
     problems: tuple[Problem, ...] = ()
@@ -49,7 +49,7 @@ def build(
     again.
     """
     if not os.path.isdir(root):
-        problem = Problem(kind="config", path="", message=f"there is no folder {show(os.fspath(root))}")
+        problem = Problem(kind="config", path="", message=f"the folder {show(os.fspath(root))} does not exist")
         return BuildResult(manifest=Manifest(), problems=(problem,))
     return _Build(Root(os.fspath(root)), tools, found, memory or BuildMemory()).run()
 
@@ -57,7 +57,7 @@ def build(
 def build_or_raise(
     root: Path, tools: Iterable[Tool] = (), found: Collected | None = None, *, memory: BuildMemory | None = None
 ) -> Manifest:
-    """As `build`. Raises the first error by place, a ParseError, ValidationError, BuildError or ConfigError."""
+    """Like `build`, but raise the first error: a ParseError, ValidationError, BuildError or ConfigError."""
     built = build(root, tools, found, memory=memory)
     for problem in built.problems:
         if problem.severity == "error":
@@ -66,7 +66,7 @@ def build_or_raise(
 
 
 class _Build:
-    """One build on its way."""
+    """The state of one build."""
 
     def __init__(self, root: Root, tools: Iterable[Tool], found: Collected | None, memory: BuildMemory) -> None:
         is_workspace = found is not None or os.path.isdir(root.absolute(HOME))
@@ -77,7 +77,7 @@ class _Build:
         self._problems += problems
         self._places: dict[tuple[str, str], Definition] = {}
         self._alike: dict[tuple[str, str], Definition] = {}
-        """The first definition of each name, whatever its capital letters."""
+        """The first definition of each name, without regard to case."""
         self._broken: set[tuple[str, str]] = set()
 
     def run(self) -> BuildResult:
@@ -85,15 +85,18 @@ class _Build:
             self._declare(definition)
         manifest = Manifest(
             agents=self._records("agent", self._found.agents),
-            skills={name: self._linked(each) for name, each in self._records("skill", self._found.skills).items()},
+            skills={
+                name: self._without_broken_links(each)
+                for name, each in self._records("skill", self._found.skills).items()
+            },
             toolsets=self._records("toolset", ()),
             tools=self._tools(),
         )
         names = self._names(manifest)
-        for misfit in (*find_bad_references(manifest, names), *self._misfits_of_broken(names)):
-            self._tell(misfit)
-        self._problems += self._of_found()
-        return BuildResult(manifest=self._whole(manifest), problems=tuple(in_order(self._problems)))
+        for bad in (*find_bad_references(manifest, names), *self._bad_references_of_broken(names)):
+            self._report(bad)
+        self._problems += self._collected_problems()
+        return BuildResult(manifest=self._without_broken(manifest), problems=tuple(in_order(self._problems)))
 
     def _declare(self, definition: Definition) -> None:
         key = (definition.sort, definition.name)
@@ -101,19 +104,17 @@ class _Build:
         self._problems += definition.problems
         alike = self._alike.setdefault((definition.sort, definition.name.casefold()), definition)
         if alike.name != definition.name:
-            message = f"the {definition.sort} {definition.name} differs from {alike.name} in capital letters only"
-            hint = (
-                f"Rename one: where files are not told apart by them, only one can be there. The other is {alike.path}"
-            )
+            message = f"the {definition.sort} {definition.name} differs from {alike.name} only in upper and lower case"
+            hint = f"Rename one, because some file systems ignore case. The other is {alike.path}"
             path = definition.keys.get("name", "")
-            told = problem_at(definition.document, path, message, kind="build", severity="warning", hint=hint)
-            self._problems.append(told)
+            problem = problem_at(definition.document, path, message, kind="build", severity="warning", hint=hint)
+            self._problems.append(problem)
         if first is not definition:
             message = f"there are two {definition.sort}s called {definition.name}: the other is {first.path}"
             path = definition.keys.get("name", "")
             context = {f"{definition.sort}Name": definition.name, "paths": (first.path, definition.path)}
-            told = problem_at(definition.document, path, message, kind="build", context=context, hint="Rename one")
-            self._problems.append(told)
+            problem = problem_at(definition.document, path, message, kind="build", context=context, hint="Rename one")
+            self._problems.append(problem)
 
     def _records(self, sort: Sort, found: Iterable[_R]) -> dict[str, _R]:
         """Return the definitions without errors by name. Clew's own format wins over other formats."""
@@ -125,29 +126,29 @@ class _Build:
                 continue
             if each.name in own:
                 message = (
-                    f"there is another {sort} called {each.name}: that of {self._places[sort, each.name].path} counts"
+                    f"{self._places[sort, each.name].path} defines the {sort} {each.name} too, and takes precedence"
                 )
                 self._problems.append(Problem(kind="build", severity="warning", path=each.path, message=message))
             else:
                 records[each.name] = each
         return dict(sorted(records.items()))
 
-    def _linked(self, skill: Skill) -> Skill:
-        """An own skill with those of its references that there are."""
+    def _without_broken_links(self, skill: Skill) -> Skill:
+        """Remove the references of an own skill that lead to no file, and report them."""
         if skill.origin != "clew" or not skill.references:
             return skill
         kept = []
         for each in skill.references:
-            reason = self._lost(skill.path, each.path)
+            reason = self._fault_of_link(skill.path, each.path)
             if not reason:
                 kept.append(each)
                 continue
             message = f"the link to {show(each.path)[:200]} {reason}"
-            told = Problem(kind="build", severity="warning", path=skill.path, line=each.line, message=message)
-            self._problems.append(told)
+            problem = Problem(kind="build", severity="warning", path=skill.path, line=each.line, message=message)
+            self._problems.append(problem)
         return msgspec.structs.replace(skill, references=tuple(kept)) if len(kept) < len(skill.references) else skill
 
-    def _lost(self, path: str, written: str) -> str:
+    def _fault_of_link(self, path: str, written: str) -> str:
         target = resolve_beside(path, written)
         if target is None:
             return "leads out of the root"
@@ -156,7 +157,7 @@ class _Build:
         except FormatError as error:
             return error.reason
         if is_left_out(real):
-            return "is in a folder that is no part of the skill"
+            return "leads to a folder that does not belong to the skill"
         return "" if os.path.isfile(self._root.absolute(real)) else "is not a file"
 
     def _tools(self) -> dict[str, ToolEntry]:
@@ -181,38 +182,38 @@ class _Build:
             tools=own["tool"] | manifest.tools.keys(),
         )
 
-    def _misfits_of_broken(self, names: DefinedNames) -> Iterator[BadReference]:
-        """Return unknown names in definitions that have other errors: no error hides another."""
+    def _bad_references_of_broken(self, names: DefinedNames) -> Iterator[BadReference]:
+        """Return unknown names in definitions with other errors, so that all errors are reported at once."""
         for (sort, name), definition in self._places.items():
             if definition.record is None:
                 yield from find_unknown(sort, name, definition.given, names)
 
-    def _tell(self, misfit: BadReference) -> None:
-        definition = self._places.get((misfit.sort, misfit.name))
-        if misfit.severity == "error":
-            self._broken.add((misfit.sort, misfit.name))
+    def _report(self, bad: BadReference) -> None:
+        definition = self._places.get((bad.sort, bad.name))
+        if bad.severity == "error":
+            self._broken.add((bad.sort, bad.name))
         more: dict[str, Any] = {
-            "kind": misfit.kind,
-            "severity": misfit.severity,
-            "allowed": misfit.allowed,
-            "nearest": misfit.nearest,
-            "context": misfit.context,
+            "kind": bad.kind,
+            "severity": bad.severity,
+            "allowed": bad.allowed,
+            "nearest": bad.nearest,
+            "context": bad.context,
         }
         if definition is None:
-            found = self._found.agents if misfit.sort == "agent" else self._found.skills
-            path = next((each.path for each in found if each.name == misfit.name), "")
-            self._problems.append(Problem(path=path, message=misfit.message, **more))
+            found = self._found.agents if bad.sort == "agent" else self._found.skills
+            path = next((each.path for each in found if each.name == bad.name), "")
+            self._problems.append(Problem(path=path, message=bad.message, **more))
             return
-        item = _item(definition, misfit.field, misfit.target)
-        fix = _mend(definition, item, misfit)
-        self._problems.append(problem_at(definition.document, item, misfit.message, fix=fix, **more))
+        item = _item(definition, bad.field, bad.target)
+        fix = _fix_of(definition, item, bad)
+        self._problems.append(problem_at(definition.document, item, bad.message, fix=fix, **more))
 
-    def _of_found(self) -> Iterator[Problem]:
-        """The problems of collected files, without those that were read in the own format."""
+    def _collected_problems(self) -> Iterator[Problem]:
+        """Return the problems of collected files, except for files that are in Clew's own format."""
         read = {each.path for each in self._definitions}
         return (each for each in self._found.problems if each.path not in read)
 
-    def _whole(self, manifest: Manifest) -> Manifest:
+    def _without_broken(self, manifest: Manifest) -> Manifest:
         """Remove broken definitions, and references to them."""
         kept: dict[str, Mapping[str, Any]] = {
             "agents": {n: each for n, each in manifest.agents.items() if ("agent", n) not in self._broken},
@@ -223,7 +224,7 @@ class _Build:
         for sort, fields in REFERRING.items():
             records = kept[f"{sort}s"]
             kept[f"{sort}s"] = {name: self._pruned(sort, record, fields, kept) for name, record in records.items()}
-        return Manifest(**kept)  # type: ignore[arg-type]  # each by its field
+        return Manifest(**kept)  # type: ignore[arg-type]  # the keys are the names of the fields
 
     def _pruned(self, sort: str, record: Any, fields: Iterable[str], kept: Mapping[str, Mapping[str, Any]]) -> Any:
         changed: dict[str, tuple[str, ...]] = {}
@@ -234,11 +235,13 @@ class _Build:
             if len(left) < len(names):
                 changed[field] = left
                 lost = [each for each in names if each not in left]
-                self._problems += [told for each in lost for told in self._without(sort, record, field, each)]
+                self._problems += [
+                    problem for each in lost for problem in self._removed_name(sort, record, field, each)
+                ]
         return msgspec.structs.replace(record, **changed) if changed else record
 
-    def _without(self, sort: str, record: Any, field: str, name: str) -> Iterator[Problem]:
-        """Report a name that was left out, unless that is reported already."""
+    def _removed_name(self, sort: str, record: Any, field: str, name: str) -> Iterator[Problem]:
+        """Report a name that was removed, unless that is reported already."""
         what = _REFERRED[field][:-1]
         cause = self._places.get((what, name))
         if cause is None:
@@ -246,20 +249,20 @@ class _Build:
         definition = self._places.get((sort, record.name))
         document = definition.document if definition is not None else MarkdownDocument(path=record.path)
         item = _item(definition, field, name) if definition is not None else field
-        message = f"the {what} {name[:80]} is left out here: it has errors in {cause.path}"
+        message = f"the {what} {name[:80]} is ignored here, because {cause.path} has errors"
         yield problem_at(document, item, message, kind="build", severity="warning")
 
 
 def _item(definition: Definition, field: str, name: str) -> str:
-    """Where a definition gives a name."""
+    """Return the path of a name within a definition."""
     key = definition.keys[field]
     return f"{key}[{definition.document.meta[key].index(name)}]"
 
 
-def _mend(definition: Definition, item: str, misfit: BadReference) -> Fix | None:
-    if misfit.nearest:
-        return replace_value(definition.document, item, written(misfit.nearest), f"take {misfit.nearest}")
-    if isinstance(definition.record, Skill) and misfit.field == "skills" and misfit.target == misfit.name:
-        kept = [each for each in definition.record.skills if each != misfit.target]
+def _fix_of(definition: Definition, item: str, bad: BadReference) -> Fix | None:
+    if bad.nearest:
+        return replace_value(definition.document, item, written(bad.nearest), f"change it to {bad.nearest}")
+    if isinstance(definition.record, Skill) and bad.field == "skills" and bad.target == bad.name:
+        kept = [each for each in definition.record.skills if each != bad.target]
         return without_item(definition.document, item, kept)
     return None

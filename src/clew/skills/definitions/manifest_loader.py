@@ -1,4 +1,4 @@
-"""A manifest from a file: read, brought to the present version, and checked before anything uses it."""
+"""Loads a manifest from a file: parses it, migrates it to the current version, and checks it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BYTE = re.compile(r" \(byte (\d+)\)")
 def load_manifest(path: Path | str) -> Manifest:
     """Load the manifest of a JSON file that `build` wrote, of any supported version.
 
-    Raises ConfigError if the file is missing or its version is not supported, ParseError with the line if it is no
+    Raises ConfigError if the file is missing or its version is not supported, ParseError with the line for invalid
     JSON, and ValidationError or BuildError for invalid values and names.
     """
     file = Path(path)
@@ -40,7 +40,7 @@ def load_manifest(path: Path | str) -> Manifest:
 
 
 def read_manifest(raw: bytes, path: str = "") -> Manifest:
-    """As `load_manifest`, from bytes; `path` is only for error messages."""
+    """Like `load_manifest`, from bytes. `path` is only for error messages."""
     data = migrate(_decode(raw, path), path)
     for section, kind in (("agents", "agent"), ("skills", "skill"), ("toolsets", "toolset"), ("tools", "tool")):
         _check_keys(data.get(section, {}), section, RECORDS[kind], path)  # type: ignore[index]  # the four there are
@@ -74,7 +74,7 @@ def _check_top(data: dict[str, Any], path: str) -> None:
 
 def _check_keys(section: Any, name: str, kind: type[msgspec.Struct], path: str) -> None:
     if not isinstance(section, dict):
-        return  # the conversion says what it must be
+        return  # the conversion reports it
     known = kind.__struct_encode_fields__
     for key, each in section.items():
         if isinstance(each, dict):
@@ -91,7 +91,7 @@ def _refuse_unknown(given: dict[str, Any], known: tuple[str, ...], place: str, p
 
 
 def _check_names(manifest: Manifest, path: str) -> None:
-    """Raises for an entry under another name than its own, and for the first reference that leads nowhere."""
+    """Raise for an entry whose key is not its name, and for the first unknown reference."""
     for section in ("agents", "skills", "toolsets", "tools"):
         for key, each in getattr(manifest, section).items():
             if each.name != key:
@@ -99,7 +99,7 @@ def _check_names(manifest: Manifest, path: str) -> None:
                 raise ValidationError(message, path=path, allowed=(key,), name=each.name, key=key)
     names = DefinedNames(skills=manifest.skills, toolsets=manifest.toolsets, tools=manifest.tools)
     for misfit in find_bad_references(manifest, names):
-        if misfit.field == "see_also":  # a hint that leads nowhere breaks nothing
+        if misfit.field == "see_also":  # only a hint, so an unknown name is harmless
             continue
         place = f"{misfit.sort}s.{misfit.name[:80]}"
         told = Problem(

@@ -1,7 +1,7 @@
-"""Manifests of earlier versions, brought to the present one step by step: functions from data to data.
+"""Migrates manifests of earlier versions step by step, with pure functions.
 
-1 → 2: skills named tools themselves; now each that did has a toolset of its own name.
-2 → 3: `loadTrigger` and `requiresExplicit` became `triggers` and `tier`, and names may no longer be left out.
+1 → 2: skills listed tools directly; now such a skill has a toolset of the same name.
+2 → 3: `loadTrigger` and `requiresExplicit` became `triggers` and `tier`, and names are required.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _SECTIONS = ("agents", "skills", "toolsets", "tools")
 
 
 def migrate(data: Data, path: str = "") -> Data:
-    """The same definitions in the present version; the given data stay as they are.
+    """Return the definitions in the current version. Does not change the given data.
 
-    Raises ConfigError that states the supported versions for any other, and ValidationError for a shape that none had.
+    Raises ConfigError for an unsupported version, and ValidationError for data that fit no version.
     """
     version = data.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or version not in SUPPORTED:
@@ -39,7 +39,7 @@ def migrate(data: Data, path: str = "") -> Data:
 
 
 def to_version_2(data: Data) -> Data:
-    """Every skill with `tools` has a toolset of its name and description; a manifest without tools gets those named."""
+    """Give every skill with `tools` a toolset of its name. A manifest without tools gets an entry for each one."""
     skills, toolsets = {}, dict(data.get("toolsets", {}))
     named: dict[str, Data] = {}
     for name, skill in data.get("skills", {}).items():
@@ -53,14 +53,14 @@ def to_version_2(data: Data) -> Data:
 
 
 def to_version_3(data: Data) -> Data:
-    """Names are filled in from the keys; `loadTrigger` is a trigger, and `requiresExplicit` makes a skill tier 3."""
+    """Fill in names from the keys, convert `loadTrigger` to a trigger, and `requiresExplicit` to tier 3."""
     migrated = {**data, **{section: _named(data.get(section, {})) for section in _SECTIONS}}
     migrated["skills"] = {name: _tiered(skill) for name, skill in migrated["skills"].items()}
     return migrated
 
 
 def _check_shape(data: Data, path: str) -> None:
-    """Raises ValidationError if a migration cannot run: sections must hold objects, and names must be in lists."""
+    """Raise ValidationError if a migration cannot run: sections must hold objects, and names must be in lists."""
     for section in _SECTIONS:
         entries = data.get(section, {})
         if not isinstance(entries, dict):
@@ -71,7 +71,7 @@ def _check_shape(data: Data, path: str) -> None:
                 raise ValidationError(f"{field} must be an object", path=path, field=field)
             lists = [entry.get(key, []) for key in ("tools", "toolsets")]
             if not all(isinstance(each, list) and all(isinstance(one, str) for one in each) for each in lists):
-                raise ValidationError(f"{field}: tools and toolsets must be lists of texts", path=path, field=field)
+                raise ValidationError(f"{field}: tools and toolsets must be lists of strings", path=path, field=field)
 
 
 def _named(section: Data) -> Data:
@@ -88,4 +88,4 @@ def _tiered(skill: Data) -> Data:
 
 
 _STEPS: dict[int, Callable[[Data], Data]] = {1: to_version_2, 2: to_version_3}
-"""From each earlier version to the next."""
+"""The migration from each earlier version to the next."""

@@ -43,18 +43,18 @@ REFERRING: dict[str, tuple[str, ...]] = {
     "skill": ("toolsets", "skills"),
     "toolset": ("tools",),
 }
-"""The fields that give names of others, by kind of definition."""
+"""The fields that refer to other definitions, by kind of definition."""
 Record = AgentSpec | Skill | Toolset | ToolEntry
 
 _NOTES = ("license", "compatibility")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _TICK = 50_000_000
-"""File systems tell times by ticks: what changed within one of them may change again, and keep its time."""
+"""The resolution of file times, in nanoseconds. A file that changed within it may change again with the same time."""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """One file: its definition, None if it has errors; the spelling of its fields; and its problems. `given` has the
-    names that it refers to by field, even if it has errors."""
+    """One parsed file. `record` is None if the file has errors, `keys` has the spelling of each field, and `given` the
+    names that it refers to, by field, even if it has errors."""
 
     sort: Sort
     name: str
@@ -69,8 +69,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         return self.document.path
 
 
-class _DefinitionFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that defines something. `folder` is that of a NAME/SKILL.md, as it was reached."""
+class _OwnFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file with a definition. `folder` is the folder of a NAME/SKILL.md, on the path that led to it."""
 
     sort: Sort
     named: str
@@ -80,14 +80,13 @@ class _DefinitionFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildMemory:
-    """A cache of parsed files, with the state of the files at that time. It holds for one root; `reused` counts what
-    was not read again."""
+    """A cache of parsed files of one root, with the state that each file had. `reused` counts the cache hits."""
 
     def __init__(self) -> None:
         self.reused = 0
         self._kept: dict[tuple[str, str], tuple[Bundle, tuple[Stamp | None, ...], Definition]] = {}
 
-    def find(self, file: _DefinitionFile, bundle: Bundle, stamps: tuple[Stamp | None, ...]) -> Definition | None:
+    def find(self, file: _OwnFile, bundle: Bundle, stamps: tuple[Stamp | None, ...]) -> Definition | None:
         kept = self._kept.get((file.path, file.real))
         if kept is None or kept[:2] != (bundle, stamps):
             return None
@@ -95,7 +94,7 @@ class BuildMemory:
         return kept[2]
 
     def keep(
-        self, file: _DefinitionFile, bundle: Bundle, stamps: tuple[Stamp | None, ...], definition: Definition, now: int
+        self, file: _OwnFile, bundle: Bundle, stamps: tuple[Stamp | None, ...], definition: Definition, now: int
     ) -> None:
         """Cache a file, unless it changed a moment ago or could not be read."""
         newest = max((stamp[-1] for stamp in stamps if stamp is not None), default=now)
@@ -104,9 +103,9 @@ class BuildMemory:
 
 
 def read_own(root: Root, home: str, memory: BuildMemory) -> tuple[list[Definition], list[Problem]]:
-    """All definitions below the folder `home` of the root, in the order of their paths. Never raises.
+    """Return all definitions below the folder `home` of the root, sorted by path. Never raises.
 
-    A file that is reached in several ways counts once: where it really is, else on the first of these ways.
+    A file with several paths counts once: at its real path, else at the first one.
     """
     places = [posixpath.join(home, folder) for folder in FOLDERS]
     tree = walk(root, places, is_kept=True)
@@ -124,19 +123,19 @@ def read_own(root: Root, home: str, memory: BuildMemory) -> tuple[list[Definitio
 
 
 def check_skill(raw: bytes, name: str) -> list[Problem]:
-    """The problems of a SKILL.md in a folder of that name, except for names of other definitions."""
+    """Return the problems of a SKILL.md in a folder of that name. References to other definitions are not checked."""
     fields = Fields(read_document(raw, "SKILL.md"), "skill")
     fields.values.setdefault("name", name)
-    _check(fields, _DefinitionFile(sort="skill", named=name, path="SKILL.md", real="SKILL.md", folder=name))
+    _check(fields, _OwnFile(sort="skill", named=name, path="SKILL.md", real="SKILL.md", folder=name))
     return [*fields.document.problems, *fields.problems]
 
 
-def _files(tree: TreeWalk, folder: Folder, sort: Sort, problems: list[Problem]) -> list[_DefinitionFile]:
+def _files(tree: TreeWalk, folder: Folder, sort: Sort, problems: list[Problem]) -> list[_OwnFile]:
     found = []
     for name, real in folder.files.items():
         stem, ending = posixpath.splitext(name)
         if ending.lower() == ".md" and not name.startswith(".") and stem.lower() != "readme":
-            found.append(_DefinitionFile(sort=sort, named=stem, path=folder.at(name), real=real))
+            found.append(_OwnFile(sort=sort, named=stem, path=folder.at(name), real=real))
     problems += [
         Problem(kind="parse", path=show(folder.at(name)), message="is not a regular file")
         for name in folder.odd
@@ -148,26 +147,26 @@ def _files(tree: TreeWalk, folder: Folder, sort: Sort, problems: list[Problem]) 
     return found
 
 
-def _once(files: list[_DefinitionFile]) -> list[_DefinitionFile]:
-    """Each real file once: a link to another one of them is no definition of its own."""
-    found: dict[str, _DefinitionFile] = {}
+def _once(files: list[_OwnFile]) -> list[_OwnFile]:
+    """Remove links to other files of the list, so that each real file counts once."""
+    found: dict[str, _OwnFile] = {}
     for file in sorted(files, key=lambda each: (each.path != each.real, each.path)):
         found.setdefault(file.real, file)
     return list(found.values())
 
 
-def _in_folder(tree: TreeWalk, path: str, name: str, sort: Sort, problems: list[Problem]) -> list[_DefinitionFile]:
+def _in_folder(tree: TreeWalk, path: str, name: str, sort: Sort, problems: list[Problem]) -> list[_OwnFile]:
     inner = tree.folders.get(path)
     wanted = f"{sort.upper()}.md"
     if inner is None:
         return []
     if name.lower().endswith(".md"):
-        message = "is a folder that is called like a file"
+        message = "is a folder with the name of a file"
         problems.append(Problem(kind="parse", path=show(path), message=message, allowed=("a file",)))
         return []
     main = next((each for each in sorted(inner.files) if each.lower() == wanted.lower()), None)
     if main is not None:
-        return [_DefinitionFile(sort=sort, named=name, path=inner.at(main), real=inner.files[main], folder=path)]
+        return [_OwnFile(sort=sort, named=name, path=inner.at(main), real=inner.files[main], folder=path)]
     if not any(each in SKILL_FILES for below in tree.below(path) for each in below.files):
         message = f"the folder has no {wanted}"
         told = Problem(kind="parse", severity="warning", path=show(path), message=message, allowed=(wanted,))
@@ -175,10 +174,10 @@ def _in_folder(tree: TreeWalk, path: str, name: str, sort: Sort, problems: list[
     return []
 
 
-def _read(root: Root, tree: TreeWalk, file: _DefinitionFile, memory: BuildMemory) -> Definition:
+def _read(root: Root, tree: TreeWalk, file: _OwnFile, memory: BuildMemory) -> Definition:
     is_bundle = file.sort == "skill" and bool(file.folder)
     bundle = bundle_of(tree, file.folder) if is_bundle else Bundle(((file.named, file.real),))
-    now = time.time_ns()  # of the clock by which files have their times
+    now = time.time_ns()  # the clock of file times
     stamps = tuple(root.stamp(real) for _, real in bundle.files)
     kept = memory.find(file, bundle, stamps)
     if kept is not None:
@@ -196,7 +195,7 @@ def _read(root: Root, tree: TreeWalk, file: _DefinitionFile, memory: BuildMemory
     return definition
 
 
-def _define(root: Root, file: _DefinitionFile, fields: Fields, raw: bytes, bundle: Bundle | None) -> Definition:
+def _define(root: Root, file: _OwnFile, fields: Fields, raw: bytes, bundle: Bundle | None) -> Definition:
     document = fields.document
     name = fields.values.setdefault("name", file.named)
     _check(fields, file)
@@ -217,7 +216,7 @@ def _define(root: Root, file: _DefinitionFile, fields: Fields, raw: bytes, bundl
     )
 
 
-def _check(fields: Fields, file: _DefinitionFile) -> None:
+def _check(fields: Fields, file: _OwnFile) -> None:
     document = fields.document
     if document.problems and not document.values:
         return
@@ -246,14 +245,14 @@ def _check_template(fields: Fields) -> None:
     line = find_placeholder(fields.document)
     if line:
         message = "the text of the template is still there"
-        hint = "Say what the skill is for and how the work is done, and take out what is not needed"
+        hint = "Describe the purpose of the skill and its steps, and remove the rest of the template"
         path = fields.document.path
         told = Problem(kind="validation", severity="warning", path=path, line=line, message=message, hint=hint)
         fields.problems.append(told)
 
 
 def _check_lists(fields: Fields) -> None:
-    """Remove duplicate names."""
+    """Report and remove duplicate names."""
     for field, kind in FIELDS[fields.sort].items():
         values = fields.values.get(field, ())
         if kind != tuple[str, ...] or len(set(values)) == len(values):
@@ -262,7 +261,7 @@ def _check_lists(fields: Fields) -> None:
         fields.values[field] = kept
         again = next(number for number, each in enumerate(values) if each in values[:number])
         fix = without_item(fields.document, f"{key}[{again}]", [*values[:again], *values[again + 1 :]])
-        message = f"`{values[again][:80]}` is given twice"
+        message = f"`{values[again][:80]}` is a duplicate"
         fields.tell(message, f"{key}[{again}]", severity="warning", fix=fix)
 
 
@@ -272,15 +271,15 @@ def _check_parameters(fields: Fields) -> None:
     for number, each in enumerate(fields.values.get("parameters", ())):
         place = f"{key}[{number}]"
         if not _PARAMETER.fullmatch(each.name) or each.name in seen:
-            message = f"the parameter `{ascii(each.name)[1:-1][:80]}` has a name that is taken or not allowed"
+            message = f"the parameter `{ascii(each.name)[1:-1][:80]}` has a duplicate or invalid name"
             fields.tell(message, f"{place}.name", allowed=("letters, digits and `_`, each name once",))
         if (each.type == "enum") != bool(each.values):
-            message = f"the parameter {each.name} must have `values`, and only where its type is enum"
+            message = f"the parameter {each.name} needs `type: enum` and `values` together"
             fields.tell(message, place, allowed=("type: enum, values: [a, b]",))
         seen.add(each.name)
 
 
-def _record(file: _DefinitionFile, fields: Fields, bundle: Bundle | None) -> Record:
+def _record(file: _OwnFile, fields: Fields, bundle: Bundle | None) -> Record:
     values: dict[str, Any] = dict(fields.values)
     document = fields.document
     text = document.body.strip("\n")
@@ -297,15 +296,15 @@ def _record(file: _DefinitionFile, fields: Fields, bundle: Bundle | None) -> Rec
 
 
 def _with_digest(
-    root: Root, record: Record, file: _DefinitionFile, raw: bytes, bundle: Bundle | None
+    root: Root, record: Record, file: _OwnFile, raw: bytes, bundle: Bundle | None
 ) -> tuple[Record, list[Problem]]:
-    """With the digest of all that it holds; without one where not all of it can be read."""
+    """Return the record with the digest of all its files, or without a digest if one of them cannot be read."""
     if not isinstance(record, Skill | AgentSpec):
         return record, []
     try:
         digest = hashlib.sha256(raw).hexdigest() if bundle is None else digest_bundle(root, bundle, {file.real: raw})
     except FormatError as error:
         what = f"{show(error.document)} " if error.document else "its folder "
-        message = f"not all of it can be vouched for: {what}{error.reason}"
+        message = f"has no digest: {what}{error.reason}"
         return record, [Problem(kind="parse", severity="warning", path=record.path, line=1, message=message)]
     return msgspec.structs.replace(record, digest=digest), []

@@ -1,4 +1,4 @@
-"""Whether definitions fit together: every name that one gives is there, and skills bring no skill in a circle."""
+"""Checks references between definitions: every name exists, and skills do not include each other in a cycle."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from clew.skills.manifest import Manifest, Skill, is_route
 from clew.skills.sessions.session import MAX_LOAD_DEPTH
 
 MAX_ALLOWED = 200
-"""The most valid names that a problem lists."""
+"""The number of valid names that a problem lists."""
 
 
 class BadReference(msgspec.Struct, frozen=True, kw_only=True):
-    """A name that does not fit: item `number` of a field of the definition `name`. `target` is the name that it
-    gives."""
+    """A bad reference: item `number` of a field of the definition `name` refers to `target`."""
 
     sort: str
     name: str
@@ -42,8 +41,10 @@ class DefinedNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_bad_references(manifest: Manifest, names: DefinedNames) -> list[BadReference]:
-    """Return all bad references, in the order of agents, skills, toolsets and tools. Only own definitions must be
-    correct: others lose the name, and a missing related tool is only a warning."""
+    """Return all bad references, sorted by agents, skills, toolsets and tools.
+
+    They are errors in Clew's own format. In other formats, and for related tools, they are warnings.
+    """
     found: list[BadReference] = []
     for agent in manifest.agents.values():
         given = {"initial_skills": agent.initial_skills, "skills": agent.skills}
@@ -62,7 +63,7 @@ def find_bad_references(manifest: Manifest, names: DefinedNames) -> list[BadRefe
 def find_unknown(
     sort: str, name: str, given: Mapping[str, Sequence[str]], names: DefinedNames, severity: Severity = "error"
 ) -> Iterator[BadReference]:
-    """The names that a definition gives in its fields and there are not, in their order; a route is none of them."""
+    """Return the references of a definition to names that do not exist, in order. Routes always count as known."""
     known: dict[str, tuple[str, Collection[str]]] = {
         "initial_skills": ("skill", names.skills),
         "skills": ("skill", names.skills),
@@ -97,7 +98,7 @@ def _unknown(
         field=field,
         number=number,
         target=wanted,
-        message=f"there is no {target} `{wanted[:80]}`",
+        message=f"unknown {target} `{wanted[:80]}`",
         severity=severity,
         allowed=allowed[:MAX_ALLOWED],
         nearest=nearest(wanted, allowed),
@@ -106,12 +107,11 @@ def _unknown(
 
 
 def find_cycles(skills: Mapping[str, Skill]) -> list[BadReference]:
-    """Return circular dependencies of skills and chains of too many levels, each once, at a place where it can be
-    cut."""
+    """Return circular dependencies of skills and chains that are too deep, each once, at one place that causes it."""
     closing = _closing(skills)
-    found = [_circle(skills[name], number, path) for name, (number, path) in closing.items()]
+    found = [_cycle(skills[name], number, path) for name, (number, path) in closing.items()]
     depths: dict[str, int] = {}
-    for name in _innermost_first(skills, closing):
+    for name in _dependencies_first(skills, closing):
         below = [depths[each] for each in skills[name].skills if each in depths] if name not in closing else []
         depths[name] = 1 + max(below, default=0)
         if depths[name] > MAX_LOAD_DEPTH:
@@ -121,8 +121,8 @@ def find_cycles(skills: Mapping[str, Skill]) -> list[BadReference]:
 
 
 def _closing(skills: Mapping[str, Skill]) -> dict[str, tuple[int, tuple[str, ...]]]:
-    """The skills that close circles, each with the first reference that does, and the circle. Without these skills
-    there is none."""
+    """Return the skills that close a cycle, each with the number of the reference and the cycle. Without these skills
+    there are no cycles."""
     closing: dict[str, tuple[int, tuple[str, ...]]] = {}
     done: set[str] = set()
     for start in sorted(skills):
@@ -143,8 +143,8 @@ def _closing(skills: Mapping[str, Skill]) -> dict[str, tuple[int, tuple[str, ...
     return closing
 
 
-def _innermost_first(skills: Mapping[str, Skill], closing: Collection[str]) -> Iterable[str]:
-    """Order the skills so that each comes after those it brings. A skill that closes a cycle counts as bringing
+def _dependencies_first(skills: Mapping[str, Skill], closing: Collection[str]) -> Iterable[str]:
+    """Order the skills so that each comes after those it includes. A skill that closes a cycle counts as including
     none."""
     order: dict[str, None] = {}
     for start in sorted(skills):
@@ -160,7 +160,7 @@ def _innermost_first(skills: Mapping[str, Skill], closing: Collection[str]) -> I
     return order
 
 
-def _circle(skill: Skill, number: int, path: tuple[str, ...]) -> BadReference:
+def _cycle(skill: Skill, number: int, path: tuple[str, ...]) -> BadReference:
     shown = " → ".join(path if len(path) <= 12 else (*path[:6], "…", *path[-5:]))
     return BadReference(
         sort="skill",
@@ -169,8 +169,8 @@ def _circle(skill: Skill, number: int, path: tuple[str, ...]) -> BadReference:
         number=number,
         target=skill.skills[number],
         kind="validation",
-        message=f"skills bring each other in a cycle: {shown}",
-        allowed=("skills that do not bring this one",),
+        message=f"circular dependency of skills: {shown}",
+        allowed=("skills that do not include this one",),
         context={"skillName": skill.name, "cycle": path},
     )
 
@@ -185,7 +185,7 @@ def _too_deep(skill: Skill, depths: Mapping[str, int]) -> BadReference:
         number=deepest,
         target=skill.skills[deepest],
         kind="validation",
-        message=f"skills bring each other to a depth of {levels} levels by `{skill.skills[deepest]}`",
+        message=f"`{skill.skills[deepest]}` includes skills {levels} levels deep",
         allowed=(f"at most {MAX_LOAD_DEPTH} levels",),
         context={"skillName": skill.name, "depth": levels, "limit": MAX_LOAD_DEPTH},
     )

@@ -1,4 +1,4 @@
-"""Skills written into a folder of skills: copied from elsewhere, or begun anew."""
+"""Writes skills into a folder of skills: copies from elsewhere, or new ones."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from clew.skills.manifest import Skill
 from clew.trust import printable
 
 MAX_FILES, MAX_TOTAL = 512, 16 * 1_048_576
-"""Limits of one skill that is imported."""
+"""Limits for one imported skill."""
 MAIN = "SKILL.md"
 _DRAFTS = ".cache"
-"""Where a skill is written before it is put in its place: nobody looks for definitions in a folder of that name."""
+"""The folder for unfinished copies. Clew never looks for definitions in a folder of this name."""
 _LOCKED, _OLD = "import", ".old"
 _NAME = re.compile(r"(?!-)(?!.*--)[a-z0-9-]{1,64}(?<!-)")
 
@@ -40,8 +40,8 @@ class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkillImport(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that can be copied, or the reason why not. `origin` is its folder, `notes` list the changes, and
-    `replaces` says that it may replace a skill of its name."""
+    """A skill to copy, or the reason why it cannot be copied. `origin` is its folder, `notes` list the changes, and
+    `replaces` allows it to replace a skill of the same name."""
 
     name: str
     origin: str
@@ -52,9 +52,9 @@ class SkillImport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_skill(folder: Path, name: str, description: str = "") -> Path:
-    """Write the beginning of a skill into a folder of skills, and give its file back.
+    """Write a new skill from the template into a folder of skills, and return its file.
 
-    Raises InvalidInput for a name that is not allowed, AlreadyExists, and ReadOnly.
+    Raises InvalidInput for an invalid name, AlreadyExists, and ReadOnly.
     """
     if not _NAME.fullmatch(name):
         reason = f"{name[:80]!r} must be lower-case letters, digits and single hyphens, 1 to 64"
@@ -63,10 +63,10 @@ def new_skill(folder: Path, name: str, description: str = "") -> Path:
     if os.path.lexists(place) or os.path.lexists(folder / f"{name}.md"):
         raise AlreadyExists("skill", name)
     text = begin_text(name, description)
-    with _told(place):
+    with _write_errors(place):
         try:
             place.mkdir(parents=True)
-        except FileExistsError:  # another process was quicker
+        except FileExistsError:  # another process created it first
             raise AlreadyExists("skill", name) from None
         create_file(place / MAIN, text.encode())
     return place / MAIN
@@ -75,10 +75,10 @@ def new_skill(folder: Path, name: str, description: str = "") -> Path:
 def find_imports(
     paths: Sequence[Path], folder: Path, *, force: bool = False, taken: Mapping[str, Path] = MappingProxyType({})
 ) -> list[SkillImport]:
-    """Return the skills in these folders, by path and name, each with the reason if it cannot be copied to `folder`.
+    """Return the skills in these folders, by path and name. One that cannot be copied to `folder` has the reason.
 
-    `taken` has the files of existing skills by name. Nothing is written. A link inside a skill is followed; a link out
-    of it is not copied, and reported.
+    `taken` has the files of existing skills by name. Nothing is written. Links inside a skill are followed; links out
+    of it are reported and not copied.
     """
     found: list[SkillImport] = []
     for path in paths:
@@ -90,7 +90,7 @@ def find_imports(
         found += [_import(base, each, folder, taken, force=force) for each in skills]
     names = [each.name for each in found]
     return [
-        msgspec.structs.replace(each, problem="comes a second time; the first counts")
+        msgspec.structs.replace(each, problem="is a duplicate: Clew imports the first one")
         if each.name in names[:at]
         else each
         for at, each in enumerate(found)
@@ -98,13 +98,13 @@ def find_imports(
 
 
 def write_imports(imports: Sequence[SkillImport], folder: Path) -> dict[Path, str]:
-    """Copy skills into a folder of skills, each completely or not at all, one process at a time.
+    """Copy skills into a folder of skills, each completely or not at all, and return the digest of each by file.
 
-    First it cleans up after an interrupted process. Returns the digest of each written skill by file. Raises ReadOnly,
-    FormatError, and AlreadyExists if a skill of the name exists by now and must not be replaced.
+    Only one process at a time writes. It first cleans up after an interrupted one. Raises ReadOnly, FormatError, and
+    AlreadyExists if another process has created a skill of the name that must not be replaced.
     """
     digests: dict[Path, str] = {}
-    with _told(folder), _drafts(folder) as drafts:
+    with _write_errors(folder), _drafts(folder) as drafts:
         for each in imports:
             if os.path.lexists(folder / each.name) and not each.replaces:
                 raise AlreadyExists("skill", each.name)
@@ -122,11 +122,11 @@ def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *
     if not name:
         return msgspec.structs.replace(shown, problem="its name is not allowed here")
     if os.path.realpath(origin) == os.path.realpath(target):
-        return msgspec.structs.replace(shown, problem="is there already")
+        return msgspec.structs.replace(shown, problem="is in this folder already")
     if not force and (os.path.lexists(target) or os.path.lexists(folder / f"{name}.md")):
-        return msgspec.structs.replace(shown, problem="there is a skill of that name; --force replaces it")
+        return msgspec.structs.replace(shown, problem="a skill of that name exists: pass --force to replace it")
     if name in taken and not any(_is_below(taken[name], place) for place in (target, Path(origin))):
-        return msgspec.structs.replace(shown, problem=f"its name is taken by {printable(str(taken[name]), 300)}")
+        return msgspec.structs.replace(shown, problem=f"{printable(str(taken[name]), 300)} has the same name")
     try:
         files, notes = _files(Root(origin), name)
         return msgspec.structs.replace(shown, files=files, notes=notes)
@@ -139,30 +139,31 @@ def _is_below(file: Path, folder: Path) -> bool:
 
 
 def _files(base: Root, skill: str) -> tuple[tuple[ImportedFile, ...], tuple[str, ...]]:
-    """The files of a skill in order, with the changes to them. Raises FormatError for files that cannot be copied."""
+    """Return the sorted files of a skill, and notes about changes. Raises FormatError for files that cannot be
+    copied."""
     tree = walk(base, is_kept=True)
     bundle = [(folder.at(name), real) for folder in tree.below("") for name, real in folder.files.items()]
     if len(bundle) > MAX_FILES:
-        raise FormatError("", f"it has over {MAX_FILES:,} files")
+        raise FormatError("", f"it has more than {MAX_FILES:,} files")
     if sum(name.lower() == MAIN.lower() for name, _ in bundle) > 1:
-        raise FormatError("", f"it has several files {MAIN}, which differ in capital letters only")
+        raise FormatError("", f"it has several files {MAIN}, which differ only in case")
     files, room = [], MAX_TOTAL
     notes = [f"{printable(each.path, 200)}: {each.message}" for each in tree.problems]
     for name, real in sorted(bundle):
         if not is_plain(name):
-            raise FormatError(name, "has a name that cannot be shown")
+            raise FormatError(name, "has a name with control characters or invalid bytes")
         _, size = base.digest(real, room)
         room -= size
         if _is_main(name):
-            conformed = _conformed(base, real, skill)
+            conformed = _converted(base, real, skill)
             size = len(conformed.raw)
             notes += conformed.notes
         files.append(ImportedFile(path=name, size=size))
     return tuple(files), tuple(notes)
 
 
-def _conformed(base: Root, real: str, skill: str) -> ConvertedSkill:
-    """The SKILL.md as it is written. Raises FormatError where it cannot be made one that is allowed."""
+def _converted(base: Root, real: str, skill: str) -> ConvertedSkill:
+    """Return the SKILL.md in Clew's own format. Raises FormatError if it cannot be converted."""
     found = conform(base.read(real, MAX_TOTAL), os.path.basename(base.path), skill)
     if found.problem:
         raise FormatError("", found.problem)
@@ -182,7 +183,7 @@ def _fill(draft: Path, base: Root, found: SkillImport) -> str:
         name = MAIN if is_main else each.path
         file = draft / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        written[name] = _conformed(base, real, found.name).raw if is_main else base.read(real, MAX_TOTAL)
+        written[name] = _converted(base, real, found.name).raw if is_main else base.read(real, MAX_TOTAL)
         create_file(file, written[name])
         if os.access(base.absolute(real), os.X_OK):
             file.chmod(0o755)
@@ -190,7 +191,7 @@ def _fill(draft: Path, base: Root, found: SkillImport) -> str:
 
 
 def _swap(draft: Path, target: Path) -> None:
-    """Put a folder in the place of another, which is there until then, and beside the draft afterwards."""
+    """Replace the folder `target` by the draft. The old folder moves beside the draft."""
     draft.chmod(0o755)
     if os.path.lexists(target):
         target.replace(draft.with_name(f"{target.name}{_OLD}"))
@@ -199,22 +200,22 @@ def _swap(draft: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _drafts(folder: Path) -> Iterator[Path]:
-    """An empty place for drafts, for one process at a time. Raises ReadOnly, OSError."""
+    """Yield an empty folder for drafts, for one process at a time. Raises ReadOnly, OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / _DRAFTS
     with locked(folder.parent / _LOCKED):
         if place.is_symlink():
-            raise ReadOnly(f"{place} is not written: it is a link", hint="Remove the link")
-        _settle(place, folder)
+            raise ReadOnly(f"{place} is a link, and Clew does not write through links", hint="Remove the link")
+        _clean_up(place, folder)
         place.mkdir()
         try:
             yield place
         finally:
-            _settle(place, folder)
+            _clean_up(place, folder)
 
 
-def _settle(place: Path, folder: Path) -> None:
-    """Take the place of drafts away; a skill that was to be replaced, and was not, is put back."""
+def _clean_up(place: Path, folder: Path) -> None:
+    """Remove the folder for drafts. An old skill whose replacement did not finish is put back."""
     for each in place.glob(f"*{_OLD}"):
         target = folder / each.name.removesuffix(_OLD)
         if not os.path.lexists(target):
@@ -223,7 +224,7 @@ def _settle(place: Path, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _told(place: Path) -> Iterator[None]:
+def _write_errors(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The text that a new skill begins with, and what of it nobody has replaced yet."""
+"""The template of a new skill, and the check for text of it that is still there."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ABOUT = "Say what it does, and when it is of use, in words that people would us
 
 
 def begin_text(name: str, description: str = "") -> str:
-    """The text of a skill to begin with."""
+    """Return the text of a new skill."""
     about = msgspec.json.encode(" ".join(description.split()) or _ABOUT).decode()
     return _TEMPLATE.format(name=name, description=about, title=name.replace("-", " ").capitalize())
 
@@ -46,7 +46,7 @@ _SENTENCES = frozenset(line.strip() for line in _BODY.splitlines() if line.strip
 
 
 def find_placeholder(document: MarkdownDocument) -> int:
-    """The first line that still says what the template says; 0 where there is none."""
+    """Return the first line with text of the template; 0 if there is none."""
     if document.meta.get("description") == _ABOUT:
         return document.line_of("description")
     lines = enumerate(document.body.split("\n"), document.body_line)

@@ -34,24 +34,24 @@ def entry_of(tool: Tool) -> ToolEntry:
 
 
 def read_tools(tools: Iterable[Tool]) -> tuple[dict[str, ToolEntry], list[Problem]]:
-    """The entries of executable tools by name, and those that are there twice or that no manifest can hold."""
+    """Return the entries of executable tools by name, and problems for duplicates and values that JSON cannot store."""
     entries: dict[str, ToolEntry] = {}
     problems: list[Problem] = []
     for each in tools:
         strange = unfit(each.schema) or unfit(list(each.examples))
         if each.name in entries:
-            problems.append(_config(f"there are two tools called {each.name}", "names that are given once"))
+            problems.append(_config(f"there are two tools called {each.name}", "unique names"))
         elif strange:
-            problems.append(_config(f"the tool {each.name} holds {strange}", "values that JSON can hold"))
+            problems.append(_config(f"the tool {each.name} has {strange}", "values that JSON can store"))
         else:
             entries[each.name] = entry_of(each)
     return entries, problems
 
 
 def join_entry(definition: Definition, entry: ToolEntry | None) -> tuple[ToolEntry | None, list[Problem]]:
-    """The manifest entry of a tool with a file: the file alone, or the tool with the notes of the file.
+    """Return the manifest entry of a tool with a file: the file alone, or the tool with the notes of the file.
 
-    Where the file says something else than the tool, that is a problem, and the tool counts.
+    If the file contradicts the tool, the tool takes precedence, and there is a problem.
     """
     written = definition.record
     if not isinstance(written, ToolEntry):
@@ -74,18 +74,18 @@ def _is_same(written: Any, said: Any) -> bool:
 
 def _divergence(definition: Definition, field: str, written: Any, said: Any) -> Problem:
     key = definition.keys[field]
-    says = "take what the tool says"
+    says = "use the value of the tool"
     if field == "description":
         fix = replace_value(definition.document, key, json.dumps(said, ensure_ascii=False), says)
     else:
-        fix = remove_key(definition.document, key, f"{says}: leave `{key}` out")
+        fix = remove_key(definition.document, key, f"{says}: remove `{key}`")
     message = f"`{key}` differs from that of the tool {definition.name}: {_shown(written)} here, {_shown(said)} there"
     context = {"toolName": definition.name, "field": field, "written": written, "said": said}
     return problem_at(definition.document, key, message, allowed=(_shown(said),), fix=fix, context=context)
 
 
 def _undescribed(definition: Definition) -> Problem:
-    hint = "Add a line `description:`, or give the executable tool of that name to the build"
+    hint = "Add a line `description:`, or pass the executable tool of that name to the build"
     context = {"toolName": definition.name}
     return problem_at(definition.document, "description", "`description` is missing", hint=hint, context=context)
 

@@ -1,1 +1,1 @@
-"""Search for skills and their references by a need."""
+"""Search for skills and their references."""

@@ -25,7 +25,7 @@ _NAMESPACE = UUID("7a0a1f0e-92a5-5b7e-8f0b-6f8f5c2f41d3")
 
 
 class MemoryIndex:
-    """Finds skills by a need: see `SkillFinder`. `open_index` opens one; close it to free its memory."""
+    """A search index of skills in memory: see `SkillFinder`. `open_index` opens one; close it to free its memory."""
 
     withheld: Mapping[str, str] = MappingProxyType({})
 
@@ -42,7 +42,7 @@ class MemoryIndex:
     async def suggest(
         self, query: str, *, among: Sequence[str] | None = None, limit: int = 10
     ) -> list[SkillSuggestion]:
-        """Return the skills that fit, the best first, of those in `among` or of all; none if nothing is close."""
+        """Return the skills that match, best first, of those in `among` or of all; none if no match is close."""
         skills = self.manifest.skills
         names = [name for name in skills if among is None or name in among]
         found = await self._search.find_skills(query, names, limit, by=OWNER)

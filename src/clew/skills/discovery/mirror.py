@@ -1,4 +1,4 @@
-"""Records that mirror files: the text that goes to the trail, and when a record still says what its file says."""
+"""Mirrors files as records: the searchable text, and the update of records whose files changed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 MAX_CONTENT = 20_000
-"""So many characters of a text are kept, which is as many as are searched; the file has the rest."""
+"""The number of characters that a record stores, which are those that search uses. The file has the rest."""
 
 __all__ = ["Mirrored", "mirror", "searchable_text"]
 
 
 def searchable_text(text: str, limit: int = MAX_CONTENT) -> str:
-    """The part of a text that goes to the trail: its beginning, with keys masked before they could be cut."""
+    """Return the beginning of a text for the trail. Secrets are masked before the text is cut."""
     return mask_document(text)[:limit]
 
 
 async def mirror(trail: Trail, drafts: Iterable[Draft], selector: Selector, *, by: Principal) -> Mirrored:
-    """Make the drafts all that the selector selects. A file that was only touched changes no record."""
+    """Make the records of the selector equal to the drafts. A record whose content is the same stays unchanged."""
     return await mirror_drafts(trail, drafts, selector, by=by, same=_is_same)
 
 

@@ -1,5 +1,4 @@
-"""Search for skills and their references by a need. Names, descriptions and texts are searched, so a need does not
-have to name a skill."""
+"""Search for skills and their references in names, descriptions and texts. A question does not have to name a skill."""
 
 from __future__ import annotations
 
@@ -33,9 +32,9 @@ from clew.trail.search.text import MAX_QUERY_CHARS
 from clew.trail.store import Embedder, Trail
 
 CANDIDATES = 50
-"""The number of hits that are judged."""
+"""The number of hits that the search scores."""
 MAX_CANDIDATES = 1_000
-"""The number of hits that are judged where there are too many names to select by."""
+"""The number of hits that the search scores if there are too many names for a selector."""
 MIN_SHARE = 0.6
 """The share of a need's words that the name and description of a withheld skill must have."""
 JUST_CLOSE = 1.0
@@ -52,7 +51,7 @@ class KnownSkills(Protocol):
 
 
 class SkillMatch(NamedTuple):
-    """A skill by name. The closeness is 1 where it is just close enough."""
+    """The name of a skill and its closeness; 1 is just close enough."""
 
     skill: str
     closeness: float
@@ -119,7 +118,7 @@ class SkillSearch:
     def _withheld(self, need: str) -> list[str]:
         """Return the withheld skills whose names and descriptions have most words of a need."""
         skills = [self._skills.manifest.skills[name] for name in self._skills.withheld]
-        return [each.name for each in skills if each.tier != ONLY_BY_NAME and _says(each, need)]
+        return [each.name for each in skills if each.tier != ONLY_BY_NAME and _mentions(each, need)]
 
     def _named(self, need: str) -> list[str]:
         """Return the skill of the third tier that a need names, as a word or as a command with a slash."""
@@ -145,7 +144,7 @@ class _CachedWords(NamedTuple):
     vocabulary: Vocabulary
 
 
-def _says(skill: Skill, need: str) -> bool:
+def _mentions(skill: Skill, need: str) -> bool:
     said = read_vocabulary([skill.name, skill.description, *skill.keywords], ())
     return has_content_words(need) and known_share(need, said.words) >= MIN_SHARE
 

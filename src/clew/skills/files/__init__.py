@@ -1,1 +1,1 @@
-"""Files as they are read: a tree, one markdown file, its front matter and its links, and changes of them."""
+"""Reading of definition files: walks over trees, markdown, front matter, links, and a watch for changes."""

@@ -36,12 +36,12 @@ class MarkdownDocument(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
     def line_of(self, key: str) -> int:
-        """Where a key or an item of a list is, or the first line."""
+        """Return the line of a key or list item, or the first line."""
         return self.lines.get(key, 1)
 
 
 def read_document(raw: bytes, path: str) -> MarkdownDocument:
-    """Take a file apart. Never raises: a file that is no text has no body, and says why."""
+    """Parse a file. Never raises: a file that is not text has no body, and a problem."""
     if len(raw) > MAX_BYTES:
         return _unreadable(path, f"{len(raw):,} bytes are over the limit of {MAX_BYTES:,}")
     try:
@@ -49,7 +49,7 @@ def read_document(raw: bytes, path: str) -> MarkdownDocument:
     except UnicodeDecodeError as error:
         return _unreadable(path, f"is not UTF-8 text (byte {error.start})")
     if "\x00" in text:
-        return _unreadable(path, "holds NUL characters: it is no text")
+        return _unreadable(path, "is not text: it has NUL characters")
     return _split(text.replace("\r\n", "\n").replace("\r", "\n"), path)
 
 
@@ -77,7 +77,7 @@ def _split(text: str, path: str) -> MarkdownDocument:
 
 
 def _unclosed(lines: list[str], path: str) -> Problem:
-    """The problem of an unclosed front matter, with a fix if its end is obvious."""
+    """Return the problem of unclosed front matter, with a fix if its end is obvious."""
     end = next((n for n, line in enumerate(lines[1:], 1) if not _OF_META.fullmatch(line)), len(lines))
     fix = Fix(first=end + 1, last=end, text=("---",), says="close the front matter with ---") if end > 1 else None
     message = "the front matter has no end"

@@ -20,7 +20,7 @@ HOMES = (".agents", ".claude", ".clew", ".codex", ".opencode")
 PARTS = ("agents", "commands", "skill", "skills", "toolsets", "tools")
 """Folders of definitions, in the root and in each of HOMES."""
 DEBOUNCE_MS, STEP_MS = 400, 100
-"""Changes that follow each other are acted on together: after a step without any, and after so long anyway."""
+"""The callback runs after STEP_MS without a change, and at the latest DEBOUNCE_MS after the first change."""
 
 _NAMES = frozenset((*HOMES, *PARTS, *RULE_FILES, "SKILL.md"))
 _log = logging.getLogger(__name__)
@@ -29,9 +29,8 @@ _log = logging.getLogger(__name__)
 class FileWatch:
     """Calls `changed` after each change of the definitions below `root`, one call at a time.
 
-    `folders` says where there are definitions besides the usual places, and `rules` which folders hold rules, both
-    relative to the root; they are asked again after each change. An error that `changed` raises is logged, and the next
-    change is acted on all the same.
+    `folders` returns additional folders of definitions, and `rules` the folders with rules, both relative to the root.
+    They are called again after each change. An error in `changed` is logged, and the watch goes on.
     """
 
     def __init__(
@@ -57,8 +56,8 @@ class FileWatch:
         await self.close()
 
     async def open(self) -> None:
-        """Start watching, after a first call of `changed`; no later change is missed. Raises the errors of `changed`
-        that are no ClewError."""
+        """Call `changed` once and start watching. No change after that call is missed. Raises errors of `changed` other
+        than ClewError."""
         if self._task is None:
             self._stop, self._dirty = asyncio.Event(), asyncio.Event()
             is_watching = asyncio.Event()
@@ -72,7 +71,7 @@ class FileWatch:
                 self._task.result()
 
     async def close(self) -> None:
-        """Stop, and wait until nothing runs any more. Calling it twice is harmless."""
+        """Stop watching, and wait for a running callback. Calling it twice is harmless."""
         task, self._task = self._task, None
         if task is not None:
             self._stop.set()
@@ -80,7 +79,7 @@ class FileWatch:
             await task
 
     async def _run(self, is_watching: asyncio.Event) -> None:
-        """Handle one change after the other: new folders are watched before their content is read."""
+        """Handle changes one by one. New folders are watched before their content is read."""
         try:
             while not self._stop.is_set():
                 inside, above = self._places()
@@ -99,10 +98,10 @@ class FileWatch:
         try:
             await self._changed()
         except ClewError as error:
-            _log.warning("what changed below %s is not known yet: %s", self._root, error)
+            _log.warning("the definitions below %s were not reloaded: %s", self._root, error)
 
     def _places(self) -> tuple[list[str], list[str]]:
-        """The folders that are watched as a whole, and those of which only the names in them are."""
+        """Return the folders that are watched completely, and those of which only direct entries are watched."""
         homes = ["", *(home for home in HOMES if os.path.isdir(os.path.join(self._root, home)))]
         usual = [posixpath.join(home, part) for home in homes for part in PARTS]
         inside = self._present({*usual, *filter(None, self._folders())})
@@ -115,7 +114,8 @@ class FileWatch:
 
 
 def homes_of(definitions: Iterable[Skill | AgentSpec]) -> set[str]:
-    """The folders in which definitions lie side by side, relative to the root; for one in the root itself, its own."""
+    """Return the parent folders of definitions, relative to the root. For a skill in the root, return its own
+    folder."""
     found = set()
     for each in definitions:
         own = posixpath.dirname(each.path)
@@ -131,13 +131,13 @@ def is_home(path: str) -> bool:
 
 @contextlib.asynccontextmanager
 async def _notified(dirty: asyncio.Event, inside: Sequence[str], above: Sequence[str]) -> AsyncIterator[None]:
-    """Sets `dirty` whenever something changes, for as long as the block runs. When it begins, all is watched."""
+    """Set `dirty` at each change while the block runs. The watch is complete when the block begins."""
     stop = asyncio.Event()
     tasks = [asyncio.create_task(_notify(dirty, stop, above, False))]
     if inside:
         tasks.append(asyncio.create_task(_notify(dirty, stop, inside, True)))
     try:
-        await asyncio.sleep(0)  # each task runs up to where it waits for the operating system
+        await asyncio.sleep(0)  # let each task run until it waits for the operating system
         yield
     finally:
         stop.set()
@@ -145,7 +145,7 @@ async def _notified(dirty: asyncio.Event, inside: Sequence[str], above: Sequence
 
 
 async def _notify(dirty: asyncio.Event, stop: asyncio.Event, folders: Collection[str], is_whole: bool) -> None:
-    # watchfiles is loaded by a program that watches, not by every command
+    # imported here, because most commands do not watch
     from watchfiles import DefaultFilter, awatch
 
     wanted = DefaultFilter() if is_whole else lambda _, path: is_home(path)
@@ -153,5 +153,5 @@ async def _notify(dirty: asyncio.Event, stop: asyncio.Event, folders: Collection
     try:
         async for _ in awatch(*folders, watch_filter=wanted, stop_event=stop, ignore_permission_denied=True, **options):
             dirty.set()
-    except (OSError, RuntimeError) as error:  # a folder went, or the system has no more watches to give
-        _log.warning("changes of definitions in %s are not noticed: %s", ", ".join(folders), error)
+    except (OSError, RuntimeError) as error:  # a folder was deleted, or the system has no watches left
+        _log.warning("cannot watch definitions in %s: %s", ", ".join(folders), error)

@@ -13,7 +13,7 @@ from clew.skills.checks.problems import Fix, Problem
 MAX_LENGTH = 65_536
 MAX_DEPTH = 12
 FIRST_LINE = 2
-"""Front matter begins below its fence."""
+"""The line after the opening fence."""
 _MAX_TRIED = 200
 _MAX_SHOWN = 80
 _PLAIN = re.compile(r"([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*)")
@@ -23,7 +23,8 @@ _HINT = "Put quotes around a value that holds `: ` or ` #`, or begins with a spe
 
 
 class FieldPlace(NamedTuple):
-    """From a line and column (both 1-based) to the last line and the column behind the last character."""
+    """The line and column (1-based) of the first character, and the last line and the column after the last
+    character."""
 
     line: int
     column: int
@@ -42,7 +43,7 @@ class FrontMatter(NamedTuple):
 
 def read_front_matter(text: str, path: str) -> FrontMatter:
     """Parse a front matter. Never raises: invalid YAML is read line by line as far as possible, and reported."""
-    import yaml  # 20 ms: only who reads definitions pays
+    import yaml  # the import takes 20 ms, and most commands read no definitions
 
     if len(text) > MAX_LENGTH:
         message = f"the front matter has {len(text):,} characters, over the limit of {MAX_LENGTH:,}"
@@ -51,11 +52,11 @@ def read_front_matter(text: str, path: str) -> FrontMatter:
         return _YamlReader(text, path).read()
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         meta, keys = _read_plainly(text)
-        return FrontMatter(meta, keys, {}, (_complaint(text, path, error),))
+        return FrontMatter(meta, keys, {}, (_invalid_yaml(text, path, error),))
 
 
 class _YamlReader:
-    """Reads one front matter, first as events, which cannot be deep or grow, then as values."""
+    """Reads one front matter: first the YAML events, to check depth and anchors, then the values."""
 
     def __init__(self, text: str, path: str) -> None:
         self._text = text
@@ -82,7 +83,7 @@ class _YamlReader:
         import yaml  # as above
 
         if not isinstance(node, yaml.MappingNode):
-            self._tell(self._place(node), "the front matter is not `key: value` lines")
+            self._report(self._place(node), "the front matter is not `key: value` lines")
             return {}
         self._walk(node, "")
         return {
@@ -108,16 +109,16 @@ class _YamlReader:
         for key, value in node.value:
             place = self._place(key)
             if not isinstance(key, yaml.ScalarNode):
-                self._tell(place, "a key must be plain text")
+                self._report(place, "a key must be plain text")
                 continue
             below = f"{path}.{key.value}" if path else key.value
             if below in self._keys:
                 first = self._keys[below].line
-                self._tell(place, f"`{key.value[:_MAX_SHOWN]}` is given twice, first in line {first}")
+                self._report(place, f"`{key.value[:_MAX_SHOWN]}` is given twice, first in line {first}")
             self._keys[below] = place
             self._walk(value, below)
 
-    def _tell(self, place: FieldPlace, message: str) -> None:
+    def _report(self, place: FieldPlace, message: str) -> None:
         width = place.end - place.column if place.last == place.line else 0
         self._problems.append(
             Problem(
@@ -131,7 +132,7 @@ class _YamlReader:
         )
 
     def _place(self, node: Any) -> FieldPlace:
-        """By the offset: YAML counts other characters as line ends too."""
+        """Return the place of a node from its offset, because YAML counts other characters as line ends too."""
         first, last = node.start_mark.index, max(node.end_mark.index, node.start_mark.index)
         last = first + len(self._text[first:last].rstrip())
         start, end = bisect_right(self._starts, first) - 1, bisect_right(self._starts, last) - 1
@@ -141,7 +142,7 @@ class _YamlReader:
 
 
 def _guard(text: str, kind: Any) -> None:
-    """Raises for anchors, which could expand without limit, and for nesting that is too deep to parse safely."""
+    """Raise for anchors, which could expand without limit, and for nesting that is too deep to parse safely."""
     import yaml  # as above
 
     depth = 0
@@ -156,7 +157,7 @@ def _guard(text: str, kind: Any) -> None:
             raise yaml.MarkedYAMLError(problem=f"nested more than {MAX_DEPTH} deep", problem_mark=event.start_mark)
 
 
-def _complaint(text: str, path: str, error: Exception) -> Problem:
+def _invalid_yaml(text: str, path: str, error: Exception) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     line = (text.count("\n", 0, mark.index) if mark is not None else 0) + FIRST_LINE
     reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).split("\n", 1)[0]
@@ -168,28 +169,28 @@ def _complaint(text: str, path: str, error: Exception) -> Problem:
 
 
 def _tab(text: str, path: str, line: int) -> Problem:
-    """The problem of a tab as indentation, with a fix if spaces alone solve it."""
+    """Return the problem of a tab as indentation, with a fix if spaces alone solve it."""
     lines = text.split("\n")
-    mended = [_INDENT.sub(lambda found: found[0].replace("\t", "  "), each, count=1) for each in lines]
+    fixed = [_INDENT.sub(lambda found: found[0].replace("\t", "  "), each, count=1) for each in lines]
     fix = None
-    if _is_valid("\n".join(mended)):
+    if _is_valid("\n".join(fixed)):
         was, last = tuple(lines), len(lines) + FIRST_LINE - 1
-        fix = Fix(first=FIRST_LINE, last=last, text=tuple(mended), was=was, says="put spaces in the place of tabs")
+        fix = Fix(first=FIRST_LINE, last=last, text=tuple(fixed), was=was, says="replace tabs by spaces")
     message = "the front matter is not valid YAML: a line begins with a tab"
     return Problem(kind="parse", path=path, line=line, message=message, hint="Indent with spaces", fix=fix)
 
 
 def _quote(text: str) -> Fix | None:
-    """Quotes for the first value that is no YAML by itself, where such quotes make the whole valid."""
+    """Return a fix that quotes the first invalid value, or None if quotes do not make the YAML valid."""
     lines = text.split("\n")
     bad = [number for number, line in enumerate(lines[:_MAX_TRIED]) if _TEXT.fullmatch(line) and not _is_valid(line)]
-    mended = list(lines)
+    fixed = list(lines)
     for number in bad:
-        mended[number] = _PLAIN.sub(lambda found: f"{found[1]}: {_quoted(found[2])}", lines[number])
-    if not bad or not _is_valid("\n".join(mended)):
+        fixed[number] = _PLAIN.sub(lambda found: f"{found[1]}: {_quoted(found[2])}", lines[number])
+    if not bad or not _is_valid("\n".join(fixed)):
         return None
     at = bad[0] + FIRST_LINE
-    return Fix(first=at, last=at, text=(mended[bad[0]],), was=(lines[bad[0]],), says="put quotes around the value")
+    return Fix(first=at, last=at, text=(fixed[bad[0]],), was=(lines[bad[0]],), says="put quotes around the value")
 
 
 def _quoted(value: str) -> str:

@@ -22,7 +22,7 @@ _TITLE = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|\((?:[^()\\]|\\.)*\
 _PLAIN = r"(?:[^\s()\\\x00-\x1f]|\\.)"
 _PATH = re.compile(
     rf"(?>(?:{_PLAIN}|\((?>(?:{_PLAIN}|\((?>(?:{_PLAIN}|\({_PLAIN}*+\))*)\))*)\))*)"
-)  # round brackets within a path may nest three deep, as CommonMark asks; nothing is ever tried twice
+)  # parentheses in a path may nest three levels deep, as in CommonMark; the atomic groups prevent backtracking
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _IMAGE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])?")
 _MARKUP = re.compile(r"`|\*\*|~~")
@@ -30,7 +30,7 @@ _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
 
 
 class MarkdownLink(msgspec.Struct, frozen=True, kw_only=True):
-    """One link. `path` is decoded and without its `#fragment`; that of an external link is the whole address."""
+    """One link. `path` is decoded and without its `#fragment`; for an external link it is the whole address."""
 
     text: str
     path: str
@@ -46,10 +46,10 @@ def extract_links(
     external: bool = False,
     first_line: int = 1,
 ) -> list[MarkdownLink]:
-    """Links in the order of their places; images, code, comments and links to a place in the same text are none.
+    """Return the links of a text in order, without images, code, comments and links within the text.
 
-    `pattern` is searched for in the path; `extensions` (`.md` or `md`) are compared without regard to case; `external`
-    adds links with a scheme. `first_line` is the number of the first line of `content`.
+    `pattern` must match somewhere in the path; `extensions` (`.md` or `md`) are case-insensitive; `external` adds links
+    with a scheme. `first_line` is the number of the first line of `content`.
     """
     endings = None if extensions is None else tuple(f".{each.lstrip('.').lower()}" for each in extensions)
     wanted = re.compile(pattern) if isinstance(pattern, str) else pattern
@@ -95,7 +95,8 @@ def _link(text: str, target: str, line: int) -> MarkdownLink:
 
 
 def _blocks(content: str) -> tuple[list[tuple[int, str]], dict[str, str]]:
-    """Runs of lines that are no code and not empty, with the number of their first line; and the link definitions."""
+    """Return the blocks of non-empty lines without code, with the number of the first line; and the link
+    definitions."""
     blocks: list[tuple[int, str]] = []
     targets: dict[str, str] = {}
     run: list[str] = []
@@ -124,10 +125,10 @@ def _normal(label: str) -> str:
 
 
 def _scan(block: str, targets: dict[str, str]) -> list[tuple[int, str, str]]:
-    """Each link of a block: where it begins, its text, its target. A link holds no other: the inner one counts."""
+    """Return the position, text and target of each link in a block. Of nested links, only the inner one counts."""
     found: list[tuple[int, str, str]] = []
     openers: list[int] = []
-    dead = 0  # so many of the openers have a link within, and are no links
+    dead = 0  # the number of opening brackets that contain a link, and so are no links
     code = _CodeSpans(block)
     position = 0
     while (token := _TOKEN.search(block, position)) is not None:
@@ -155,7 +156,7 @@ def _scan(block: str, targets: dict[str, str]) -> list[tuple[int, str, str]]:
 
 
 def _after_angle(block: str, token: re.Match[str]) -> tuple[int, str]:
-    """Where to go on behind a comment or an address in angle brackets, and that address."""
+    """Return the position after a comment or an address in angle brackets, and that address."""
     if token[0] == "<!--":
         end = block.find("-->", token.end())
         return (len(block) if end < 0 else end + 3), ""
@@ -164,7 +165,7 @@ def _after_angle(block: str, token: re.Match[str]) -> tuple[int, str]:
 
 
 def _target(block: str, text: slice, at: int, targets: dict[str, str]) -> tuple[int, str | None]:
-    """The target behind a closing bracket: its end and its path, None where it is no link."""
+    """Return the end and the path of the target after a closing bracket; the path is None if it is no link."""
     if block.startswith("(", at) and (inline := _inline(block, at + 1)) is not None:
         return inline
     if not targets:
@@ -179,7 +180,7 @@ def _target(block: str, text: slice, at: int, targets: dict[str, str]) -> tuple[
 
 
 def _inline(block: str, at: int) -> tuple[int, str] | None:
-    """The target of `(target "title")` behind its first bracket, and where it ends."""
+    """Parse `target "title")` after its opening parenthesis. Return the end and the target."""
     at = _end(_SPACE, block, at)
     if (angled := _ANGLED.match(block, at)) is not None:
         end, target = angled.end(), angled[1]
@@ -205,7 +206,7 @@ class _CodeSpans:
         self._runs: dict[int, list[int]] | None = None
 
     def end_of(self, start: int, end: int) -> int:
-        """Behind the run that closes the one at `start`, or behind that one where none does."""
+        """Return the position after the run that closes the one at `start`, or after that one if none does."""
         if self._runs is None:
             self._runs = {}
             for run in re.finditer("`+", self._block):

@@ -1,7 +1,7 @@
 """A bounded walk over a tree, with the real paths of folders and files.
 
-Links are followed only in folders of definitions, never out of the root, and never to files that usually hold secrets.
-Skipped parts are reported.
+It follows links only in folders of definitions, never out of the root, and never to files that usually hold secrets. It
+reports the parts that it skips.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from clew.trust import printable
 MAX_ENTRIES = 200_000
 MAX_DEPTH = 40
 MAX_HOPS = 3
-"""The longest chain of links that is followed."""
+"""The limit for a chain of links."""
 SKILL_FILES = ("SKILL.md", "skill.md")
 RULE_FILES = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md")
 
 _HOMES = frozenset({".agents", ".claude", ".clew", ".codex", ".opencode", "skill", "skills"})
-"""Where definitions are kept: links in such folders are followed."""
-_BOOKS = frozenset({".git", ".hg", ".svn"})
-"""What version control writes at any time, and no program runs as a part of a skill."""
-_NEVER = _BOOKS | {"__pycache__"}
+"""Folders of definitions, in which the walk follows links."""
+_VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})
+"""Folders that version control may write at any time, and that no skill uses."""
+_NEVER = _VERSION_CONTROL | {"__pycache__"}
 _IGNORED = _NEVER | frozenset(
     {
         *(".cache", ".direnv", ".gradle", ".mypy_cache", ".next", ".nox", ".nuxt", ".pnpm-store", ".pytest_cache"),
@@ -39,8 +39,8 @@ _IGNORED = _NEVER | frozenset(
     }
 )
 _MARKS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
-"""A folder with one of these is a virtual environment or a cache, whatever its name."""
-_TO_SECRETS = "leads to a file or folder that is made to hold secrets"
+"""Files that mark a folder of any name as a virtual environment or a cache."""
+_LEADS_TO_SECRETS = "leads to a file or folder that usually holds secrets"
 _MISLEADING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -63,14 +63,14 @@ class Folder(msgspec.Struct):
 
 
 class FileLink(msgspec.Struct, frozen=True):
-    """A link that was followed: where it is, and the real path that it leads to."""
+    """A followed link: its path, and the real path of its target."""
 
     path: str
     target: str
 
 
 class TreeWalk(msgspec.Struct):
-    """All folders by the paths on which they were reached, the upper ones first. `left_out` are those not read."""
+    """All folders by the path on which the walk reached them, parents first. `left_out` are the skipped folders."""
 
     folders: dict[str, Folder] = {}
     links: list[FileLink] = []
@@ -78,7 +78,7 @@ class TreeWalk(msgspec.Struct):
     problems: list[Problem] = []
 
     def below(self, path: str) -> Iterator[Folder]:
-        """A folder and all that are in it."""
+        """Yield a folder and all folders below it."""
         waiting = [path]
         while waiting:
             folder = self.folders.get(waiting.pop())
@@ -87,14 +87,14 @@ class TreeWalk(msgspec.Struct):
                 waiting += [folder.at(name) for name in reversed(folder.folders)]
 
     def find(self, path: str) -> str | None:
-        """The real path of a file that was reached as `path`."""
+        """Return the real path of the file at `path`, or None."""
         above, _, name = path.rpartition("/")
         folder = self.folders.get(above)
         return folder.files.get(name) if folder is not None else None
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """A folder to be read. `came` are the real folders from which links were followed on the way."""
+    """A folder to read. `came` are the real folders whose links led to it."""
 
     path: str
     real: str
@@ -104,18 +104,20 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 def walk(root: Root, places: Sequence[str] = (), *, is_kept: bool = False) -> TreeWalk:
-    """Read the tree below `root`, or only its folders `places`. Never raises for broken entries. `is_kept` says that
-    the places hold definitions whatever their names are, so links in them are followed."""
+    """Read the tree below `root`, or only its folders `places`. Never raises for broken entries.
+
+    With `is_kept`, the places count as folders of definitions, so the walk follows links in them.
+    """
     return _Walker(root, is_kept).run(places)
 
 
 def show(path: str) -> str:
-    """A path that can be printed and stored, whatever bytes its names have."""
+    """Make a path printable: replace control characters and invalid bytes."""
     return path if is_plain(path) else printable(path.encode("utf-8", "backslashreplace").decode())
 
 
 def is_left_out(path: str) -> bool:
-    """Whether a path leads through a folder that is always skipped, such as `.git`."""
+    """Whether a path leads through a folder that the walk always skips, such as `.git`."""
     above = ""
     for name in path.split("/")[:-1]:
         if name in _NEVER or _is_worktrees(above, name):
@@ -125,7 +127,7 @@ def is_left_out(path: str) -> bool:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name has no control characters, no direction marks and no stray bytes."""
+    """Whether a name has no control characters, no direction marks and no invalid bytes."""
     if name.isprintable():
         return True
     return all(unicodedata.category(each) not in {"Cc", "Cs", "Zl", "Zp"} and each not in _MISLEADING for each in name)
@@ -148,7 +150,7 @@ class _Walker:
         if self._room < 0 or self._waiting:
             first, count = self._walk.left_out[0], len(self._walk.left_out)
             message = f"the tree has more than {MAX_ENTRIES:,} entries: {count:,} folders were left out, this one first"
-            self._tell(first or ".", message, hint="Name the folders that are to be read")
+            self._report(first or ".", message, hint="Name the folders to read")
         return self._walk
 
     def _begin(self, place: str) -> None:
@@ -158,7 +160,7 @@ class _Walker:
             try:
                 self._waiting.append(_Step(place, self._root.resolve(place), 0, self._is_kept))
             except FormatError as error:
-                self._tell(place, error.reason, severity="error")
+                self._report(place, error.reason, severity="error")
 
     def _read(self, step: _Step) -> None:
         try:
@@ -166,7 +168,7 @@ class _Walker:
                 found = self._sort(entries)
         except FormatError as error:
             self._walk.left_out.append(step.path)
-            self._tell(step.path or ".", f"the folder {error.reason}")
+            self._report(step.path or ".", f"the folder {error.reason}")
             return
         if self._room < 0:
             self._walk.left_out.insert(0, step.path)
@@ -180,7 +182,7 @@ class _Walker:
             self._enter(name, kind, folder, step, is_kept)
 
     def _sort(self, entries: Iterator[os.DirEntry[str]]) -> list[tuple[str, str]]:
-        """The names of a folder in order, each with its kind; no more of them than there is room for."""
+        """Return the sorted names of a folder with their kinds, up to the limit of entries."""
         found = []
         for entry in entries:
             self._room -= 1
@@ -192,12 +194,12 @@ class _Walker:
     def _enter(self, name: str, kind: str, folder: Folder, step: _Step, is_kept: bool) -> None:
         real = f"{folder.real}/{name}" if folder.real else name
         if step.came and is_secret_path(real):
-            self._refuse(folder, name, _TO_SECRETS, severity="error")
+            self._refuse(folder, name, _LEADS_TO_SECRETS, severity="error")
         elif kind == "file":
             folder.files[name] = real
         elif kind == "folder":
-            # Python runs what somebody compiled in the place of a script's own modules: it is part of a skill
-            if name not in (_BOOKS if is_kept else _IGNORED) and not _is_worktrees(folder.path, name):
+            # Python may run a compiled file instead of a module of the script, so it belongs to the skill
+            if name not in (_VERSION_CONTROL if is_kept else _IGNORED) and not _is_worktrees(folder.path, name):
                 self._descend(name, real, folder, step, is_kept)
         elif kind == "link":
             self._follow(name, real, folder, step, is_kept)
@@ -207,7 +209,7 @@ class _Walker:
     def _descend(self, name: str, real: str, folder: Folder, step: _Step, is_kept: bool) -> None:
         if step.depth >= MAX_DEPTH:
             self._walk.left_out.append(folder.at(name))
-            self._tell(folder.at(name), f"is more than {MAX_DEPTH} folders deep: it was left out")
+            self._report(folder.at(name), f"is more than {MAX_DEPTH} folders deep: Clew does not read it")
             return
         folder.folders.append(name)
         self._waiting.append(_Step(folder.at(name), real, step.depth + 1, is_kept, step.came))
@@ -220,17 +222,17 @@ class _Walker:
         try:
             target = self._root.resolve(real)
             if is_secret_path(target):
-                raise FormatError(path, _TO_SECRETS)
+                raise FormatError(path, _LEADS_TO_SECRETS)
             kind = _kind_at(self._root.absolute(target))
             if matters and kind == "folder":
-                self._check_way(path, target, folder, step)
+                self._check_link(path, target, folder, step)
         except FormatError as error:
             self._refuse(folder, name, error.reason, severity="error" if matters else "warning")
             return
         if not matters:
             return
         if kind == "odd":
-            self._refuse(folder, name, "leads to what is not a regular file", severity="error")
+            self._refuse(folder, name, "does not lead to a regular file", severity="error")
             return
         self._walk.links.append(FileLink(path, target))
         if kind == "file":
@@ -240,25 +242,25 @@ class _Walker:
             folder.folders.append(name)
             self._waiting.append(onward)
 
-    def _check_way(self, path: str, target: str, folder: Folder, step: _Step) -> None:
-        """Raise FormatError where a way would lead in a circle, or over too many links."""
+    def _check_link(self, path: str, target: str, folder: Folder, step: _Step) -> None:
+        """Raise FormatError for a circular link, or a chain of too many links."""
         if any(not target or f"{each}/".startswith(f"{target}/") for each in (*step.came, folder.real)):
-            raise FormatError(path, "leads in a circle, to a folder that holds it")
+            raise FormatError(path, "is circular: it leads to a folder that contains it")
         if len(step.came) >= MAX_HOPS or step.depth >= MAX_DEPTH:
-            raise FormatError(path, f"is the last of more than {MAX_HOPS} links that follow each other")
+            raise FormatError(path, f"ends a chain of more than {MAX_HOPS} links")
 
     def _refuse(self, folder: Folder, name: str, reason: str, *, severity: Severity) -> None:
-        folder.refused[name] = self._root.says(f"{folder.real}/{name}" if folder.real else name)
-        hint = "Put the files themselves there, or link to a place below the root"
-        self._tell(folder.at(name), f"the link {reason}: it was not followed", severity=severity, hint=hint)
+        folder.refused[name] = self._root.link_target(f"{folder.real}/{name}" if folder.real else name)
+        hint = "Copy the files there, or link to a path below the root"
+        self._report(folder.at(name), f"the link {reason}: Clew does not follow it", severity=severity, hint=hint)
 
-    def _tell(self, path: str, message: str, *, severity: Severity = "warning", hint: str = "") -> None:
+    def _report(self, path: str, message: str, *, severity: Severity = "warning", hint: str = "") -> None:
         problem = Problem(kind="parse", severity=severity, path=show(path), message=message, hint=hint)
         self._walk.problems.append(problem)
 
 
 def _is_worktrees(above: str, name: str) -> bool:
-    """Whole copies of the tree that an agent works in are no part of it."""
+    """Whether a folder holds work trees of an agent: complete copies of the tree, which do not belong to it."""
     return name == "worktrees" and above.rpartition("/")[2].startswith(".")
 
 

@@ -1,4 +1,4 @@
-"""The formats that skills, agents, commands and rules already have: one module for each kind of file.
+"""Skills, agents, commands and rules in the formats of other programs, one module for each kind of file.
 
-`places` tells by its place what a file is, `opening` reads it safely, `source` reads its values.
+`file_kinds` recognises a file by its path, `safe_open` reads it safely, `source` parses its values.
 """

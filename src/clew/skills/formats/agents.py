@@ -1,4 +1,4 @@
-"""Agents as files: Claude Code and OpenCode in markdown, Codex in TOML. The text is the prompt."""
+"""Agent files: Claude Code and OpenCode in markdown, Codex in TOML. The body is the prompt."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ KNOWN = {
     ),
 }
 _FAMILIES = {"haiku": "fast", "sonnet": "", "opus": "strong"}
-"""The role that a model of another program has here: a role leads to a model that there is, a name need not."""
+"""The role in Clew for a model family of another program. A role always has a model; a model name may not exist."""
 _NAMED_HERE = re.compile(r"[\w-]+:\S+")
 _KEY = re.compile(r"([A-Za-z0-9_-]+)[ \t]*=")
 
 
 def read_agent(source: DefinitionSource, origin: str) -> AgentSpec | None:
-    """The agent of a file; None where it has no prompt, or is switched off."""
+    """Return the agent of a file, or None if it has no prompt or is disabled."""
     prompt = source.text("developer_instructions", "prompt") if origin != "claude" else ""
     prompt = source.document.body if source.document.body.strip() else prompt
     if not prompt.strip():
         source.refuse("is empty: an agent needs a prompt")
         return None
     if source.flag("disable", "disabled"):
-        source.warn("is switched off by `disable`", "disable" if "disable" in source.document.meta else "disabled")
+        source.warn("is disabled by `disable`", "disable" if "disable" in source.document.meta else "disabled")
         return None
     limits = AgentLimits(source, origin)
     return AgentSpec(
@@ -60,7 +60,7 @@ def read_agent(source: DefinitionSource, origin: str) -> AgentSpec | None:
 
 
 def read_toml(raw: bytes, path: str) -> MarkdownDocument:
-    """A TOML file as a document without a body. Never raises."""
+    """Parse a TOML file as a document without a body. Never raises."""
     try:
         text = raw.decode("utf-8-sig")
         meta = tomllib.loads(text.replace("\r\n", "\n"))
@@ -75,18 +75,18 @@ def read_toml(raw: bytes, path: str) -> MarkdownDocument:
 
 
 def _model_of(source: DefinitionSource) -> str:
-    """The model as it is named here; what is not known here is the default, so that the agent can run."""
+    """Return the model in Clew's notation. An unknown model becomes the default model, so that the agent can run."""
     written = source.text("model")
     if written in ("", "inherit"):
         return ""
     roles = {role for each in shipped().providers.values() for role in each.roles}
     if written in roles or _NAMED_HERE.fullmatch(written):
         return written
-    source.used.discard("model")  # what was written is kept among the others
+    source.used.discard("model")  # the metadata keeps the original value
     family = next((each for each in _FAMILIES if each in written.lower()), None)
     if family is None:
-        hint = 'Give it one by the name of the agent in config.toml: [models] NAME = "provider:model"'
-        source.warn(f"there is no model `{printable(written, 80)}` here: it has the default one", "model", hint=hint)
+        hint = 'Set a model for the agent in config.toml: [models] NAME = "provider:model"'
+        source.warn(f"unknown model `{printable(written, 80)}`: the agent uses the default model", "model", hint=hint)
     return _FAMILIES[family] if family is not None else ""
 
 
@@ -94,5 +94,5 @@ def _name_of(source: DefinitionSource) -> str:
     written = source.text("name") or source.named
     name = to_name(written, also="_") or to_name(source.named, also="_") or "agent"
     if name != written:
-        source.warn(f"the name {written[:64]!r} is not allowed: it is read as {name}", "name", allowed=(name,))
+        source.warn(f"the name {written[:64]!r} is not allowed: Clew uses {name}", "name", allowed=(name,))
     return name

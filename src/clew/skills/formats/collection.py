@@ -1,6 +1,7 @@
 """Collects the skills, agents, commands and rules of a folder in the formats of other programs.
 
-Each real file is read once, whatever links lead to it. What is wrong in the tree is a problem, never an exception.
+Each real file is read once, even if several links lead to it. Faults in the tree are reported as problems, never
+raised.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from clew.decode_errors import unmixed
 from clew.skills.agent_tools import ALWAYS, permissions_of, tools_of
 from clew.skills.checks.problems import Problem, in_order
 from clew.skills.files.tree_walk import TreeWalk, walk
-from clew.skills.formats.definition_files import FoundDefinitions, find_definitions
+from clew.skills.formats.definition_files import DefinitionFile, find_definitions
 from clew.skills.formats.definition_reader import ParseCache, ParsedDefinition, Reader
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
@@ -26,16 +27,16 @@ from clew.trust import Wish, printable, real_folder
 MAX_PROBLEMS = 1_000
 _MAX_SUMMARY, _MAX_POWERS = 300, 1_500
 _POWERS = ("permissionMode", "permission", "disallowedTools", "sandbox_mode", "web_search")
-"""Keys of other programs that say what an agent may do there, and that count here."""
+"""Keys of other programs that limit an agent, and that Clew enforces too."""
 _WITHOUT_EFFECT = ("hooks", "isolation", "maxTurns", "steps", "maxSteps", "mcpServers", "mcp_servers", "background")
-"""Those for which there is nothing here."""
+"""Keys of other programs that Clew ignores."""
 
 
 class RuleFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One AGENTS.md, CLAUDE.md … of the tree, which holds for the folder that it is in.
+    """One rule file of the tree (AGENTS.md, CLAUDE.md …), which applies to its folder.
 
-    `path` is relative to the root and `kind` is its name. `target` is the real file, relative to the root, where it is
-    a link, and empty otherwise. `references` are the files that a CLAUDE.md imports with `@path`, relative to the root.
+    All paths are relative to the root. `kind` is the file name. `target` is the real file if this one is a link, else
+    empty. `references` are the files that a CLAUDE.md imports with `@path`.
     """
 
     path: str
@@ -46,15 +47,14 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Alias(msgspec.Struct, frozen=True, kw_only=True):
-    """A second way to a thing, a link or an exact copy; and the real place. Both are relative to the root."""
+    """A link to a definition or an exact copy of it, and the real file. Both paths are relative to the root."""
 
     path: str
     target: str
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """The definitions that were found. Agents and skills are in the order of their names, the rest in that of their
-    paths."""
+    """The definitions of a tree. Agents and skills are sorted by name, the rest by path."""
 
     agents: tuple[AgentSpec, ...] = ()
     skills: tuple[Skill, ...] = ()
@@ -64,12 +64,12 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def collect(root: Path, *, places: Sequence[str] = (), memory: ParseCache | None = None) -> Collected:
-    """Read what is below `root`, or only what is in the folders `places` of it. Never raises for what is there.
+    """Read the definitions below `root`, or only those in its folders `places`. Never raises for faults in files.
 
-    With a `memory` of an earlier call, only what changed since is read again.
+    With the `memory` of an earlier call, only changed files are read again.
     """
     if not os.path.isdir(root):
-        problem = Problem(kind="config", path=".", message="there is no such folder to read definitions from")
+        problem = Problem(kind="config", path=".", message="this folder of definitions does not exist")
         return Collected(problems=(problem,))
     base = Root(os.fspath(root))
     tree = walk(base, places)
@@ -86,7 +86,11 @@ def collect(root: Path, *, places: Sequence[str] = (), memory: ParseCache | None
     named_skills, skill_copies, skill_problems = name_all(skills, "skill")
     named_agents, agent_copies, agent_problems = name_all(agents, "agent")
     read_rules = [_rule(each, reader.read(each), problems) for each in rules]
-    problems += [*skill_problems, *agent_problems, *(told for _, reading in readings for told in reading.problems)]
+    problems += [
+        *skill_problems,
+        *agent_problems,
+        *(problem for _, reading in readings for problem in reading.problems),
+    ]
     links = [(each.path, each.target) for each in tree.links]
     return Collected(
         agents=tuple(named_agents),
@@ -98,9 +102,9 @@ def collect(root: Path, *, places: Sequence[str] = (), memory: ParseCache | None
 
 
 def wishes(collected: Collected, root: Path) -> list[Wish]:
-    """The wishes that need the user's consent, in the order of kinds and names.
+    """Return the agents and skills that need the user's consent, sorted by kind and name.
 
-    What has no digest cannot be agreed to, and is left out.
+    Definitions without a digest are left out: nobody can agree to them.
     """
     place = real_folder(root)
     agents = [("agent", each.name, each.digest, _agent_summary(each)) for each in collected.agents]
@@ -113,8 +117,9 @@ def wishes(collected: Collected, root: Path) -> list[Wish]:
 
 
 def _agent_summary(agent: AgentSpec) -> str:
-    """The purpose of an agent, then its permissions: a long description hides none of them."""
-    about = printable(_warned(agent.name, agent.description), _MAX_SUMMARY).rstrip(".; ")
+    """Return the purpose of an agent, then its permissions. The description is cut first, so permissions stay
+    visible."""
+    about = printable(_warn_about_scripts(agent.name, agent.description), _MAX_SUMMARY).rstrip(".; ")
     skills = [f"skills: {', '.join(agent.loadable)}"] if agent.loadable else []
     model = [f"model: {agent.model}"] if agent.model else []
     also = [f"{key}: {agent.metadata[key]}" for key in _POWERS if agent.metadata.get(key)]
@@ -125,18 +130,18 @@ def _agent_summary(agent: AgentSpec) -> str:
 
 
 def _powers(agent: AgentSpec) -> list[str]:
-    """The tools that an agent has in the end, and the rules that narrow them."""
+    """Return the effective tools of an agent, and the rules that restrict them."""
     rules = permissions_of(agent)
     said = {"asked about": rules.ask, "but not": rules.allow if rules.ask else (), "denied": rules.deny}
     narrowed = [f"{how}: {', '.join(each)}" for how, each in said.items() if each]
     if agent.tools is None and not rules.deny:
-        return ["names no tools: it has those for files and commands", *narrowed]
+        return ["lists no tools: it gets the tools for files and commands", *narrowed]
     tools = [each for each in tools_of(agent) if each not in ALWAYS]
     return [f"tools: {', '.join(tools)}" if tools else "has no tools", *narrowed]
 
 
-def _warned(name: str, summary: str) -> str:
-    """A summary that says where a name only looks like another."""
+def _warn_about_scripts(name: str, summary: str) -> str:
+    """Add a warning to the summary if the name mixes letters of several scripts to look like another name."""
     shown = unmixed(name)
     return summary if shown == name else f"(a name with letters of several scripts: {shown}) {summary}"
 
@@ -145,11 +150,11 @@ def _skill_summary(skill: Skill) -> str:
     count = len(skill.scripts)
     scripts = f" ({count} script{'s' if count != 1 else ''})" if count else ""
     about = f"{printable(skill.description, _MAX_SUMMARY - 40)}{scripts}"
-    return printable(_warned(skill.name, about), _MAX_SUMMARY)
+    return printable(_warn_about_scripts(skill.name, about), _MAX_SUMMARY)
 
 
-def _with_references(skill: Skill, found: FoundDefinitions, tree: TreeWalk, problems: list[Problem]) -> Skill:
-    """The skill with those of its references that there are, below the root."""
+def _with_references(skill: Skill, found: DefinitionFile, tree: TreeWalk, problems: list[Problem]) -> Skill:
+    """Remove the references that do not lead to a file below the root, and report them."""
     if not skill.references:
         return skill
     beside = skill.path if skill.folder in tree.folders else found.path
@@ -160,13 +165,13 @@ def _with_references(skill: Skill, found: FoundDefinitions, tree: TreeWalk, prob
             kept.append(each)
             continue
         reason = "leads out of the root" if target is None else "leads to no file"
-        message = f"the reference {printable(each.path, 200)} {reason}: it was left out"
+        message = f"the reference {printable(each.path, 200)} {reason}: it is ignored"
         problems.append(Problem(kind="build", severity="warning", path=skill.path, line=each.line, message=message))
     return msgspec.structs.replace(skill, references=tuple(kept))
 
 
-def _rule(found: FoundDefinitions, reading: ParsedDefinition, problems: list[Problem]) -> RuleFile | None:
-    """The rule file; None where it cannot be read. A link imports from where the real file is."""
+def _rule(found: DefinitionFile, reading: ParsedDefinition, problems: list[Problem]) -> RuleFile | None:
+    """Return the rule file, or None if it cannot be read. Imports of a link are relative to the real file."""
     problems.extend(reading.problems)
     if not reading.digest:
         return None

@@ -1,5 +1,5 @@
-"""Commands: prompts that a person calls by name (Claude Code and OpenCode commands, Codex prompts). They become skills
-that load only when they are asked for."""
+"""Commands: prompts that a user calls by name (Claude Code and OpenCode commands, Codex prompts). They become skills
+that load only by name."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NAMED = re.compile(r"(?<!\$)\$([A-Z][A-Z0-9_]{1,40})\b")
 
 
 def read_command(source: DefinitionSource, origin: str) -> Skill | None:
-    """The skill of a command file; None where it is empty."""
+    """Return the skill of a command file, or None for an empty file."""
     body = source.document.body
     if not body.strip():
-        source.refuse("is empty", hint="Write what is to be done below the front matter")
+        source.refuse("is empty", hint="Write the instructions below the front matter")
         return None
     name = to_name(source.named, also="_") or "command"
     if name != source.named:
-        source.warn(f"the name {source.named!r} is not allowed: it is read as {name}", hint="Rename the file")
+        source.warn(f"the name {source.named!r} is not allowed: Clew uses {name}", hint="Rename the file")
     parameters = parameters_of(source, named=origin == "codex")
     return Skill(
         name=name,
@@ -42,7 +42,7 @@ def read_command(source: DefinitionSource, origin: str) -> Skill | None:
 
 
 def parameters_of(source: DefinitionSource, *, named: bool = False) -> tuple[Parameter, ...]:
-    """The parameters of a prompt: `arguments` where it uses `$ARGUMENTS` or `$1`, and `$NAMES` where they are."""
+    """Return the parameters of a prompt: `arguments` if it uses `$ARGUMENTS` or `$1`, and its `$NAMES` if `named`."""
     body = source.document.body
     hint = source.text("argument-hint", "argument_hint")
     found = [Parameter(name="arguments", description=hint)] if hint or _ARGUMENTS.search(body) else []

@@ -1,4 +1,4 @@
-"""The definition files of a tree, each real file once, in the order of their names."""
+"""Finds the definition files of a tree. Each real file counts once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from clew.skills.formats.file_kinds import PLUGIN_MARK, Kind, place_of
 _ORDER = (".clew", ".agents", ".claude", ".opencode", ".codex", ".github", "skills", "plugins")
 
 
-class FoundDefinitions(msgspec.Struct, frozen=True):
-    """One definition file: how it was reached, and where it really is."""
+class DefinitionFile(msgspec.Struct, frozen=True):
+    """One definition file: the path on which it was reached, and its real path."""
 
     kind: Kind
     origin: str
@@ -29,22 +29,23 @@ class FoundDefinitions(msgspec.Struct, frozen=True):
 
     @property
     def above(self) -> str:
-        """The folders that can tell it apart from another of its name: not the one that a skill is named after."""
+        """The folders that distinguish it from others of the same name. A skill's own folder only repeats its name."""
         return self.folder.rpartition("/")[0] if self.kind == "skill" else self.folder
 
     def rank(self) -> tuple[object, ...]:
-        """Real files before links, the known homes before other places, skills before commands, the upper first."""
+        """The sort key: real files before links, known folders before others, skills before commands, then by depth."""
         home = self.folder.split("/", 1)[0]
         known = _ORDER.index(home) if home in _ORDER else len(_ORDER)
         return self.path != self.real, known, self.kind == "command", self.folder.count("/"), self.path
 
 
-def find_definitions(walk: TreeWalk, problems: list[Problem]) -> tuple[list[FoundDefinitions], list[FoundDefinitions]]:
-    """The skills, agents and commands of a tree; and its rules, to which links are added by their own places."""
-    everything = sorted(_candidates(walk, problems), key=FoundDefinitions.rank)
+def find_definitions(walk: TreeWalk, problems: list[Problem]) -> tuple[list[DefinitionFile], list[DefinitionFile]]:
+    """Return the skills, agents and commands of a tree, and its rule files. A linked rule file counts in each
+    folder."""
+    everything = sorted(_candidates(walk, problems), key=DefinitionFile.rank)
     links = {each.path for each in walk.links}
-    definitions: dict[tuple[Kind, str], FoundDefinitions] = {}
-    rules: list[FoundDefinitions] = []
+    definitions: dict[tuple[Kind, str], DefinitionFile] = {}
+    rules: list[DefinitionFile] = []
     seen: set[str] = set()
     for each in everything:
         if each.kind != "rule":
@@ -55,7 +56,7 @@ def find_definitions(walk: TreeWalk, problems: list[Problem]) -> tuple[list[Foun
     return list(definitions.values()), rules
 
 
-def _candidates(walk: TreeWalk, problems: list[Problem]) -> Iterator[FoundDefinitions]:
+def _candidates(walk: TreeWalk, problems: list[Problem]) -> Iterator[DefinitionFile]:
     plugins = {folder.path for folder in walk.folders.values() if PLUGIN_MARK in folder.folders}
     skills = {folder.path for folder in walk.folders.values() if not folder.files.keys().isdisjoint(SKILL_FILES)}
     for folder in walk.folders.values():
@@ -65,24 +66,24 @@ def _candidates(walk: TreeWalk, problems: list[Problem]) -> Iterator[FoundDefini
                 continue
             if place.kind != "rule" and _belongs_to_skill(folder.path, place.kind, skills):
                 continue
-            found = FoundDefinitions(place.kind, place.origin, folder.path, name, folder.files.get(name, ""))
-            if (problem := _wrong(found)) is None:
+            found = DefinitionFile(place.kind, place.origin, folder.path, name, folder.files.get(name, ""))
+            if (problem := _problem_of(found)) is None:
                 yield found
             else:
                 problems.append(problem)
 
 
-def _wrong(found: FoundDefinitions) -> Problem | None:
+def _problem_of(found: DefinitionFile) -> Problem | None:
     if not found.real:
-        return Problem(kind="parse", path=show(found.path), message="is not a regular file: it was not read")
+        return Problem(kind="parse", path=show(found.path), message="is not a regular file: Clew does not read it")
     if not is_plain(found.path):
-        message = "has a name that cannot be shown as it is: it was not read"
+        message = "has a name with control characters or invalid bytes: Clew does not read it"
         return Problem(kind="parse", path=show(found.path), message=message, hint="Rename it")
     return None
 
 
 def _belongs_to_skill(path: str, kind: Kind, skills: set[str]) -> bool:
-    """Whether a file is a template or an example that a skill carries."""
+    """Whether a file is a template or an example inside a skill."""
     parts = path.split("/") if path else []
     for at in range(len(parts)):
         is_part = parts[at] in PARTS or (kind != "skill" and at > 0)

@@ -1,7 +1,6 @@
-"""One digest for all that a skill holds: the names and contents of its files, which of them may be run as programs, and
-what its refused links say.
+"""The digest of a skill: names and contents of its files, their executable bits, and the targets of refused links.
 
-Consent is bound to it. Where not all of a folder can be read, there is none.
+The user's consent is bound to the digest. A folder that cannot be read completely has none.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from clew.trust import MAX_BYTES, digest_parts
 
 MAX_FILES = 5_000
 PARTS = ("scripts", "references", "assets")
-"""Of a root that is a skill itself, only these folders belong to it."""
+"""If the root itself is a skill, only these of its folders belong to the skill."""
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """The files of a skill by their paths from its folder, with their real paths, and its refused links."""
+    """The files of a skill by their paths within its folder, with their real paths, and its refused links."""
 
     files: tuple[tuple[str, str], ...]
     refused: tuple[tuple[str, str], ...] = ()
@@ -31,7 +30,7 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 def bundle_of(walk: TreeWalk, path: str) -> Bundle:
-    """All files of the folder that was reached as `path`, in the order of their names."""
+    """Return all files of the folder at `path`, sorted by name."""
     begins = [path] if path else PARTS
     skipped = len(path) + 1 if path else 0
     files: list[tuple[str, str]] = []
@@ -46,8 +45,7 @@ def bundle_of(walk: TreeWalk, path: str) -> Bundle:
 
 
 class HashedFile(msgspec.Struct, frozen=True):
-    """A file of a bundle as it was read: its path from the folder, its real path, its SHA-256 and its size, and whether
-    it may be run as a program."""
+    """A file of a bundle: its path within the folder, its real path, SHA-256 and size, and whether it is executable."""
 
     name: str
     real: str
@@ -57,12 +55,13 @@ class HashedFile(msgspec.Struct, frozen=True):
 
 
 def digest_bundle(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> str:
-    """The digest of a bundle as `hash_files` reads it. Raises FormatError."""
+    """Read the files of a bundle and return its digest. Raises FormatError."""
     return digest_hashed(bundle, hash_files(root, bundle, known))
 
 
 def digest_hashed(bundle: Bundle, hashed: Iterable[HashedFile]) -> str:
-    """The digest of a bundle whose files were read already; without programs, the same on every system."""
+    """Return the digest of a bundle whose files are hashed already. Without executables it is the same on every
+    system."""
     parts: list[bytes] = []
     for each in hashed:
         parts += [b"program" if each.is_program else b"file", os.fsencode(each.name), each.sha256]
@@ -72,14 +71,14 @@ def digest_hashed(bundle: Bundle, hashed: Iterable[HashedFile]) -> str:
 
 
 def hash_files(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> tuple[HashedFile, ...]:
-    """Each file, read once; those of `known` count as they were read already, whatever they are by now.
+    """Hash each file of a bundle. For files in `known`, hash the given content and do not read them again.
 
-    Raises FormatError where a file cannot be read, or there is too much of them.
+    Raises FormatError if a file cannot be read, or if there are too many.
     """
     if not bundle.is_whole:
-        raise FormatError("", "holds folders that were not read")
+        raise FormatError("", "has folders that cannot be read")
     if len(bundle.files) > MAX_FILES:
-        raise FormatError("", f"holds more than {MAX_FILES:,} files")
+        raise FormatError("", f"has more than {MAX_FILES:,} files")
     hashed: list[HashedFile] = []
     room = MAX_BYTES
     for name, real in bundle.files:

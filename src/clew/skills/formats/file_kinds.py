@@ -12,7 +12,8 @@ from clew.skills.files.tree_walk import RULE_FILES, SKILL_FILES
 Kind = Literal["skill", "agent", "command", "rule"]
 
 PLUGIN_MARK = ".claude-plugin"
-"""A folder that holds this one is a plugin of Claude Code: its `agents` and `commands` are definitions."""
+"""The folder that marks its parent as a plugin of Claude Code, so that `agents` and `commands` in it are
+definitions."""
 
 _PLACES: dict[tuple[str, str], tuple[Kind, str]] = {
     (".claude", "agents"): ("agent", "claude"),
@@ -44,7 +45,7 @@ _CODEX_AGENT = DefinitionPlace("agent", "codex")
 
 
 def place_of(folder: str, name: str, plugins: Collection[str] = ()) -> DefinitionPlace | None:
-    """The kind of the file `name` of a folder; None where it is no definition. `plugins` are the folders of plugins."""
+    """Return the kind of the file `name` in a folder, or None if it is no definition. `plugins` are plugin folders."""
     if name in SKILL_FILES:
         return _SKILL
     if name in RULE_FILES:
@@ -57,7 +58,7 @@ def place_of(folder: str, name: str, plugins: Collection[str] = ()) -> Definitio
 
 
 def qualifiers(folder: str) -> list[str]:
-    """Words that tell things of one name apart, the nearest first: the folders above them that say something."""
+    """Return words that distinguish definitions of one name: the folders above with a specific name, nearest first."""
     parts = [part.strip(".") for part in reversed(folder.split("/"))]
     return [part for part in parts if part and part not in _GENERIC]
 

@@ -1,7 +1,7 @@
 """The files in a skill's folder: references, scripts and assets.
 
-The three folders of the format count as a whole. Elsewhere a file counts when the text links to it or names it. Files
-whose names are made for secrets never count.
+All files in the three folders of the format belong to the skill. Other files belong to it if the text links to them or
+names them. Files that usually hold secrets never belong to it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from clew.skills.manifest import SkillLink
 from clew.tools.files.folder import is_secret_path
 
 MAX_LISTED = 1_000
-"""The most files of one kind that are listed."""
+"""The limit for files of one kind."""
 MARKDOWN = ".md"
 
 _WORD = re.compile(r"[\w./~+@-]+")
 
 
 class FolderContents(msgspec.Struct, frozen=True, kw_only=True):
-    """References are markdown. `scripts` and `assets` are paths from the folder; an asset is any other file."""
+    """References are markdown files; an asset is any other file. `scripts` and `assets` are paths within the folder."""
 
     references: tuple[SkillLink, ...]
     scripts: tuple[str, ...]
@@ -72,7 +72,7 @@ def _trimmed(word: str) -> str:
 
 
 def _tails(word: str) -> Iterable[str]:
-    """The ends of a path: a text may name a file from the root, or after a variable for the folder."""
+    """Return the ends of a path: a text may name a file from the root, or with a variable for the folder."""
     parts = word.split("/")
     return ("/".join(parts[at:]) for at in range(min(len(parts), 20)))
 

@@ -1,7 +1,7 @@
 """Translates the tool limits of agents of other programs into tools and permission rules.
 
-A limit is never lost: one that cannot be carried over as it is becomes a stricter one, and is told. One that cannot be
-read at all leaves the agent without tools.
+No limit is lost: one that Clew cannot express becomes a stricter one, with a warning. An agent whose limits cannot be
+parsed gets no tools.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from clew.trust import printable
 
 ALL = "*"
 _OPENCODE = dict.fromkeys(("edit", "write", "patch", "apply_patch", "multiedit"), WRITING)
-"""There one permission is for all that writes."""
-_NEVER = (
+"""OpenCode has one permission for all tools that write."""
+_NO_EQUIVALENT = (
     *("task", "agent", "todowrite", "todoread", "websearch", "codesearch", "lsp", "question", "notebookedit"),
     *("external_directory", "doom_loop", "exitplanmode", "askuserquestion"),
 )
-"""What no agent of a file has here: that it is denied holds anyway."""
-_TURNS = "the agent does not stop after so many turns here"
-_NOT_HELD = {
+"""Tools that no agent of a file has in Clew, so that a rule against them needs no translation."""
+_TURNS = "Clew does not limit the turns of an agent"
+_NOT_ENFORCED = {
     "claude": {
         "maxTurns": _TURNS,
-        "hooks": "none of them runs here, and what they would refuse is not refused",
-        "isolation": "the agent works on the files of this folder, not on a copy of them",
+        "hooks": "Clew does not run them, so they refuse nothing",
+        "isolation": "the agent works on the files of this folder, not on a copy",
     },
     "opencode": {"steps": _TURNS, "maxSteps": _TURNS},
     "codex": dict[str, str](),
 }
-"""Keys that limit an agent there and not here, and what does not hold for that reason."""
+"""Limits of other programs that Clew does not enforce, with the consequence."""
 _MODES = ("", "default", "acceptEdits", "auto", "bypassPermissions")
 _SANDBOXES = ("", "read-only", "workspace-write", "danger-full-access")
 _BRACKETS = re.compile(r"\s*([^\s()]+)\s*(?:\((.*)\))?\s*", re.S)
 
 
 class AgentLimits:
-    """The tools and the rules of one agent, as they are gathered from its keys."""
+    """The tools and permission rules of one agent, collected from the keys of its file."""
 
     def __init__(self, source: DefinitionSource, origin: str) -> None:
         self._source = source
@@ -50,13 +50,13 @@ class AgentLimits:
         self._only: dict[str, None] | None = None
         self._rules: dict[Verdict, dict[str, None]] = {"allow": {}, "ask": {}, "deny": {}}
         _READERS[origin](self, source)
-        for key, lost in _NOT_HELD[origin].items():
+        for key, lost in _NOT_ENFORCED[origin].items():
             if source.document.meta.get(key) is not None:
-                source.warn(f"`{key}` is not carried over: {lost}", key)
+                source.warn(f"`{key}` has no effect: {lost}", key)
 
     @property
     def tools(self) -> tuple[str, ...] | None:
-        """Those that are named, as far as not all others are denied; None where none are named."""
+        """The listed tools, without those that a rule for all tools denies; None if the file lists none."""
         if self._only is None or self._named is None:
             return self._named if self._only is None else tuple(self._only)
         known = set(map(name_here, self._only))
@@ -64,12 +64,12 @@ class AgentLimits:
 
     @property
     def permissions(self) -> AgentPermissions:
-        """The rules as they were gathered, each once. To allow means nothing where nothing is asked about."""
+        """The collected rules, without duplicates. Rules that allow matter only as exceptions to rules that ask."""
         rules = {verdict: tuple(each) for verdict, each in self._rules.items()}
         return AgentPermissions(allow=rules["allow"] if rules["ask"] else (), ask=rules["ask"], deny=rules["deny"])
 
     def name(self, key: str = "tools") -> None:
-        """Take the tools of a list, or of a mapping from names to whether they are on."""
+        """Read the tools from a list, or from a mapping of names to true or false."""
         self._source.used.add(key)
         value = self._source.document.meta.get(key)
         if value is None:
@@ -86,28 +86,28 @@ class AgentLimits:
                 self.judge(key, each, "deny")
 
     def deny(self, key: str) -> None:
-        """Deny the tools of a list, whole or by what stands in their brackets: `Bash(git push:*)`."""
+        """Deny the tools of a list, completely or only for the part in brackets: `Bash(git push:*)`."""
         value = self._source.document.meta.get(key)
         if value is None:
             return
         named = [str(each) for each in value] if isinstance(value, list) else split_words(str(value))
-        is_lost = not named and bool(self._source.document.problems)  # of what is no YAML not all is read
+        is_lost = not named and bool(self._source.document.problems)  # invalid YAML is only partly read
         if isinstance(value, dict) or is_lost:
-            self.shut(key)
+            self.deny_all(key)
             return
         for each in named:
             self._deny_one(key, each)
 
     def only_read(self) -> None:
-        """Deny all that writes or runs."""
+        """Deny all tools that write files or run commands."""
         self._add("deny", ACTING)
 
     def allow_only(self, permissions: Any, key: str) -> None:
-        """Take verdicts by tool, or one for all of them. Of those for all tools and for one the later counts, but what
-        denies one tool does so wherever it stands."""
+        """Read verdicts by tool, or one verdict for all tools. A later verdict overrides an earlier one, except that
+        `deny` for a single tool always counts."""
         given = {ALL: permissions} if permissions in ("allow", "ask", "deny") else permissions
         if not isinstance(given, dict):
-            self.shut(key)
+            self.deny_all(key)
             return
         for name, verdict in given.items():
             if name == ALL:
@@ -118,16 +118,16 @@ class AgentLimits:
                 self.judge(key, str(name), verdict)
 
     def judge(self, key: str, name: str, given: Any) -> None:
-        """One verdict on one tool."""
+        """Apply one verdict to one tool."""
         verdict = self._verdict(key, name, given)
-        self._let(name, verdict)
-        if verdict != "allow" and _is_strange(name) and name.lower() not in _NEVER:
-            self._source.warn(f"there is no tool `{printable(name, 80)}` here: the limit of it holds for none", key)
+        self._keep_allowed(name, verdict)
+        if verdict != "allow" and _is_unknown(name) and name.lower() not in _NO_EQUIVALENT:
+            self._warn_unknown(key, name)
         self._add(verdict, _names(name))
 
-    def shut(self, key: str) -> None:
-        """Deny all tools, because the permissions of the agent cannot be read."""
-        self._source.warn(f"`{key}` cannot be read: the agent has no tools", key)
+    def deny_all(self, key: str) -> None:
+        """Deny all tools, because the permissions of the agent cannot be parsed."""
+        self._source.warn(f"`{key}` cannot be parsed: the agent has no tools", key)
         self._named = ()
         self._add("deny", (ALL,))
 
@@ -138,24 +138,22 @@ class AgentLimits:
         elif verdict == "ask":
             self._add("ask", (ALL,))
 
-    def _let(self, name: str, verdict: Verdict) -> None:
-        """Where all tools were denied before, one that is not is named."""
+    def _keep_allowed(self, name: str, verdict: Verdict) -> None:
+        """Remember a tool that is not denied after a verdict that denies all tools."""
         if self._only is not None and verdict != "deny":
             self._only[name] = None
 
     def _judge_parts(self, key: str, name: str, given: Mapping[Any, Any]) -> None:
-        """Verdicts on parts of a tool: commands, or paths."""
+        """Apply verdicts to parts of a tool: commands, or paths."""
         parts = [(str(pattern), self._verdict(key, name, each)) for pattern, each in given.items()]
         if not parts:
             return
         verdicts = [verdict for _, verdict in parts]
         if any(verdict != "deny" for verdict in verdicts):
-            self._let(name, "allow")
+            self._keep_allowed(name, "allow")
         if not all(_part(name, pattern) for pattern, _ in parts):
             strictest = max(verdicts, key=lambda each: STRICTNESS[each])
-            self._source.warn(
-                f"the parts of `{printable(name, 80)}` cannot be told apart here: {_SAID[strictest]}", key
-            )
+            self._source.warn(f"Clew has no rules for parts of `{printable(name, 80)}`: {_ALL_PARTS[strictest]}", key)
             self.judge(key, name, strictest)
             return
         for at, (pattern, verdict) in enumerate(parts):
@@ -166,7 +164,7 @@ class AgentLimits:
     ) -> None:
         if verdict != "deny" and _covers(before, pattern, ("deny",)):
             shown = printable(f"{name}: {pattern}", 80)
-            self._source.warn(f"`{shown}` stays denied: here what denies counts, whatever stands behind it", key)
+            self._source.warn(f"`{shown}` stays denied: in Clew, deny always wins over later rules", key)
         elif verdict != "allow" or not _covers(behind, pattern, ("ask", "deny")):
             self._add(verdict, (f"{each}{_part(name, pattern)}".removesuffix(f"({ALL})") for each in _names(name)))
 
@@ -175,19 +173,19 @@ class AgentLimits:
         if written.strip("- ") == "":
             return
         if found is None:
-            self.shut(key)
+            self.deny_all(key)
             return
         name, inner = name_here(found[1]), found[2]
-        if _is_strange(found[1]) and found[1].lower() not in _NEVER:
-            self._source.warn(f"there is no tool `{printable(found[1], 80)}` here: the limit of it holds for none", key)
+        if _is_unknown(found[1]) and found[1].lower() not in _NO_EQUIVALENT:
+            self._warn_unknown(key, found[1])
         parts = _claude_parts(name, inner) if inner is not None else ()
         if inner is not None and not parts:
-            self._source.warn(f"`{printable(written, 80)}` cannot be carried over: {name} is denied altogether", key)
+            self._source.warn(f"`{printable(written, 80)}` has no equivalent in Clew: {name} is denied completely", key)
         names = WRITING if parts and name in WRITING else (name,)
         self._add("deny", (f"{name}({part})" for name in names for part in parts) if parts else (name,))
 
     def _verdict(self, key: str, name: str, given: Any) -> Verdict:
-        """An unknown verdict denies."""
+        """Return a valid verdict. An unknown one counts as `deny`."""
         found = {True: "allow", False: "deny"}.get(given, given) if isinstance(given, bool) else given
         if isinstance(found, str) and found in STRICTNESS:
             return found
@@ -200,23 +198,26 @@ class AgentLimits:
                 parse_rule(each, verdict)
             except InvalidInput:
                 self._named = ()
-                self._source.warn(f"`{printable(each, 80)}` cannot be carried over: the agent has no tools")
+                self._source.warn(f"`{printable(each, 80)}` has no equivalent in Clew: the agent has no tools")
                 continue
             self._rules[verdict][each] = None
 
+    def _warn_unknown(self, key: str, name: str) -> None:
+        self._source.warn(f"unknown tool `{printable(name, 80)}`: its limit has no effect", key)
 
-_SAID = {"allow": "all of it is allowed", "ask": "all of it is asked about", "deny": "all of it is denied"}
+
+_ALL_PARTS = {"allow": "it is allowed", "ask": "it always asks", "deny": "it is denied"}
 
 
 def _read_claude(limits: AgentLimits, source: DefinitionSource) -> None:
     limits.name()
     limits.deny("disallowedTools")
     mode = source.text("permissionMode")
-    source.used.discard("permissionMode")  # it is kept among the others
+    source.used.discard("permissionMode")  # the metadata keeps it
     if mode == "plan":
         limits.only_read()
     elif mode not in _MODES:
-        message = f"`permissionMode: {printable(mode, 80)}` is not carried over: what the agent may do is asked as ever"
+        message = f"`permissionMode: {printable(mode, 80)}` has no effect: the agent asks for permissions as usual"
         source.warn(message, "permissionMode")
 
 
@@ -230,7 +231,7 @@ def _read_opencode(limits: AgentLimits, source: DefinitionSource) -> None:
 def _read_codex(limits: AgentLimits, source: DefinitionSource) -> None:
     sandbox = source.text("sandbox_mode")
     if sandbox not in _SANDBOXES:
-        source.warn(f"there is no sandbox `{printable(sandbox, 80)}`: it may only read", "sandbox_mode")
+        source.warn(f"unknown sandbox `{printable(sandbox, 80)}`: the agent may only read", "sandbox_mode")
     if sandbox not in _SANDBOXES or sandbox == "read-only":
         limits.only_read()
     if source.document.meta.get("web_search") in (False, "disabled"):
@@ -245,8 +246,8 @@ def _names(name: str) -> tuple[str, ...]:
     return _OPENCODE.get(name.lower(), (name_here(name),))
 
 
-def _is_strange(name: str) -> bool:
-    """Whether no tool of here is meant."""
+def _is_unknown(name: str) -> bool:
+    """Whether Clew has no tool for this name."""
     return name.lower() not in FOREIGN and name.lower() not in _OPENCODE and name not in FOREIGN.values()
 
 
@@ -255,7 +256,7 @@ def _covers(parts: Iterable[tuple[str, Verdict]], pattern: str, verdicts: Sequen
 
 
 def _part(name: str, pattern: str) -> str:
-    """The part in brackets of a rule, with the brackets; empty where no rule of Clew can express it."""
+    """Return the part of a rule in brackets, with the brackets; empty if Clew has no such rule."""
     tools = _names(name)
     if pattern == ALL:
         return f"({ALL})"
@@ -267,7 +268,7 @@ def _part(name: str, pattern: str) -> str:
 
 
 def _path_part(pattern: str) -> str:
-    """A pattern whose stars cross folders as a glob; empty where there is none of the same meaning."""
+    """Convert a pattern whose stars match slashes to a glob; empty if there is no equivalent."""
     if pattern.startswith(("/", "~", "$")) or "?" in pattern:
         return ""
     if ALL not in pattern:
@@ -280,7 +281,7 @@ def _path_part(pattern: str) -> str:
 
 
 def _claude_parts(name: str, inner: str) -> tuple[str, ...]:
-    """The part in brackets of a rule of Claude Code, as Clew's rules write it; none where no rule can express it."""
+    """Convert the part of a Claude Code rule in brackets to Clew's notation; empty if there is no equivalent."""
     text = inner.strip()
     if name == "exec":
         return (re.sub(r":\*$", ALL, text.replace("\\", "\\\\")),) if text else ()

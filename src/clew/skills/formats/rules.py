@@ -19,8 +19,11 @@ _TICKS = re.compile(r"`+")
 def read_imports(
     text: str, path: str, find: Callable[[str], str | None]
 ) -> tuple[tuple[SkillLink, ...], tuple[Problem, ...]]:
-    """Return the files that a rule file imports, relative to the root, each once, and the problems. `find` resolves a
-    path below the root. Text that names no file is no import; an import out of the root is not read, and reported."""
+    """Return the files that a rule file imports, relative to the root and without duplicates, and the problems.
+
+    `find` resolves a path below the root. Text that names no file is no import. An import that leads out of the root is
+    a problem, and Clew does not read it.
+    """
     found: dict[str, SkillLink] = {}
     problems: list[Problem] = []
     for line, written in _imports(text):
@@ -35,7 +38,7 @@ def read_imports(
 
 
 def resolve_beside(path: str, written: str) -> str | None:
-    """Where a relative path in the file `path` leads, below the root; None where it leads out."""
+    """Resolve a relative path in the file `path` below the root; None if it leads out of the root."""
     if written.startswith(("/", "~")) or "\\" in written:
         return None
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), written))
@@ -56,7 +59,7 @@ def _imports(text: str) -> list[tuple[int, str]]:
 
 
 def _without_code(line: str) -> str:
-    """A line without code spans, in linear time."""
+    """Remove the code spans of a line, in linear time."""
     runs = list(_TICKS.finditer(line))
     closing: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -81,6 +84,6 @@ def _refused(path: str, line: int, written: str) -> Problem:
         severity="warning",
         path=path,
         line=line,
-        message=f"the import @{printable(written, 200)} leads out of the root: it was not read",
+        message=f"the import @{printable(written, 200)} leads out of the root: Clew does not read it",
         hint="Import files below the root",
     )

@@ -1,6 +1,6 @@
-"""Files of a tree, opened so that no link can lead out of it, whatever happens to the tree meanwhile.
+"""Opens files of a tree so that no link can lead out of it, even if the tree changes at the same time.
 
-A path is opened folder by folder, each without following links. Only regular files are read, and only so much of them.
+A path is opened folder by folder, without following links. Only regular files are read, up to a size limit.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from clew.files import OPEN_FOLDER, STEPWISE, open_inside
 
 _CHUNK = 262_144
 HAS_PROGRAM_BIT = os.name != "nt"
-"""Whether it is a file's own bit that lets it be run as a program; on Windows it is the end of its name."""
-_ANYBODY_RUNS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+"""Whether files have an executable bit. On Windows, the file extension decides."""
+_ANY_EXECUTABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 Stamp = tuple[int, int, int, int, int]
-"""Device, number, size and times of a file: where all of them are the same, so is the file."""
+"""Device, inode, size and times of a file. If all of them are equal, the file has not changed."""
 
 
 class Root:
@@ -35,15 +35,17 @@ class Root:
         return os.path.join(self.path, *path.split("/")) if path else self.path
 
     def relative(self, absolute: str) -> str | None:
-        """Where a real path is below the root, with `/`; None where it is outside."""
+        """Convert a real path to one relative to the root, with `/`; None if it is outside."""
         if absolute == self.path:
             return ""
         above = self.path if self.path.endswith(os.sep) else self.path + os.sep
         return absolute[len(above) :].replace(os.sep, "/") if absolute.startswith(above) else None
 
     def resolve(self, path: str) -> str:
-        """Return the real path of `path` relative to the root. `path` may have links and `..`. Raises FormatError if it
-        leads out of the root, in a cycle, or nowhere."""
+        """Return the real path of `path`, relative to the root. `path` may have links and `..`.
+
+        Raises FormatError if it leads out of the root, in a cycle, or to nothing.
+        """
         try:
             found = self.relative(os.path.realpath(self.absolute(path), strict=True))
         except (OSError, ValueError) as error:
@@ -52,8 +54,8 @@ class Root:
             raise FormatError(path, "leads out of the root")
         return found
 
-    def says(self, path: str) -> str:
-        """Where a link says that it leads; empty where it is none."""
+    def link_target(self, path: str) -> str:
+        """Return the target that is written in a link; empty if `path` is no link."""
         try:
             return os.readlink(self.absolute(path))
         except (OSError, ValueError):
@@ -61,7 +63,7 @@ class Root:
 
     @contextmanager
     def listing(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """The entries of a real folder, for as long as it is open. Raises FormatError."""
+        """Iterate over the entries of a real folder while it is open. Raises FormatError."""
         try:
             folder: int | str = open_inside(self.path, path, OPEN_FOLDER) if STEPWISE else self.absolute(path)
         except OSError as error:
@@ -84,22 +86,24 @@ class Root:
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
     def is_program(self, path: str) -> bool:
-        """Whether anybody may run a real file as a program, where files have a bit for that; else False."""
+        """Whether a real file has an executable bit. Always False on systems without such bits."""
         try:
-            return HAS_PROGRAM_BIT and bool(os.stat(self.absolute(path), follow_symlinks=False).st_mode & _ANYBODY_RUNS)
+            return HAS_PROGRAM_BIT and bool(
+                os.stat(self.absolute(path), follow_symlinks=False).st_mode & _ANY_EXECUTABLE
+            )
         except (OSError, ValueError):
             return False
 
     def read(self, path: str, limit: int) -> bytes:
-        """The content of a real file of at most `limit` bytes. Raises FormatError."""
+        """Read a real file of at most `limit` bytes. Raises FormatError."""
         return b"".join(self._chunks(path, limit))
 
     def load(self, path: str, limit: int) -> bytes:
-        """The content of a file below the root that `path` leads to, also by links and `..`. Raises FormatError."""
+        """Read the file below the root that `path` leads to; `path` may have links and `..`. Raises FormatError."""
         return self.read(self.resolve(path), limit)
 
     def digest(self, path: str, limit: int) -> tuple[bytes, int]:
-        """The SHA-256 of a real file of at most `limit` bytes, and its size. Raises FormatError."""
+        """Return the SHA-256 of a real file of at most `limit` bytes, and its size. Raises FormatError."""
         found, size = hashlib.sha256(), 0
         for chunk in self._chunks(path, limit):
             found.update(chunk)
@@ -107,7 +111,7 @@ class Root:
         return found.digest(), size
 
     def _chunks(self, path: str, limit: int) -> Iterator[bytes]:
-        """A regular file bit by bit. It may grow meanwhile, but not over the limit."""
+        """Read a regular file in chunks. Stops with an error if it grows over the limit."""
         try:
             file = open_inside(self.path, path)
         except (OSError, ValueError) as error:
@@ -131,12 +135,12 @@ class Root:
 def _reason(error: OSError | ValueError) -> str:
     code = error.errno if isinstance(error, OSError) else None
     reasons = {
-        errno.ENOENT: "leads nowhere",
-        errno.ELOOP: "goes in a circle, or became a link while it was read",
-        errno.EACCES: "may not be read by you",
-        errno.EPERM: "may not be read by you",
+        errno.ENOENT: "does not exist",
+        errno.ELOOP: "is circular, or became a link while Clew read it",
+        errno.EACCES: "cannot be read: permission denied",
+        errno.EPERM: "cannot be read: permission denied",
         errno.ENXIO: "is not a regular file",
-        errno.ENOTDIR: "became another thing while it was read",
-        errno.ENAMETOOLONG: "has a path that is too long",
+        errno.ENOTDIR: "changed while Clew read it",
+        errno.ENAMETOOLONG: "has too long a path",
     }
     return reasons.get(code or 0, "cannot be read")

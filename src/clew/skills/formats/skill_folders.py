@@ -1,5 +1,5 @@
-"""Skills as folders (agentskills.io): SKILL.md with `scripts/`, `references/` and `assets/` beside it. Keys of Claude
-Code are understood too. A skill that breaks the rules of the format is loaded with a warning."""
+"""Skill folders (agentskills.io): SKILL.md with `scripts/`, `references/` and `assets/` beside it. Keys of Claude Code
+are supported too. A skill that violates the format loads with a warning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = "lower-case letters, digits and single hyphens, at most 64 characters"
 def read_skill(source: DefinitionSource, folder: str, files: Sequence[str]) -> Skill | None:
     """Return the skill of a SKILL.md in `folder`, or None for an empty file. `files` are relative to the folder."""
     if not source.document.meta and not source.document.body.strip():
-        if not source.document.problems:  # one fault is told once
+        if not source.document.problems:  # the problem is reported already
             source.refuse("is empty", hint="Begin with --- and the lines `name:` and `description:`")
         return None
     if not source.document.has_meta and not source.document.problems:
@@ -49,16 +49,16 @@ def read_skill(source: DefinitionSource, folder: str, files: Sequence[str]) -> S
 
 
 def _name_of(source: DefinitionSource) -> str:
-    """The name in the file, corrected if it is invalid; else the name of the folder."""
+    """Return the name in the file, corrected if it is invalid; else the name of the folder."""
     folder = to_name(source.named) or "skill"
     written = unicodedata.normalize("NFKC", source.text("name"))
     if not written:
         if source.document.has_meta:
-            source.warn(f"there is no name: that of the folder, {folder}, stands for it", "name", allowed=(folder,))
+            source.warn(f"`name` is missing: Clew uses that of the folder, {folder}", "name", allowed=(folder,))
         return folder
     name = to_name(written) or folder
     if name != written:
-        source.warn(f"the name {written[:MAX_NAME]!r} is not allowed: it is read as {name}", "name", allowed=(_NAMES,))
+        source.warn(f"the name {written[:MAX_NAME]!r} is not allowed: Clew uses {name}", "name", allowed=(_NAMES,))
     elif name != unicodedata.normalize("NFKC", source.named):
         source.warn(f"the name {name} differs from its folder {source.named}", "name", allowed=(folder,))
     return name
@@ -69,4 +69,4 @@ def _check_compatibility(source: DefinitionSource) -> None:
     if len(given) > MAX_COMPATIBILITY:
         allowed = (f"1 to {MAX_COMPATIBILITY}",)
         source.warn(f"`compatibility` has {len(given):,} characters", "compatibility", allowed=allowed)
-    source.used.discard("compatibility")  # it is kept among the others
+    source.used.discard("compatibility")  # the metadata keeps it

@@ -1,5 +1,4 @@
-"""One definition file of any format, and the problems of its values. Every format reads its front matter through
-this."""
+"""One definition file of any format, and the problems of its values. All formats read front matter through it."""
 
 from __future__ import annotations
 
@@ -18,16 +17,17 @@ from clew.trust import printable
 MAX_NAME = 64
 MAX_DESCRIPTION = 1_024
 MAX_VALUE = 4_000
-"""Longer values of keys that mean nothing here are cut."""
+"""The limit for values of keys that Clew does not use. Longer ones are cut."""
 _MAX_SUMMARY = 300
 _HEADING = re.compile(r"\A(?:#{1,6}\s+|[>*-]\s+)")
 _VALUE = re.compile(r"[^:]*:[ \t]*(.*?)(?:[ \t]+#.*)?")
 
 
 class DefinitionSource(msgspec.Struct, kw_only=True):
-    """A file with all that is known of it. `path` is its real path, `named` what its place calls it, `raw` its text.
+    """A definition file while a format reads it.
 
-    `problems` grows while it is read. `used` are the keys that a format has taken.
+    `path` is its real path, `named` the name that follows from the path, `raw` its text. `problems` collects what the
+    format reports. `used` are the keys that the format has read.
     """
 
     path: str
@@ -39,14 +39,14 @@ class DefinitionSource(msgspec.Struct, kw_only=True):
     used: set[str] = set()
 
     def warn(self, message: str, key: str = "", *, allowed: Iterable[str] = (), hint: str = "") -> None:
-        """Report a problem of a value; the definition is still used."""
-        self._tell("warning", message, key, tuple(allowed), hint)
+        """Report a problem of a value. The definition is still used."""
+        self._report("warning", message, key, tuple(allowed), hint)
 
     def refuse(self, message: str, key: str = "", *, hint: str = "") -> None:
-        """Report why there is no definition."""
-        self._tell("error", message, key, (), hint)
+        """Report an error. The definition is not used."""
+        self._report("error", message, key, (), hint)
 
-    def _tell(self, severity: Severity, message: str, key: str, allowed: tuple[str, ...], hint: str) -> None:
+    def _report(self, severity: Severity, message: str, key: str, allowed: tuple[str, ...], hint: str) -> None:
         line = self.document.line_of(key) if key else 1
         problem = Problem(
             kind="validation", severity=severity, path=self.path, line=line, message=message, allowed=allowed, hint=hint
@@ -54,7 +54,7 @@ class DefinitionSource(msgspec.Struct, kw_only=True):
         self.problems.append(problem)
 
     def text(self, *keys: str) -> str:
-        """The value of the first of these keys that there is, as text; empty where it is none."""
+        """Return the value of the first key that exists, as text; empty if there is none or it is no text."""
         key, value = self._take(keys)
         if isinstance(value, str):
             return value.strip()
@@ -65,23 +65,23 @@ class DefinitionSource(msgspec.Struct, kw_only=True):
         return self._as_written(key, value)
 
     def flag(self, *keys: str) -> bool:
-        """Whether the value says yes."""
+        """Whether the value is true, yes, on or 1."""
         return self.text(*keys).lower() in {"true", "yes", "on", "1"}
 
     def words(self, *keys: str) -> tuple[str, ...]:
-        """A list of names, or text that holds them between commas or spaces; each once. Brackets keep together."""
+        """Return names without duplicates, from a list or from text with commas or spaces. Brackets stay whole."""
         key, value = self._take(keys)
         if isinstance(value, dict):
             return tuple(str(name) for name, is_on in value.items() if is_on is not False and is_on != "deny")
         if isinstance(value, list):
             items = [str(each) for each in value if isinstance(each, str | int | float) and str(each).strip()]
             if len(items) < len(value):
-                self.warn(f"`{key}` holds entries that are no names", key)
+                self.warn(f"`{key}` has entries that are not names", key)
             return tuple(dict.fromkeys(each.strip() for each in items))
         return tuple(dict.fromkeys(split_words(str(value)))) if value is not None else ()
 
     def mapping(self, key: str) -> dict[str, str]:
-        """A mapping from text to text."""
+        """Return a mapping from text to text."""
         _, value = self._take((key,))
         if value is None:
             return {}
@@ -91,7 +91,7 @@ class DefinitionSource(msgspec.Struct, kw_only=True):
         return {str(name): _flat(each) for name, each in value.items()}
 
     def others(self) -> dict[str, str]:
-        """The keys that no format took, as text."""
+        """Return the values of the keys that the format has not read, as text."""
         rest = {key: value for key, value in self.document.meta.items() if key not in self.used}
         return {key: self._as_written(key, value) if _is_number(value) else _flat(value) for key, value in rest.items()}
 
@@ -102,7 +102,7 @@ class DefinitionSource(msgspec.Struct, kw_only=True):
         return key, meta.get(key)
 
     def _as_written(self, key: str, value: Any) -> str:
-        """The text of a value as written: YAML reads 1.10 as 1.1 and `on` as true."""
+        """Return a value as written in the file: YAML parses 1.10 as 1.1 and `on` as true."""
         lines = self.raw.split("\n")
         number = self.document.lines.get(key, 0)
         found = _VALUE.fullmatch(lines[number - 1].rstrip("\r")) if 0 < number <= len(lines) else None
@@ -125,14 +125,14 @@ def split_words(text: str) -> list[str]:
 
 
 def to_name(text: str, *, also: str = "") -> str:
-    """The nearest legal name: lower-case letters, digits and single hyphens, and the characters of `also`."""
+    """Convert text to a valid name: lower-case letters, digits, single hyphens, and the characters of `also`."""
     plain = unicodedata.normalize("NFKC", text.strip()).lower()
     kept = "".join(each if each.isalnum() or (each in also and also) else "-" for each in plain)
     return re.sub(r"-{2,}", "-", kept).strip("-")[:MAX_NAME].rstrip("-")
 
 
 def first_paragraph(body: str) -> str:
-    """The first paragraph of a text without its headings; the heading where there is no paragraph."""
+    """Return the first paragraph of a text without headings, or the heading if there is no paragraph."""
     heading = ""
     for block in re.split(r"\n\s*\n", _without_comments(body)):
         lines = [line.strip() for line in block.strip().split("\n")]
@@ -146,7 +146,7 @@ def first_paragraph(body: str) -> str:
 
 
 def _without_comments(body: str) -> str:
-    """A text without its comments, in time that grows with the text; one that never ends is no comment."""
+    """Remove the comments of a text, in linear time. A comment without an end is text."""
     parts, done = [], 0
     while (start := body.find("<!--", done)) >= 0 and (end := body.find("-->", start + 4)) >= 0:
         parts.append(body[done:start])
@@ -155,7 +155,7 @@ def _without_comments(body: str) -> str:
 
 
 def describe(source: DefinitionSource, *, is_required: bool) -> str:
-    """The description of a definition; else the beginning of its text, else its name."""
+    """Return the description of a definition, else the first paragraph of its text, else its name."""
     given = source.text("description")
     if given:
         if len(given) > MAX_DESCRIPTION:
@@ -166,21 +166,21 @@ def describe(source: DefinitionSource, *, is_required: bool) -> str:
     found = first_paragraph(source.document.body) or source.named
     if is_required:
         source.warn(
-            "there is no description: the beginning of the text stands for it",
+            "`description` is missing: Clew uses the beginning of the text",
             "description",
-            hint="Say in `description` what it does and when it is of use",
+            hint="Describe in `description` what it does and when to use it",
         )
     return found
 
 
 def metadata_of(source: DefinitionSource, known: Collection[str] = ()) -> dict[str, str]:
-    """The fields of a definition that Clew does not use: its `metadata`, and all other keys."""
+    """Return the fields of a definition that Clew does not use: its `metadata`, and all unread keys."""
     given = source.mapping("metadata")
     others = source.others()
     unknown = sorted(set(others) - set(known))
     if unknown:
         shown = ", ".join(f"`{printable(each, MAX_NAME)}`" for each in unknown[:10])
-        source.warn(f"kept as it is, without a meaning here: {shown}", unknown[0], allowed=known)
+        source.warn(f"unknown keys, which have no effect: {shown}", unknown[0], allowed=known)
     return {**others, **given}
 
 
@@ -193,7 +193,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _flat(value: Any) -> str:
-    """A value as one text."""
+    """Convert a value to text."""
     if isinstance(value, bool) or value is None:
         return "" if value is None else str(value).lower()
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)

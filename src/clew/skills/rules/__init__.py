@@ -1,4 +1,4 @@
-"""Rules for agents, AGENTS.md and its like: by place, by intent, always. A program begins with `open_rules`."""
+"""Rules for agents (AGENTS.md, CLAUDE.md …): always, by path, or by intent. Programs start with `open_rules`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ __all__ = ["RuleStats", "Rules", "open_rules"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from clew.skills.rules import tree  # rule files alone are read without a trail
+    from clew.skills.rules import tree  # imported late: reading rule files needs no trail
 
     return getattr(tree, name)

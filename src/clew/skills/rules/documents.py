@@ -1,4 +1,4 @@
-"""Documents that rules link to: markdown below the root. Consent to a rule covers them as they are at that time."""
+"""Documents that rules link to: markdown below the root. Consent to a rule covers their texts at that time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from clew.skills.formats.safe_open import Root
 
 MARKDOWN = ".md"
 MAX_DOCUMENTS = 500
-"""The most documents of one rule file that consent covers; the others reach no model."""
+"""The number of documents of one rule file that consent covers. Models never see the others."""
 _MAX_TOTAL = 20_000_000
 
 Documents = tuple[tuple[str, str], ...]
-"""Real paths from the root, each with the digest of the text."""
+"""Real paths relative to the root, each with the digest of the text."""
 
 
 def find_documents(root: Root, text: str, real: str) -> Documents:
-    """The documents that the rule file at `real` links to, in the order of its links, each once. What cannot be read is
-    none."""
+    """Return the documents that the rule file at `real` links to, in order and without duplicates. Files that cannot be
+    read are left out."""
     found: dict[str, str] = {}
     room = _MAX_TOTAL
     for link in extract_links(text, extensions=(MARKDOWN,)) if "]" in text else ():
@@ -39,7 +39,7 @@ def find_documents(root: Root, text: str, real: str) -> Documents:
 
 
 def read_text(root: Root, path: str) -> str | None:
-    """The text of a file below the root, with plain line ends; None where there is none that can be read."""
+    """Return the text of a file below the root, with `\\n` as line ends; None if it cannot be read."""
     try:
         text = root.load(path, MAX_BYTES).decode("utf-8-sig")
     except (FormatError, UnicodeDecodeError):

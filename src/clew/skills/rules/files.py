@@ -1,6 +1,6 @@
-"""Rule files by place: AGENTS.md and its like, read as they are now.
+"""Reads rule files (AGENTS.md, CLAUDE.md …) by path.
 
-A file that is reached twice, by a link or an import, counts once. Nothing outside of the root is read.
+A file that two links or imports lead to counts once. Nothing outside the root is read.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from clew.skills.rules.documents import Documents, find_documents
 from clew.trust import Wish, digest_parts, printable, real_folder
 
 MAX_RULES = 10_000
-"""So many rule files are read of one tree."""
+"""The limit for rule files of one tree."""
 MAX_TOTAL = 50_000_000
-"""So many bytes of rules are read of one tree."""
+"""The limit for all rules of one tree, in bytes."""
 MAX_HOPS = 5
-"""So many imports may follow each other."""
+"""The limit for a chain of imports."""
 CONSENT = "rules"
-"""The kind of wish that a rule file is."""
+"""The kind of consent that a rule file needs."""
 
 _OVERRIDE, _OVERRIDDEN = "AGENTS.override.md", "AGENTS.md"
 _IMPORTING = ("CLAUDE", "GEMINI")
@@ -41,9 +41,11 @@ _MAX_SUMMARY = 200
 
 
 class AgentRule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One rule file. `path` is where it was found and `real` its real path, relative to the root; `folder` is the part
-    of the tree that it applies to, empty for all of it. `imported_by` is the rule file that imports it, `mtime` is in
-    milliseconds, `documents` are the documents that it links to."""
+    """One rule file. All paths are relative to the root.
+
+    `real` is its real path; `folder` is the folder that it applies to, empty for the whole tree. `imported_by` is the
+    rule file that imports it, `mtime` is in milliseconds, `documents` are the documents that it links to.
+    """
 
     path: str
     real: str
@@ -56,12 +58,14 @@ class AgentRule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def tokens(self) -> int:
-        """About how many it takes."""
+        """The estimated number of tokens."""
         return estimate_tokens(self.text)
 
     def wish(self, root: str) -> Wish:
-        """The wish for consent to the text and its linked documents, which a model sees only after consent. Consent
-        covers these texts only. An imported file is a rule of its own."""
+        """Return the request for consent to the text and its linked documents. A model sees them only after consent.
+
+        Consent covers these texts only. An imported file is a rule of its own.
+        """
         head = next((line.strip("# \t") for line in self.text.split("\n") if line.strip("# \t")), "")
         lines = self.text.rstrip("\n").count("\n") + 1
         linked = (
@@ -96,8 +100,10 @@ class RuleFiles:
         return reader.found()
 
     def on_way(self, path: str) -> FoundRules:
-        """Return the rules for a file or folder, without those of the root: the rules of the folders on its real path.
-        There are none outside of the root. A relative path starts at `cwd`; the path need not exist."""
+        """Return the rules of the folders on the real path of a file or folder, without those of the root.
+
+        There are none outside the root. A relative path starts at `cwd`. The path need not exist.
+        """
         place = self.place_of(path)
         if not place:
             return FoundRules()
@@ -108,12 +114,12 @@ class RuleFiles:
         for depth in range(1, min(len(folders), MAX_DEPTH) + 1):
             reader.read_folder("/".join(folders[:depth]))
         if len(folders) > MAX_DEPTH:
-            reader.tell(place, f"is more than {MAX_DEPTH} folders deep: rules below that were left out", "warning")
+            reader.tell(place, f"is more than {MAX_DEPTH} folders deep: rules below that are ignored", "warning")
         found = reader.found()
         return msgspec.structs.replace(found, rules=found.rules[above:])
 
     def place_of(self, path: str) -> str | None:
-        """The real folder, relative to the root, whose rules hold for a path; None where it is outside."""
+        """Return the real folder whose rules apply to a path, relative to the root; None if the path is outside."""
         try:
             real = os.path.realpath(os.path.join(self.cwd, path))
             is_folder = path.endswith(("/", os.sep)) or os.path.isdir(real)
@@ -123,7 +129,7 @@ class RuleFiles:
         return relative if relative is None or is_folder else posixpath.dirname(relative)
 
     def find(self, path: str) -> AgentRule | None:
-        """One rule file by its path from the root; None where there is none that can be read."""
+        """Return one rule file by its path relative to the root; None if it cannot be read."""
         reader = _RuleReader(self.root)
         try:
             reader.read(path, self.root.resolve(path), posixpath.dirname(path))
@@ -142,11 +148,11 @@ class RuleFiles:
             for name in RULE_FILES
             if name in folder.files
         ]
-        ranked = sorted(files, key=lambda each: (each[0] != each[1], each[1]))  # the files themselves before links
+        ranked = sorted(files, key=lambda each: (each[0] != each[1], each[1]))  # real files before links
         for real, path, folder in ranked[:MAX_RULES]:
             reader.read(path, real, folder)
         if len(ranked) > MAX_RULES:
-            reader.tell(ranked[MAX_RULES][1], f"and {len(ranked) - MAX_RULES - 1:,} more were left out", "warning")
+            reader.tell(ranked[MAX_RULES][1], f"and {len(ranked) - MAX_RULES - 1:,} more are ignored", "warning")
         problems = [each for each in tree.problems if _is_ours(each, tree)]
         found = reader.found()
         return FoundRules(
@@ -156,12 +162,12 @@ class RuleFiles:
         )
 
     def wishes(self) -> list[Wish]:
-        """The wishes that need consent before any rule reaches a model, in the order of paths."""
+        """Return the requests for consent to all rules, sorted by path."""
         return [each.wish(self.root.path) for each in self.everywhere().rules]
 
 
 class _RuleReader:
-    """Reads rule files, each real file once, and exact copies only if they are wanted."""
+    """Reads rule files, each real file once. Exact copies count once too, if `are_copies_once`."""
 
     def __init__(self, root: Root, *, are_copies_once: bool = True) -> None:
         self._root = root
@@ -169,7 +175,7 @@ class _RuleReader:
         self._room = MAX_TOTAL
         self._known: dict[str, str] = {}
         self._texts: dict[str, str] = {}
-        self._followed: dict[str, int] = {}  # behind so many imports; a shorter way may lead further
+        self._followed: dict[str, int] = {}  # length of the import chain by path; on a shorter chain more imports fit
         self._imported: dict[str, tuple[str, ...]] = {}
         self._repeats: list[Alias] = []
         self._problems: list[Problem] = []
@@ -182,7 +188,7 @@ class _RuleReader:
         self._problems.append(Problem(kind="parse", severity=severity, path=show(path), line=line, message=message))
 
     def read_folder(self, folder: str) -> None:
-        """The rules of one folder that is real, in the order of RULE_FILES."""
+        """Read the rules of one real folder, in the order of RULE_FILES."""
         names = dict(self._names(folder))
         if _OVERRIDE in names:
             names.pop(_OVERRIDDEN, None)
@@ -202,10 +208,10 @@ class _RuleReader:
             try:
                 yield name, (path, self._root.resolve(path))
             except FormatError as error:
-                self.tell(path, f"the link {error.reason}: it was not followed")
+                self.tell(path, f"the link {error.reason}: Clew does not follow it")
 
     def read(self, path: str, real: str, folder: str, importers: tuple[str, ...] = ()) -> None:
-        """Read a rule and its imports, unless it was read already. Problems are reported."""
+        """Read a rule and its imports, unless it was read already, and report problems."""
         if real in self._texts:
             self._repeat(path, real)
             self._follow(path, real, folder, importers)
@@ -249,9 +255,9 @@ class _RuleReader:
 
     def _load(self, path: str, real: str) -> tuple[str, bytes, int]:
         if not is_plain(path) or not is_plain(real):
-            raise FormatError(path, "has a name that cannot be shown as it is: it was not read")
+            raise FormatError(path, "has a name with control characters or invalid bytes: Clew does not read it")
         if len(self.rules) >= MAX_RULES or self._room <= 0:
-            raise FormatError(path, f"was not read: there are more than {MAX_RULES:,} rule files, or too much in them")
+            raise FormatError(path, f"is ignored: the limit is {MAX_RULES:,} rule files and {MAX_TOTAL:,} bytes")
         stamp = self._root.stamp(real)
         raw = self._root.read(real, MAX_BYTES)
         self._room -= len(raw)
@@ -260,12 +266,12 @@ class _RuleReader:
         except UnicodeDecodeError as error:
             raise FormatError(path, f"is not UTF-8 text (byte {error.start})") from None
         if "\x00" in text:
-            raise FormatError(path, "holds NUL characters: it is no text")
+            raise FormatError(path, "is not text: it has NUL characters")
         mtime = stamp[3] // 1_000_000 if stamp is not None else 0
         return text.replace("\r\n", "\n").replace("\r", "\n"), raw, mtime
 
     def _imports(self, real: str) -> tuple[str, ...]:
-        """Read the files that a rule imports. Each problem is reported once."""
+        """Return the files that a rule imports, and report each problem once."""
         if real not in self._imported:
             references, problems = read_imports(self._texts[real], real, self._find)
             self._problems += problems
@@ -273,13 +279,13 @@ class _RuleReader:
         return self._imported[real]
 
     def _has_own(self, real: str, importers: tuple[str, ...]) -> bool:
-        """Whether a file has any text beside its imports."""
+        """Whether a file has any text other than imports."""
         if any(not each.startswith("@") for each in self._texts[real].split()):
             return True
         return bool(self._texts[real].strip()) and not (_is_importing(real, importers) and self._imports(real))
 
     def _find(self, path: str) -> str | None:
-        """The real path of a text below the root."""
+        """Return the real path of a text file below the root, or None."""
         if not path.lower().endswith(_IMPORTED):
             return None
         try:
@@ -290,7 +296,7 @@ class _RuleReader:
 
 
 def _is_importing(real: str, importers: tuple[str, ...]) -> bool:
-    """Whether `@path` is an import: in a CLAUDE.md or GEMINI.md, and in whatever one of them imports."""
+    """Whether `@path` is an import: in a CLAUDE.md or GEMINI.md, and in the files that they import."""
     return bool(importers) or posixpath.basename(real).startswith(_IMPORTING)
 
 

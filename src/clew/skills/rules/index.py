@@ -1,5 +1,5 @@
-"""Rules and their linked documents as breadcrumbs, so that the trail's search finds them by intent. A reference has its
-rule as a tag, and is deleted with it. Unchanged records are not written again."""
+"""Stores rules and their linked documents as breadcrumbs, so that the trail's search finds them by intent. A reference
+has a tag for its rule, and is deleted with it. Unchanged records are not written again."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _NAMESPACE = UUID("c1d54c5e-0f6b-5a0b-93a4-6e5f4a1f0e77")
 
 
 class RuleReference(msgspec.Struct, frozen=True, kw_only=True):
-    """A link in a rule file to a document below the root. `relative_path` is as it is written, `source` the path of the
-    rule from the root, `line_number` is 1-based."""
+    """A link in a rule file to a document below the root. `relative_path` is the path in the link, `source` the path of
+    the rule relative to the root, `line_number` is 1-based."""
 
     display_text: str
     relative_path: str
@@ -36,8 +36,8 @@ class RuleReference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkedDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A reference with its searchable text, without keys: the line of the link, and the document. `path` is relative to
-    the root."""
+    """A reference with its searchable text: the line of the link, and the document, both with secrets masked. `path` is
+    relative to the root."""
 
     reference: RuleReference
     path: str
@@ -46,7 +46,7 @@ class LinkedDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A reference that fits an intent. `relevance` is 1 where it is just close enough."""
+    """A reference that matches an intent. A `relevance` of 1 is just close enough."""
 
     reference: RuleReference
     relevance: float
@@ -63,12 +63,13 @@ class RuleIndex:
         self._everything = Selector(schema_names=(RULE_SCHEMA, REFERENCE_SCHEMA), all_tags=(self._tag,))
 
     async def sync(self, rules: Sequence[AgentRule], linked: Sequence[LinkedDocument]) -> Mirrored:
-        """Make the trail hold exactly these."""
+        """Update the trail to exactly these rules and documents."""
         drafts = [*map(self._rule_draft, rules), *map(self._reference_draft, linked)]
         return await mirror(self._trail, drafts, self._everything, by=self._by)
 
     async def search(self, intent: str, limit: int) -> list[RuleReferenceMatch]:
-        """References that fit, the best first, each document once; none where nothing is close. Raises InvalidInput."""
+        """Return matching references, best first, each document once; none if no match is close. Raises
+        InvalidInput."""
         selector = Selector(schema_name=REFERENCE_SCHEMA, all_tags=(self._tag,))
         request = SearchRequest(text=intent, selector=selector, limit=min(limit * 4, 1_000))
         hits = [hit for hit in (await self._trail.index.search(request, by=self._by)).hits if closeness(hit) >= 1.0]
@@ -86,14 +87,15 @@ class RuleIndex:
         return names.count(RULE_SCHEMA), names.count(REFERENCE_SCHEMA)
 
     async def remove(self, path: str) -> None:
-        """Take a rule off the trail, its references first, so that none is ever without its rule. Raises NotFound."""
+        """Delete a rule from the trail. Its references go first, so that none remains without its rule. Raises
+        NotFound."""
         selector = Selector(schema_name=REFERENCE_SCHEMA, all_tags=(self._tag, self._rule_tag(path)))
         references = [each.id async for each in each_record(self._trail, selector, by=self._by)]
         await drop_records(self._trail, references, by=self._by)
         await self._trail.records.delete(self._rule_id(path), by=self._by)
 
     async def _has_rule(self, path: str) -> bool:
-        """Whether the rule of a reference is there: one that was deleted takes its references with it."""
+        """Whether the rule of a reference still exists."""
         try:
             found = await self._trail.records.get(self._rule_id(path), by=self._by)
         except NotFound:
@@ -140,7 +142,7 @@ class RuleIndex:
 
 
 def read_reference(found: Breadcrumb) -> RuleReference | None:
-    """The reference that a breadcrumb holds; None where it only looks like one."""
+    """Parse the reference in a breadcrumb; None if it is malformed."""
     try:
         return msgspec.convert(found.context, RuleReference)
     except msgspec.ValidationError:

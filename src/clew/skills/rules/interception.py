@@ -1,6 +1,6 @@
-"""Rules for a conversation: at its start, by intent, and before file operations, each text once.
+"""Delivers rules to a conversation: at its start, by intent, and before file operations, each text once.
 
-This is a hook, not a tool: no model calls it. The exposure set of the conversation records the texts that were given.
+This is a hook, not a tool: no model calls it. The exposure set of the conversation records the delivered texts.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from clew.trust import Trust, printable
 Operation = Literal["read", "write", "edit", "list"]
 
 BUDGET = 4_000
-"""The most tokens of rules that one call returns."""
+"""The limit for the rules that one call returns, in tokens."""
 LEAST_BUDGET = 100
 MAX_DOCUMENTS = 3
-"""The most documents that one intent brings."""
+"""The number of documents for one intent."""
 MAX_INTENT = 4_000
-"""The characters at the start of a message that are searched for."""
+"""The search uses this many characters of a message."""
 _BY = "rules"
 
 
 class RuleInterceptor:
     """The rules for one conversation: that of `by.session`, or that of a handle.
 
-    Each text is returned once, again when it has changed, and again after `start`. A rule without the user's consent is
-    named once, and its text left out. Safe to use from several tasks and processes. Methods raise HandleRefused when
-    the handle has expired.
+    Each text comes once, again after a change, and again after `start`. Of a rule without the user's consent only the
+    name comes, once. Safe to use from several tasks and processes. Methods raise HandleRefused when the handle has
+    expired.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RuleInterceptor:
         budget: int = BUDGET,
     ) -> None:
         if handle is None and by.session is None:
-            raise InvalidInput("session", "is needed to know what a conversation was given", hint="Or give a handle")
+            raise InvalidInput("session", "is required to identify the conversation", hint="Or pass a handle")
         if budget < LEAST_BUDGET:
             raise InvalidInput("budget", f"must be at least {LEAST_BUDGET} tokens")
         self._rules = rules
@@ -66,9 +66,9 @@ class RuleInterceptor:
         self._budget = budget
 
     async def start(self, intent: str = "") -> Sequence[RuleText]:
-        """Return the rules of the root, then the documents that fit the intent, whatever the conversation got before.
+        """Return the rules of the root, then the documents that match the intent, even if they came before.
 
-        For a context that holds no rules: that of a new run, or one that was compacted. The rules of other folders come
+        Use it for a context without rules: that of a new run, or after compaction. The rules of other folders come
         again with the next file operation there.
         """
         searched = intent.strip()[:MAX_INTENT]
@@ -85,7 +85,7 @@ class RuleInterceptor:
         return await self._give(self._texts(found, "path", f"{operation} {printable(path, 200)}"))
 
     async def for_intent(self, intent: str, limit: int = MAX_DOCUMENTS) -> Sequence[RuleText]:
-        """Return the documents that rules link to and that fit the intent, the best first.
+        """Return the linked documents that match the intent, best first.
 
         Documents of a rule without consent, and documents that changed after consent, are left out. Raises InvalidInput
         for an empty intent.
@@ -106,7 +106,8 @@ class RuleInterceptor:
         return texts
 
     async def _give(self, wanted: Sequence[RuleText], *, is_fresh: bool = False) -> Sequence[RuleText]:
-        """Return the texts that the conversation has not got, or all for a fresh context, and note them as given."""
+        """Return the texts that the conversation does not have yet (all of them for a fresh context), and record
+        them."""
         exposure = await self._sets.open(self._handle, by=self._by)
         if is_fresh and not wanted and not any(item.startswith(ITEM) for item in exposure.items):
             return ()
@@ -115,7 +116,7 @@ class RuleInterceptor:
         given: list[RuleText] = []
 
         def note(items: Items) -> Items:
-            nonlocal given  # of the last attempt: the one that counts
+            nonlocal given  # the edit may run several times; the last attempt counts
             given = fit([each for each in wanted if is_fresh or each.item not in items], self._budget)
             new = [each for each in given if each.text or each.left_out == WAITING]
             kept = _without_rules(items, {each.item for each in new}) if is_fresh else items
@@ -165,5 +166,5 @@ class RuleInterceptor:
 
 
 def _without_rules(items: Items, kept: Collection[str]) -> Items:
-    """The items without rules, other than those in `kept`."""
+    """Return the items without the rules that are not in `kept`."""
     return {name: each for name, each in items.items() if not name.startswith(ITEM) or name in kept}

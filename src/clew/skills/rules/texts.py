@@ -1,4 +1,4 @@
-"""Rules as a model gets them: within a budget of tokens, behind fences, with their origin."""
+"""Formats rules for a model: within a token budget, in fences, with their origin."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from clew.trust import printable
 
 ITEM = "rule:"
 """Prefix of rule items in an exposure set."""
-WAITING = "its rules wait for the user's consent and are not shown"
+WAITING = "its rules are not shown until the user agrees to them"
 _UNTRUSTED = "untrusted"
 
 
 class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A rule file, or a linked document, as an agent gets it. `folder` is the part of the tree that it applies to,
-    empty for all of it; `via` is the tier: initial, intent or path; `why` is the reason, and `left_out` describes a
-    cut. `version` changes with the text."""
+    """A rule file or a linked document for an agent. `folder` is the folder that it applies to, empty for the whole
+    tree; `via` is the tier: initial, intent or path; `why` is the reason; `left_out` describes a cut. `version` changes
+    with the text."""
 
     path: str
     folder: str
@@ -44,7 +44,7 @@ class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_text(rule: AgentRule, via: Via, why: str, *, is_trusted: bool) -> RuleText:
-    """A rule for an agent; without its text if the user has not agreed to it."""
+    """Convert a rule for an agent, without its text if the user has not agreed to it."""
     reason = f"{why}, imported by {rule.imported_by}" if rule.imported_by else why
     return RuleText(
         path=rule.path,
@@ -59,22 +59,24 @@ def as_text(rule: AgentRule, via: Via, why: str, *, is_trusted: bool) -> RuleTex
 
 
 def fit(texts: Sequence[RuleText], budget: int) -> list[RuleText]:
-    """Fit texts into a budget, in the same order; those of the innermost folders have precedence. A text that does not
-    fit now is left out; one that would never fit is cut. Both say so."""
+    """Fit texts into a budget, in the same order. Those of the innermost folders take precedence.
+
+    A text that does not fit now is left out; one that is larger than the budget is cut. Both carry a note.
+    """
     room = budget
     fitted: dict[int, RuleText] = {}
     for at in sorted(range(len(texts)), key=lambda at: -_depth(texts[at])):
         each = texts[at]
         if each.tokens > room:
             is_hopeless = each.tokens > budget and room == budget
-            each = _cut(each, budget) if is_hopeless else _put_off(each)
+            each = _cut(each, budget) if is_hopeless else _postponed(each)
         fitted[at] = each
         room -= each.tokens
     return [fitted[at] for at in range(len(texts))]
 
 
 def render(texts: Iterable[RuleText]) -> str:
-    """The texts for a prompt, each with whose it is and behind a fence that nothing in it can end."""
+    """Format the texts for a prompt, each with its origin, in a fence that its content cannot close."""
     return "\n\n".join(map(_render, texts))
 
 
@@ -83,7 +85,7 @@ def _render(each: RuleText) -> str:
     if not each.text:
         return f"`{name}`: {each.left_out}."
     below = printable(each.folder, 300).replace("`", "'")
-    holds = f"for what is below `{below}`" if each.folder else "for all of the project"
+    holds = f"for files below `{below}`" if each.folder else "for the whole project"
     about = "A document for this work" if each.via == "intent" else f"Rules {holds}"
     rest = f"\n\n{each.left_out}." if each.left_out else ""
     return f"{about}, from `{name}` ({printable(each.why, 300)}):\n\n{fenced(each.text, 'markdown')}{rest}"
@@ -93,15 +95,15 @@ def _depth(each: RuleText) -> int:
     return each.folder.count("/") + 1 if each.folder else 0
 
 
-def _put_off(each: RuleText) -> RuleText:
+def _postponed(each: RuleText) -> RuleText:
     reason = (
-        f"left out for now, since it takes about {each.tokens:,} tokens: read it, or it comes with what is next done"
+        f"left out for now, because it has about {each.tokens:,} tokens: read the file, or get it with the next call"
     )
     return msgspec.structs.replace(each, text="", tokens=0, left_out=reason)
 
 
 def _cut(each: RuleText, room: int) -> RuleText:
-    """As many whole lines as there is room for; of a first line that is too long, its beginning."""
+    """Keep as many whole lines as fit, or the beginning of a first line that is too long."""
     lines, used = [], 0
     for line in each.text.split("\n"):
         used += estimate_tokens(line) + 1

@@ -1,5 +1,5 @@
-"""Rules of a tree in three tiers: those of the root always, documents that they link to by what is intended, and those
-of a folder when a file below it is worked on.
+"""Rules of a tree in three tiers: those of the root always, those of a folder when an agent works on a file below it,
+and linked documents by intent.
 
 rules = await open_rules("project")
 always = await rules.get_root_rules()
@@ -37,7 +37,7 @@ IN_MEMORY = "sqlite://:memory:"
 EMBEDDER = "wordllama"
 MAX_LIMIT = 100
 MAX_LINKS = 5_000
-"""The most links that are followed, over all rules."""
+"""The limit for links of all rules."""
 _MAX_LINE = 300
 
 
@@ -51,8 +51,7 @@ class RuleStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rules:
-    """The rules of one tree, on a trail. Texts are read from the present files; the search index is updated by
-    `refresh`."""
+    """The rules of one tree, on a trail. Texts come from the current files; `refresh` updates the search index."""
 
     def __init__(self, root: Path, trail: Trail, *, by: Principal, cwd: Path | None = None, owns: bool = False) -> None:
         self.files = RuleFiles(os.fspath(root), os.fspath(cwd or ""))
@@ -67,25 +66,24 @@ class Rules:
         return (await asyncio.to_thread(self.files.of_root)).rules
 
     async def get_rules_for_path(self, path: str | Path) -> tuple[AgentRule, ...]:
-        """Return the rules of the folders on the way to a path, the outermost first; see RuleFiles.on_way."""
+        """Return the rules of the folders on the way to a path, outermost first; see RuleFiles.on_way."""
         return (await asyncio.to_thread(self.files.on_way, os.fspath(path))).rules
 
     async def search_references(self, intent: str, limit: int = 5) -> list[RuleReferenceMatch]:
-        """Documents that the rules link to and that fit an intent, the best first; none where nothing is close.
+        """Return the linked documents that match an intent, best first; none if no match is close.
 
-        Raises InvalidInput for an empty intent, and for a limit that is none.
+        Raises InvalidInput for an empty intent or an invalid limit.
         """
         if not 1 <= limit <= MAX_LIMIT:
             raise InvalidInput("limit", f"must be between 1 and {MAX_LIMIT}")
         return await self._index.search(intent, limit)
 
     async def get_reference_content(self, reference: RuleReference) -> str | None:
-        """The text of a document as it is now; None where it is not there any more, is no text, or is not below the
-        root."""
+        """Return the current text of a document; None if it no longer exists, is not text, or is outside the root."""
         return await asyncio.to_thread(self._read, reference)
 
     async def find_rule(self, path: str) -> AgentRule | None:
-        """One rule file as it is now, by its path from the root."""
+        """Return one rule file by its path relative to the root, or None."""
         return await asyncio.to_thread(self.files.find, path)
 
     async def refresh(self) -> Mirrored:
@@ -96,7 +94,7 @@ class Rules:
         return self._refreshed
 
     async def forget(self, path: str) -> None:
-        """Take a rule off the trail, and its references with it, until the next refresh. Raises NotFound."""
+        """Delete a rule and its references from the trail until the next refresh. Raises NotFound."""
         await self._index.remove(path)
 
     async def stats(self) -> RuleStats:
@@ -118,7 +116,7 @@ class Rules:
             each = _follow(rule, link, line, self.files.root, texts, told)
             if each is not None and (rule.path, link.path, link.text) not in linked:
                 linked[rule.path, link.path, link.text] = each
-                texts[each.path] = ""  # a document is searched by the first link that leads to it
+                texts[each.path] = ""  # only the first link to a document adds its text to the index
         return found, list(linked.values()), tuple(in_order([*found.problems, *told]))
 
     def _read(self, reference: RuleReference) -> str | None:
@@ -135,13 +133,13 @@ async def open_rules(
     cwd: str | Path | None = None,
     by: Principal | None = None,
 ) -> Rules:
-    """The rules of a folder, read once. To be closed. Nobody is asked for consent: `RuleInterceptor` looks it up.
+    """Read the rules of a folder; close the result. This does not check consent: `RuleInterceptor` does.
 
-    `trail` is one that is open, or the address of one that is opened here with `embedder`; without it the rules are in
-    memory. Relative paths begin at `cwd`, or at the root. Raises ConfigError where there is no such folder or trail.
+    `trail` is an open trail, or the address of one to open with `embedder`; without it the rules are in memory.
+    Relative paths start at `cwd`, or at the root. Raises ConfigError if the folder or the trail does not exist.
     """
     if not os.path.isdir(root):
-        raise ConfigError(f"there is no folder {printable(os.fspath(root), 300)} to read rules from")
+        raise ConfigError(f"the folder {printable(os.fspath(root), 300)} does not exist")
     by = by or Principal(owner_id="local", agent_id="rules")
     owns = trail is None or isinstance(trail, str)
     if trail is None or isinstance(trail, str):
@@ -158,7 +156,7 @@ async def open_rules(
 
 
 def _links(rules: Sequence[AgentRule]) -> Iterator[tuple[AgentRule, MarkdownLink, str]]:
-    """Each link to markdown with its line; without the line if that has other links too."""
+    """Yield each link to markdown with the text of its line, which is empty if the line has several links."""
     for rule in rules:
         lines = rule.text.split("\n")
         links = extract_links(rule.text, extensions=(MARKDOWN,))
@@ -170,14 +168,14 @@ def _links(rules: Sequence[AgentRule]) -> Iterator[tuple[AgentRule, MarkdownLink
 def _follow(
     rule: AgentRule, link: MarkdownLink, line: str, root: Root, texts: dict[str, str], told: list[Problem]
 ) -> LinkedDocument | None:
-    """The document that a rule links to; None, and a problem, if it does not exist below the root. `texts` caches
-    documents."""
+    """Return the document that a rule links to; None, with a problem, if it does not exist below the root. `texts`
+    caches documents."""
     target = resolve_beside(rule.real, link.path)
     if target is not None and target not in texts and (text := read_text(root, target)) is not None:
         texts[target] = searchable_text(text)
     if target is None or target not in texts:
-        reason = "leads out of the root" if target is None else "leads to no text that can be read"
-        message = f"the reference {printable(link.path, 200)} {reason}: it was left out"
+        reason = "leads out of the root" if target is None else "leads to no readable text"
+        message = f"the reference {printable(link.path, 200)} {reason}: it is ignored"
         told.append(Problem(kind="build", severity="warning", path=rule.path, line=link.line, message=message))
         return None
     reference = RuleReference(

@@ -57,8 +57,8 @@ UNLOADED = "unloaded"
 class LoadOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The outcome of a load or unload: the new state, and the estimated tokens after and before.
 
-    `ended` are the items that were removed: unloaded, or replaced for lack of room. `kept_by` are the loaded skills
-    that still need an unloaded item.
+    `ended` are the removed items: unloaded, or evicted from a full session. `kept_by` are the loaded skills that still
+    need an unloaded item.
     """
 
     state: SessionState
@@ -81,12 +81,12 @@ def as_it_is(text: str) -> str:
 
 
 class AgentSession:
-    """The session of an agent. It begins with the agent's initial skills when it is first used, and is found again by
-    the principal's session or by `handle`. Its set belongs to the agent: without a handle, `by` acts as that agent.
+    """The session of an agent. It begins with the agent's initial skills at its first use. The principal's session or
+    `handle` identifies it. Its exposure set belongs to the agent: without a handle, `by` acts as that agent.
 
-    `render` makes the text of a skill or toolset ready for the agent; with `toolset_notes`, the text of a skill is
-    followed by those of its toolsets. Where it does not `bring` the initial skills, they come when they are loaded:
-    for doors that show a text only then. Raises ValidationError for an agent that the manifest does not define.
+    `render` prepares the text of a skill or toolset for the agent; with `toolset_notes`, the text of a skill includes
+    those of its toolsets. Without `brings`, the initial skills load only by name, for interfaces that show a text only
+    then. Raises ValidationError for an agent that the manifest does not define.
     """
 
     def __init__(
@@ -130,24 +130,25 @@ class AgentSession:
     async def load_skill(
         self, name: str, *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
     ) -> LoadOutcome:
-        """Load a skill with all that it brings. Once more changes nothing. Raises as `loads.load_skills`."""
+        """Load a skill and its dependencies. Loading it again changes nothing. Raises the errors of
+        `loads.load_skills`."""
         return await self.load_skills([name], by=by, via=via, why=why, until=until)
 
     async def load_skills(
         self, names: Sequence[str], *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
     ) -> LoadOutcome:
-        """Load all of these skills, or none. Raises as `loads.load_skills`."""
+        """Load all of these skills, or none. Raises the errors of `loads.load_skills`."""
         check_texts("names", names)
         check_time("until", until)
         stamp = LoadRecord(since=self._clock.now(), via=via, why=why, by=by, until=until)
-        full = f"over the cap of {self.terms.max_skills} skills"
+        full = f"over the limit of {self.terms.max_skills} skills"
         done, _ = await self._change(lambda items: load_skills(items, names, self.terms, stamp), by=by, reason=full)
         return done
 
     async def load_toolset(
         self, name: str, *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
     ) -> LoadOutcome:
-        """Load a toolset by itself. Raises as `loads.load_toolset`."""
+        """Load a toolset without a skill. Raises the errors of `loads.load_toolset`."""
         check_text("name", name)
         check_time("until", until)
         stamp = LoadRecord(since=self._clock.now(), via=via, why=why, by=by, until=until)
@@ -155,19 +156,19 @@ class AgentSession:
         return done
 
     async def unload_skill(self, name: str, *, by: str = "", reason: str = UNLOADED) -> LoadOutcome:
-        """Unload a skill. What other loaded skills bring stays. Raises ValidationError for one that there is not."""
+        """Unload a skill. Dependencies of other loaded skills stay. Raises ValidationError for an unknown skill."""
         check_text("name", name)
         done, items = await self._change(lambda items: unload_skill(items, name, self.terms), by=by, reason=reason)
         return msgspec.structs.replace(done, kept_by=skills_bringing(items, self.terms, skill=name))
 
     async def unload_toolset(self, name: str, *, by: str = "", reason: str = UNLOADED) -> LoadOutcome:
-        """Unload a toolset that was loaded by itself. Raises ValidationError for one that there is not."""
+        """Unload a toolset that was loaded without a skill. Raises ValidationError for an unknown toolset."""
         check_text("name", name)
         done, items = await self._change(lambda items: unload_toolset(items, name, self.terms), by=by, reason=reason)
         return msgspec.structs.replace(done, kept_by=skills_bringing(items, self.terms, toolset=name))
 
     def triggered(self, turn: Turn) -> list[TriggeredSkill]:
-        """The skills that a turn of the conversation calls for, the most important first."""
+        """Return the skills that a turn of the conversation triggers, by priority."""
         check_type("turn", turn, Turn, "a Turn")
         manifest = self.terms.manifest
         return match([manifest.skills[name] for name in loadable_skills(self.terms)], turn)
@@ -181,7 +182,7 @@ class AgentSession:
         return done
 
     async def reset(self, *, by: str = "") -> None:
-        """End the session: it does not exist until it is used again, and then begins anew. The audit stays."""
+        """End the session. The next use begins a new one. The audit stays."""
         exposure = await self.exposure()
         if exposure.items:
             await self._sets.change(exposure, nothing, by=self._by, ended_by=by or self._by.agent_id, reason="reset")
@@ -191,7 +192,7 @@ class AgentSession:
         return (await self.standing()).state
 
     async def standing(self) -> SessionStanding:
-        """Return the state with the skills whose texts are in no message yet. Begins the session."""
+        """Return the state, and the skills whose texts are in no message yet. Begins the session."""
         return self._derive((await self._begun()).items)
 
     async def find_state(self) -> SessionState | None:
@@ -203,7 +204,7 @@ class AgentSession:
         self, tools: Iterable[Tool] | Mapping[str, Tool] | None = None, auto_load_skills: Sequence[str] = ()
     ) -> ExposedTools:
         """Return the meta-tools and the exposed tools; `tools` are added for this call only. Raises ValidationError for
-        an object that is no tool, for a reserved name, and as `load_skills`."""
+        an object that is not a tool and for a reserved name, and the errors of `load_skills`."""
         provided = check_tools(tools, "tools") if tools is not None else {}
         check_texts("auto_load_skills", auto_load_skills)
         if auto_load_skills:
@@ -212,23 +213,23 @@ class AgentSession:
         return self.view(state) if not provided else self._merge(state, provided)
 
     def view(self, state: SessionState) -> ExposedTools:
-        """The tools of a state. The same one again for as long as neither that nor the registry changes."""
+        """Return the tools of a state. The result is cached until the state or the registry changes."""
         key = (state, self._registry.version)
         if self._viewed is None or self._viewed[0] != key:
             self._viewed = (key, self._merge(state, {}))
         return self._viewed[1]
 
     async def why(self, name: str, *, provided: Collection[str] = ()) -> ExposureReasons:
-        """Why a tool, skill or toolset is, or is not, here: every cause. Begins the session."""
+        """Explain why a tool, skill or toolset is or is not available, with every cause. Begins the session."""
         check_text("name", name)
         return explain(name, await self._begun(), self.terms, self._registry, provided)
 
     async def audit(self) -> list[SkillLoadEvent]:
-        """Return the loads and unloads of skills with time and cause, in sequence, also from before a reset."""
+        """Return the loads and unloads of skills with time and cause, in order, including those before a reset."""
         return load_events(await self.exposure(), self.terms.manifest)
 
     async def exposure(self) -> Exposure:
-        """The exposure set as it is, also where the session has not begun."""
+        """Return the exposure set. Does not begin the session."""
         try:
             return await self._sets.open(self.handle, by=self._by)
         except HandleRefused:
@@ -237,7 +238,7 @@ class AgentSession:
             raise
 
     def skill_content(self, name: str) -> str:
-        """The text of a skill and of those that it brings, and of their toolsets where that is wanted."""
+        """Return the texts of a skill and its dependencies, with those of their toolsets if `toolset_notes` is set."""
         check_text("name", name)
         manifest = self.terms.manifest
         skills = [manifest.skills[each] for each in brought_by(manifest, name, self.terms.withhold)]
@@ -279,7 +280,7 @@ class AgentSession:
         before: Items = {}
 
         def noting(items: Items) -> Items:
-            nonlocal before  # of the last attempt: the one that counts
+            nonlocal before  # the edit may run several times; the last attempt counts
             before = items
             return edit(items)
 
@@ -313,5 +314,7 @@ def get_agent(manifest: Manifest, name: str) -> AgentSpec:
     if found is None:
         names = tuple(manifest.agents)
         hint = suggest(name, names, "Agents are")
-        raise ValidationError(f"no agent {name!r}", allowed=names, hint=hint, agentName=name, availableAgents=names)
+        raise ValidationError(
+            f"unknown agent {name!r}", allowed=names, hint=hint, agentName=name, availableAgents=names
+        )
     return found

@@ -26,8 +26,7 @@ class SkillLoadEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 
 def load_events(exposure: Exposure, manifest: Manifest) -> list[SkillLoadEvent]:
-    """Every stay of a skill that is remembered, in the order of loading. A skill that came with another follows it,
-    as the manifest has it now."""
+    """Return the recorded loads of skills, in order. Each is followed by its dependencies in the current manifest."""
     stays: list[Exposed | EndedExposure] = [*exposure.ended, *exposure.items.values()]
     skills = [each for each in stays if is_skill(each.item)]
     skills.sort(key=lambda each: each.since)
@@ -44,4 +43,4 @@ def _events(stay: Exposed | EndedExposure, manifest: Manifest) -> Iterator[Skill
     yield event
     for name in brought_by(manifest, skill):
         if name != skill:
-            yield msgspec.structs.replace(event, skill_name=name, loaded_by=stay.item, why=f"{skill} brings it")
+            yield msgspec.structs.replace(event, skill_name=name, loaded_by=stay.item, why=f"{skill} includes it")

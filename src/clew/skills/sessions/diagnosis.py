@@ -1,4 +1,5 @@
-"""Diagnosis of registered tools: which an agent has, which were filtered and why, and which lack code."""
+"""Diagnosis of registered tools: those that an agent has, those that were filtered out with the reason, and those
+without an implementation."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ ELSEWHERE = "registered in another toolset than the loaded one that lists it"
 
 
 class FilteredTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that was provided and left out, and the toolsets that list it."""
+    """A provided tool that was filtered out, and the toolsets that list it."""
 
     name: str
     reason: str
@@ -52,7 +53,7 @@ def diagnose(
     loaded: Sequence[str],
     toolsets: Mapping[str, Toolset],
 ) -> Diagnostics:
-    """Every name that was provided is either included or filtered, every exposed one included or missing."""
+    """Classify the tools. Every provided name is included or filtered, every exposed one is included or missing."""
     homes, here, open_ones = list_homes(toolsets), set(included), set(loaded)
     filtered = [
         FilteredTool(name=name, reason=reason, toolsets=homes.get(name, NOWHERE).toolsets)
@@ -70,7 +71,7 @@ def diagnose(
 
 
 def list_homes(toolsets: Mapping[str, Toolset]) -> dict[str, ToolLocation]:
-    """Each tool that a toolset lists, by its name and as `toolset.tool`; where those are alike, the latter counts."""
+    """Return each listed tool by its name and as `toolset.tool`. If both are equal, the qualified name wins."""
     listing: dict[str, list[str]] = {}
     for toolset, found in toolsets.items():
         for tool in dict.fromkeys(found.tools):
@@ -81,7 +82,7 @@ def list_homes(toolsets: Mapping[str, Toolset]) -> dict[str, ToolLocation]:
 
 
 def _reason(home: ToolLocation, loaded: AbstractSet[str], included: AbstractSet[str]) -> str:
-    """Why a tool is left out, empty where it is not."""
+    """Return the reason why a tool is filtered out; empty if it is not."""
     if not home.toolsets:
         return NOT_LISTED
     if not any(name in loaded for name in home.toolsets):

@@ -1,4 +1,4 @@
-"""Why a tool, a toolset or a skill is, or is not, there for an agent: every cause, in sentences."""
+"""Explains why an agent has or does not have a tool, a toolset or a skill: every cause, in sentences."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from clew.skills.sessions.diagnosis import NOWHERE, list_homes
 from clew.skills.sessions.loads import LoadTerms, loadable_skills, loadable_toolsets, skills_bringing
 from clew.skills.sessions.session import SKILL, TOOLSET, SessionState, brought_by, cost_of, derive
 
-_BY_ITSELF = "It is of tier 1: it comes by itself when a session begins, over MCP with the first load."
+_AUTOMATIC = "It is of tier 1: it loads automatically when a session begins, over MCP with the first load."
 
 
 class ExposureReasons(msgspec.Struct, frozen=True, kw_only=True):
-    """The explanation of a name. `reasons` are sentences, the decisive one first; `tokens` is its cost, and `causes`
-    are the items of the exposure set that bring it."""
+    """The explanation of a name. `reasons` are sentences, the decisive one first; `tokens` is its cost; `causes` are
+    the items of the exposure set that led to it."""
 
     name: str
     kind: str
@@ -32,9 +32,9 @@ class ExposureReasons(msgspec.Struct, frozen=True, kw_only=True):
 def explain(
     name: str, exposure: Exposure, terms: LoadTerms, registry: ToolRegistry, provided: Collection[str] = ()
 ) -> ExposureReasons:
-    """Why a name is, or is not, there: that of a tool, else of a skill, else of a toolset. `skill:NAME` and
-    `toolset:NAME` mean just that. No provider of tools runs."""
-    explaining = _Explaining(exposure, terms, registry, provided)
+    """Explain a name: of a tool, else of a skill, else of a toolset. `skill:NAME` and `toolset:NAME` select the kind.
+    No provider of tools runs."""
+    explaining = _Explainer(exposure, terms, registry, provided)
     if name.startswith(SKILL):
         return explaining.skill(name.removeprefix(SKILL))
     if name.startswith(TOOLSET):
@@ -49,7 +49,7 @@ def explain(
     return explaining.toolset(name) if name in terms.manifest.toolsets else explaining.tool(name)
 
 
-class _Explaining:
+class _Explainer:
     """Explains the names of one session."""
 
     def __init__(self, exposure: Exposure, terms: LoadTerms, registry: ToolRegistry, provided: Collection[str]) -> None:
@@ -70,15 +70,15 @@ class _Explaining:
         skill = self._manifest.skills.get(name)
         if skill is None:
             reasons = [f"No definition names a skill {name}.{_near(name, self._manifest.skills)}"]
-            return ExposureReasons(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._told(item)))
+            return ExposureReasons(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._history(item)))
         if withheld := self._terms.withhold(skill):
             reasons = [f"Skill {name} is withheld: {withheld}."]
-            return ExposureReasons(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._told(item)))
+            return ExposureReasons(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._history(item)))
         bringing = skills_bringing(self._exposure.items, self._terms, skill=name)
-        reasons = [*self._told(item)] if item in self._exposure.items else []
+        reasons = [*self._history(item)] if item in self._exposure.items else []
         reasons += [line for each in bringing for line in self._brought(f"Skill {name}", each)]
         if not is_here:
-            reasons = [f"Skill {name} is not loaded.", *self._told(item), *self._how_to_load(skill)]
+            reasons = [f"Skill {name} is not loaded.", *self._history(item), *self._how_to_load(skill)]
         causes = self._causes(item, *(f"{SKILL}{each}" for each in bringing))
         return self._answer(name, "skill", is_here, reasons, self._cost(item), causes)
 
@@ -86,12 +86,12 @@ class _Explaining:
         item, is_here = f"{TOOLSET}{name}", name in self._state.loaded_toolsets
         if name not in self._manifest.toolsets:
             reasons = [f"No definition names a toolset {name}.{_near(name, self._manifest.toolsets)}"]
-            return ExposureReasons(name=name, kind="toolset", is_here=False, reasons=(*reasons, *self._told(item)))
+            return ExposureReasons(name=name, kind="toolset", is_here=False, reasons=(*reasons, *self._history(item)))
         bringing = skills_bringing(self._exposure.items, self._terms, toolset=name)
-        reasons = [*self._told(item)] if item in self._exposure.items else []
+        reasons = [*self._history(item)] if item in self._exposure.items else []
         reasons += [line for each in bringing for line in self._brought(f"Toolset {name}", each)]
         if not is_here:
-            reasons = [f"Toolset {name} is not loaded.", *self._told(item), *self._how_to_bring(name)]
+            reasons = [f"Toolset {name} is not loaded.", *self._history(item), *self._how_to_bring(name)]
         causes = self._causes(item, *(f"{SKILL}{each}" for each in bringing))
         return self._answer(name, "toolset", is_here, reasons, self._cost(item), causes)
 
@@ -101,13 +101,13 @@ class _Explaining:
             reasons = [f"No toolset lists a tool {name}.{_near(name, self._homes)}"]
             return ExposureReasons(name=name, kind="tool", is_here=False, reasons=tuple(reasons))
         told = {toolset: self.toolset(toolset) for toolset in home.toolsets}
-        lacking = [self._lacking(home.tool, each) for each in home.toolsets if told[each].is_here]
+        lacking = [self._missing_implementation(home.tool, each) for each in home.toolsets if told[each].is_here]
         reasons = [line for each in lacking for line in each]
         for toolset, why in told.items():
             reasons += [f"Toolset {toolset} lists it.", *why.reasons]
         if len(home.toolsets) > 1:
             names = ", ".join(f"{toolset}.{home.tool}" for toolset in home.toolsets)
-            reasons.append(f"Each has a name of its own: {names}; the toolset that was loaded last has the short one.")
+            reasons.append(f"The qualified names are {names}; the short name is the tool of the toolset loaded last.")
         causes = [cause for why in told.values() for cause in why.causes]
         cost = cost_of(self._manifest, SessionState(agent_name="", exposed_domain_tools=(home.tool,)))
         return self._answer(name, "tool", any(not each for each in lacking), reasons, cost, causes)
@@ -125,8 +125,8 @@ class _Explaining:
             causes=tuple(once.values()),
         )
 
-    def _told(self, item: str) -> list[str]:
-        """How an item came, and how its last stay ended."""
+    def _history(self, item: str) -> list[str]:
+        """Describe when and why an item was loaded, and how its last load ended."""
         kind, _, name = item.partition(":")
         told = []
         if (exposed := self._exposure.find(item)) is not None:
@@ -143,12 +143,12 @@ class _Explaining:
         return told
 
     def _brought(self, what: str, skill: str) -> list[str]:
-        return [f"{what} comes with skill {skill}.", *self._told(f"{SKILL}{skill}")]
+        return [f"{what} comes with skill {skill}.", *self._history(f"{SKILL}{skill}")]
 
     def _how_to_load(self, skill: Skill) -> list[str]:
         if skill.name in loadable_skills(self._terms):
-            return [f"loadSkill loads {skill.name}.", *([_BY_ITSELF] if skill.tier == 1 else [])]
-        return [f"Agent {self._terms.agent.name} may not load {skill.name}: it is not among its skills."]
+            return [f"loadSkill loads {skill.name}.", *([_AUTOMATIC] if skill.tier == 1 else [])]
+        return [f"Agent {self._terms.agent.name} may not load {skill.name}: it is not one of its skills."]
 
     def _how_to_bring(self, toolset: str) -> list[str]:
         skills = [each for each in loadable_skills(self._terms) if self._has(each, toolset)]
@@ -162,8 +162,9 @@ class _Explaining:
         brought = brought_by(self._manifest, skill, self._terms.withhold)
         return any(toolset in self._manifest.skills[each].toolsets for each in brought)
 
-    def _lacking(self, tool: str, toolset: str) -> list[str]:
-        """The requirement that a tool of a loaded toolset lacks, as far as it is known without running a provider."""
+    def _missing_implementation(self, tool: str, toolset: str) -> list[str]:
+        """Report a tool of a loaded toolset without an implementation, as far as is known without running a
+        provider."""
         owners = self._registry.toolsets_of(tool)
         is_provided = tool in self._provided or f"{toolset}.{tool}" in self._provided
         is_registered = toolset in owners or any(owner not in self._manifest.toolsets for owner in owners)

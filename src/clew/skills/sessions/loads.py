@@ -1,4 +1,4 @@
-"""Loading and unloading as functions from items to items: what an agent may have, and what leaves when it is full."""
+"""Loading and unloading as pure functions from items to items: permissions of the agent, limits, and eviction."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from clew.skills.sessions.session import (
 from clew.skills.triggers import TriggeredSkill
 
 MAX_SKILLS = 100
-"""The default limit of skills in a session, including those that other skills bring."""
+"""The default limit for skills in a session, dependencies included."""
 
 MAX_NAMED = 30
-"""More names than these are counted in an error instead of listed; its context has all of them."""
+"""An error lists at most this many names, else only their number. Its context has all of them."""
 
 WhenFull = Literal["refuse", "evict"]
 PASSING: tuple[Via, ...] = ("trigger", "intent", "path")
-"""Automatic loads: the first to be evicted."""
+"""Automatic loads, which are evicted first."""
 TRIGGERED: tuple[Via, ...] = ("trigger", "path")
-"""Loads by a turn of the conversation: a later turn removes them."""
+"""Loads by a turn of the conversation, which a later turn removes."""
 
 
 class LoadTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,16 +61,16 @@ class LoadRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def loadable_skills(terms: LoadTerms) -> tuple[str, ...]:
-    """The skills that an agent may load, those that it starts with first.
+    """Return the skills that an agent may load, initial ones first.
 
-    An agent that names no skills at all is not restricted: agent files of other programs know no such list.
+    An agent that lists no skills may load all: agent files of other programs have no such list.
     """
     names = terms.agent.loadable or tuple(terms.manifest.skills)
     return tuple(name for name in names if name in terms.manifest.skills)
 
 
 def loadable_toolsets(terms: LoadTerms) -> tuple[str, ...]:
-    """The toolsets that an agent may load by themselves: those of its skills, or all where it is not restricted."""
+    """Return the toolsets that an agent may load without a skill: those of its skills, or all if it lists no skills."""
     if not terms.agent.loadable:
         return tuple(terms.manifest.toolsets)
     skills = [each for name in loadable_skills(terms) for each in brought_by(terms.manifest, name)]
@@ -79,11 +79,11 @@ def loadable_toolsets(terms: LoadTerms) -> tuple[str, ...]:
 
 
 def begin(items: Items, terms: LoadTerms, since: datetime, *, brings: bool = True) -> Items:
-    """The items of a session that has begun: its mark, and the skills that the agent starts with where it `brings`
-    them. One that has begun stays as it is, also without a skill that was unloaded.
+    """Return the items of a session that has begun: its mark, and with `brings` the initial skills of the agent. A
+    session that has begun already stays unchanged, even if an initial skill was unloaded.
 
-    No cap keeps an initial skill out; one that is withheld gives nothing for as long as it is. Raises ValidationError
-    as `check_chain`.
+    The limit does not apply to initial skills. A withheld skill has no effect while it is withheld. Raises
+    ValidationError as `check_chain` does.
     """
     mark = f"{AGENT}{terms.agent.name}"
     if mark in items:
@@ -99,7 +99,7 @@ def begin(items: Items, terms: LoadTerms, since: datetime, *, brings: bool = Tru
 
 
 def starting_skills(terms: LoadTerms) -> tuple[str, ...]:
-    """The skills that an agent starts with: those that it names, then those of the first tier that it may load."""
+    """Return the initial skills of an agent: those that it lists, then those of the first tier that it may load."""
     core = (name for name in loadable_skills(terms) if terms.manifest.skills[name].tier == 1)
     return tuple(dict.fromkeys((*terms.agent.initial_skills, *core)))
 
@@ -133,39 +133,40 @@ def load_skills(items: Items, names: Sequence[str], terms: LoadTerms, stamp: Loa
 
 
 def load_toolset(items: Items, name: str, terms: LoadTerms, stamp: LoadRecord) -> Items:
-    """The items with a toolset by itself. Raises ValidationError for one that there is not, or that is not for the
-    agent."""
+    """Return the items with a toolset. Raises ValidationError if it does not exist or the agent may not load it."""
     check_toolset(terms, name)
     return {**items, **_new(items, [f"{TOOLSET}{name}"], terms, stamp)}
 
 
 def unload_skill(items: Items, name: str, terms: LoadTerms) -> Items:
-    """The items without a skill. What other skills bring stays. Raises ValidationError for one that there is not."""
+    """Return the items without a skill. Dependencies of other skills stay. Raises ValidationError for an unknown
+    skill."""
     if f"{SKILL}{name}" not in items and name not in terms.manifest.skills:
         raise _unknown("skill", name, loadable_skills(terms), terms)
     return {key: each for key, each in items.items() if key != f"{SKILL}{name}"}
 
 
 def unload_toolset(items: Items, name: str, terms: LoadTerms) -> Items:
-    """The items without a toolset that was loaded by itself. Raises ValidationError for one that there is not."""
+    """Return the items without a toolset that was loaded without a skill. Raises ValidationError for an unknown
+    toolset."""
     if f"{TOOLSET}{name}" not in items and name not in terms.manifest.toolsets:
         raise _unknown("toolset", name, loadable_toolsets(terms), terms)
     return {key: each for key, each in items.items() if key != f"{TOOLSET}{name}"}
 
 
 def skills_bringing(items: Iterable[str], terms: LoadTerms, *, skill: str = "", toolset: str = "") -> tuple[str, ...]:
-    """The loaded skills that bring a skill (other than itself) or a toolset."""
+    """Return the loaded skills that include another skill or a toolset."""
     loaded = [item.removeprefix(SKILL) for item in items if is_skill(item)]
     return tuple(name for name in loaded if name != skill and _brings(terms, name, skill, toolset))
 
 
 def check_skill(terms: LoadTerms, name: str) -> None:
-    """Raise ValidationError unless there is such a skill, and it is one of the agent's."""
+    """Raise ValidationError unless the skill exists and the agent may load it."""
     available = loadable_skills(terms)
     if name not in terms.manifest.skills:
         raise _unknown("skill", name, available, terms)
     if name not in available:
-        raise _refused("skill", name, "it is not among its skills", available, terms)
+        raise _refused("skill", name, "it is not one of its skills", available, terms)
 
 
 def check_toolset(terms: LoadTerms, name: str) -> None:
@@ -178,23 +179,23 @@ def check_toolset(terms: LoadTerms, name: str) -> None:
 
 
 def check_chain(terms: LoadTerms, name: str) -> None:
-    """Raise ValidationError if a skill brings one that does not exist, or if its dependencies are circular or deeper
+    """Raise ValidationError if a dependency of a skill does not exist, or if the dependencies are circular or deeper
     than MAX_LOAD_DEPTH levels."""
     deepest: dict[str, int] = {}
 
     def follow(name: str, path: tuple[str, ...]) -> None:
         if name in path:
             circle = " → ".join((*path[path.index(name) :], name))
-            raise ValidationError(f"skills bring each other in a cycle: {circle}", skillName=path[0], cycle=circle)
+            raise ValidationError(f"circular dependency of skills: {circle}", skillName=path[0], cycle=circle)
         if len(path) == MAX_LOAD_DEPTH:
             chain = " → ".join((*path, name))
-            message = f"skills bring each other to a depth over {MAX_LOAD_DEPTH} levels: {chain}"
+            message = f"dependencies of skills are deeper than {MAX_LOAD_DEPTH} levels: {chain}"
             raise ValidationError(message, skillName=path[0], depth=len(path) + 1, limit=MAX_LOAD_DEPTH)
         if deepest.get(name, -1) >= len(path):
             return
         deepest[name] = len(path)
         if name not in terms.manifest.skills:
-            raise _unknown("skill", name, tuple(terms.manifest.skills), terms, f", which {path[-1]} brings")
+            raise _unknown("skill", name, tuple(terms.manifest.skills), terms, f", which {path[-1]} includes")
         for each in terms.manifest.skills[name].skills:
             follow(each, (*path, name))
 
@@ -202,10 +203,10 @@ def check_chain(terms: LoadTerms, name: str) -> None:
 
 
 def check_withheld(terms: LoadTerms, name: str) -> None:
-    """Raise ValidationError where a skill, or one that it brings, is withheld."""
+    """Raise ValidationError if a skill or one of its dependencies is withheld."""
     for each in brought_by(terms.manifest, name):
         if reason := terms.withhold(terms.manifest.skills[each]):
-            about = reason if each == name else f"it brings {each}: {reason}"
+            about = reason if each == name else f"it includes {each}: {reason}"
             message = f"agent {terms.agent.name} may not load skill {name}: {about}"
             raise ValidationError(message, skillName=name, withheldSkill=each, requestedBy=terms.agent.name)
 
@@ -216,7 +217,7 @@ def _brings(terms: LoadTerms, name: str, skill: str, toolset: str) -> bool:
 
 
 def _new(items: Items, wanted: Sequence[str], terms: LoadTerms, stamp: LoadRecord) -> dict[str, Exposed]:
-    """The items to add: those that are absent, or present only temporarily."""
+    """Return the items to add: those that are absent, or present only temporarily."""
     lasts = stamp.via not in PASSING and stamp.until is None
     new = [item for item in wanted if item not in items or (lasts and _is_passing(items[item]))]
     return {
@@ -242,8 +243,8 @@ def _is_passing(exposed: Exposed) -> bool:
 
 
 def _fitted(before: Items, new: Items, wanted: Sequence[str], terms: LoadTerms) -> Items:
-    """The items within the cap. Those that came by themselves leave first, then those that were loaded, the oldest
-    first; never an initial one, nor one that is being loaded."""
+    """Return the items within the limit. Eviction takes automatic loads first, then loads by name, the oldest first;
+    never an initial skill, nor one that is being loaded."""
     items = {**before, **new}
     leaving = [item for item, each in items.items() if item not in wanted and _may_leave(each)]
     leaving.sort(key=lambda item: (items[item].via not in PASSING, items[item].since))
@@ -251,7 +252,7 @@ def _fitted(before: Items, new: Items, wanted: Sequence[str], terms: LoadTerms) 
     while count > terms.max_skills:
         if terms.when_full == "refuse" or not leaving:
             raise ValidationError(
-                f"{count} skills are over the cap of {terms.max_skills} of a session",
+                f"{count} skills are over the limit of {terms.max_skills} for a session",
                 hint="Unload a skill that is no longer needed",
                 loadedSkills=[item.removeprefix(SKILL) for item in before if is_skill(item)],
                 limit=terms.max_skills,
@@ -272,7 +273,7 @@ def _count(items: Items, terms: LoadTerms) -> int:
 
 
 def _unknown(kind: str, name: str, available: Sequence[str], terms: LoadTerms, where: str = "") -> ValidationError:
-    return _error(kind, name, f"no {kind} {name[:MAX_SHOWN]!r}{where}", available, terms)
+    return _error(kind, name, f"unknown {kind} {name[:MAX_SHOWN]!r}{where}", available, terms)
 
 
 def _refused(kind: str, name: str, reason: str, available: Sequence[str], terms: LoadTerms) -> ValidationError:

@@ -1,4 +1,4 @@
-"""The meta-tools: by these an agent sees which skills there are, and loads and unloads them itself."""
+"""The meta-tools, with which an agent lists, loads and unloads skills."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ class Loading(Protocol):
 
 
 def meta_tools(session: Loading) -> dict[str, Tool]:
-    """The five meta-tools of a session, by name. A refusal is an answer: `{error, availableSkills}`."""
+    """Return the five meta-tools of a session, by name. A refusal is a result, not an error: `{error,
+    availableSkills}`."""
 
     @tool(name="listAvailableSkills", effects=_READING)
     async def list_available_skills() -> list[dict[str, Any]]:
-        """List the skills that you can load: their names, what they are for, and the toolsets that they bring."""
+        """List the skills that you can load: their names, descriptions and toolsets."""
         return available_skills(session.terms)
 
     @tool(name=LOAD_SKILL, effects=_LOADING)
     async def load_skill(skillName: str) -> dict[str, Any]:
-        """Load a skill: its instructions come back, and its tools become available.
+        """Load a skill: returns its instructions, and makes its tools available.
 
         Args:
             skillName: a name that listAvailableSkills shows
@@ -55,7 +56,7 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
 
     @tool(name="loadToolset", effects=_LOADING)
     async def load_toolset(toolsetName: str) -> dict[str, Any]:
-        """Load one toolset without its skill: notes on its use come back, and its tools become available.
+        """Load one toolset without its skill: returns notes on its use, and makes its tools available.
 
         Args:
             toolsetName: a name that listAvailableSkills shows among the toolsets of a skill
@@ -75,7 +76,7 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
 
     @tool(name="unloadToolset", effects=_LOADING)
     async def unload_toolset(toolsetName: str) -> dict[str, Any]:
-        """Unload a toolset that was loaded by itself. One that a loaded skill needs stays.
+        """Unload a toolset that was loaded without a skill. A toolset that a loaded skill needs stays.
 
         Args:
             toolsetName: a toolset that is loaded
@@ -88,8 +89,8 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
 
 
 def available_skills(terms: LoadTerms) -> list[dict[str, Any]]:
-    """Name, description and toolsets of every skill that an agent may load, with a note on skills of the third tier; of
-    a withheld skill only the name and the reason."""
+    """Return name, description and toolsets of every loadable skill, with a note on skills of the third tier. A
+    withheld skill has only its name and the reason."""
     return [_available(terms.manifest.skills[name], terms) for name in loadable_skills(terms)]
 
 

@@ -21,14 +21,14 @@ LOAD_SKILL = "loadSkill"
 """The loader recorded for skills that the agent loads; the tool's answer has the text."""
 
 MAX_LOAD_DEPTH = 5
-"""The most levels of skills that bring skills, the first included."""
+"""The limit for levels of dependencies between skills, the first included."""
 
 Withhold = Callable[[Skill], str]
-"""Why a skill may not be loaded, such as that nobody trusted its repository; empty where it may."""
+"""Returns the reason why a skill may not load, such as missing trust in its repository; empty if it may."""
 
 
 class SessionState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An agent's skills, toolsets and tools in a conversation, in the order in which they came."""
+    """An agent's skills, toolsets and tools in a conversation, in the order of loading."""
 
     agent_name: str
     discovered_skills: tuple[str, ...] = ()
@@ -45,8 +45,7 @@ def withhold_nothing(skill: Skill) -> str:
 
 
 def derive(manifest: Manifest, agent: str, items: Iterable[str], withhold: Withhold = withhold_nothing) -> SessionState:
-    """The state that follows from these items. Names that the manifest does not know, or that are withheld, give
-    nothing.
+    """Return the state that follows from these items. Unknown and withheld names are ignored.
 
     Never raises, and calls nothing but `withhold`: the same items always give the same state.
     """
@@ -69,8 +68,8 @@ def derive(manifest: Manifest, agent: str, items: Iterable[str], withhold: Withh
 
 
 def untold_skills(manifest: Manifest, items: Items, withhold: Withhold = withhold_nothing) -> tuple[str, ...]:
-    """The skills whose texts no message has: triggered ones, those that a program loaded, and those that came with
-    them. Skills that the agent loaded by a meta-tool have theirs in its answer."""
+    """Return the skills whose texts no message has: triggered ones, those that a program loaded, and their
+    dependencies. For skills that the agent loaded, the answer of the meta-tool has the text."""
     told = {item for item, each in items.items() if each.via == "load" and each.by == LOAD_SKILL}
     known = set(derive(manifest, "", told, withhold).discovered_skills)
     came = derive(manifest, "", (item for item in items if item not in told), withhold).discovered_skills
@@ -78,7 +77,7 @@ def untold_skills(manifest: Manifest, items: Items, withhold: Withhold = withhol
 
 
 def brought_by(manifest: Manifest, name: str, withhold: Withhold = withhold_nothing) -> Iterator[str]:
-    """A skill and those that it brings, each once, itself first; as deep as skills may reach."""
+    """Yield a skill, then its dependencies without duplicates, up to the depth limit."""
     waiting, seen = [(name, 1)], set()
     while waiting:
         name, level = waiting.pop()
@@ -92,7 +91,7 @@ def brought_by(manifest: Manifest, name: str, withhold: Withhold = withhold_noth
 
 
 def cost_of(manifest: Manifest, state: SessionState) -> int:
-    """About how many tokens a state takes: the texts of its skills and toolsets, and its tools with their schemas."""
+    """Estimate the tokens of a state: the texts of its skills and toolsets, and its tools with their schemas."""
     texts = [manifest.skills[name].content for name in state.discovered_skills]
     texts += [manifest.toolsets[name].content for name in state.loaded_toolsets]
     tools = [manifest.tools[name] for name in state.exposed_domain_tools if name in manifest.tools]

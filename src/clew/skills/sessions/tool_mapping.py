@@ -92,8 +92,8 @@ class ExposedTools(Mapping[str, Tool]):
 
 
 def merge_tool_sets(meta: Mapping[str, Tool], session: SessionState, registry: ToolRegistry | None) -> ExposedTools:
-    """The meta-tools and the registered tools that a session exposes. Toolsets that are not registered, and no
-    registry at all, add nothing. Reserved names cannot be registered; of others in `meta` the domain tool wins."""
+    """Return the meta-tools and the registered tools that a session exposes. Toolsets that are not registered add
+    nothing. Reserved names cannot be registered; for other names in `meta`, the domain tool wins."""
     registry = registry or ToolRegistry()
     exposed = set(session.exposed_domain_tools)
     toolsets = {
