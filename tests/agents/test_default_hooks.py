@@ -256,7 +256,7 @@ async def test_earlier_exchanges_come_by_reference_unless_the_context_holds_them
 async def test_what_the_context_left_out_for_a_reason_does_not_come_back_as_history(world: World) -> None:
     again = await world.say("what is my name?")
     message = await world.say("what is my name?")
-    left_out = {"id": again.id, "why": f"says the same as {message.id}"}
+    left_out = {"id": again.id, "why": f"has the same text as {message.id}"}
 
     done = await world.chain.run("pre_prompt", await world.prompt(message, dropped=(left_out,)))
 

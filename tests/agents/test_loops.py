@@ -160,9 +160,9 @@ async def test_a_budget_without_a_session_holds_over_all_runs_that_came_of_one(
     "trigger", [{}, {"except_schemas": ["note.v1"]}, {"context_match": [{"path": "x", "op": "ne", "value": 1}]}]
 )
 def test_a_trigger_that_means_everything_is_refused(trigger: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="means everything"):
+    with pytest.raises(InvalidInput, match="matches everything"):
         definition_of({"agent_id": "a", "context_trigger": trigger})
-    with pytest.raises(InvalidInput, match="means everything"):
+    with pytest.raises(InvalidInput, match="matches everything"):
         definition_of({"agent_id": "a", "subscriptions": {"selectors": [{**trigger, "role": "trigger"}]}})
     definition_of({"agent_id": "a", "subscriptions": {"selectors": [{**trigger, "role": "context"}]}})
 
@@ -175,7 +175,7 @@ async def test_a_workflow_on_everything_is_refused_and_runs_nothing(
         await write(run, "note.v1", {"content": "one note"})
         await settle(run, clock)
         assert await run.written(None, run.flow.workflow_result, run.flow.request) == []
-        with pytest.raises(InvalidInput, match="means everything"):
+        with pytest.raises(InvalidInput, match="matches everything"):
             read_workflow(record)
 
 

@@ -130,4 +130,4 @@ async def test_arguments_of_a_next_step_are_shown_up_to_a_length_and_refused_ove
     assert "with parameters that are too long to show here: On." in long.markdown
     assert guided_by(long) == ["lab://tools/lead"]
     assert codes_of(huge) == ["EXECUTION_ERROR"]
-    assert "the params of a next step take 20,011 bytes, over 20,000" in messages_of(huge)[0]
+    assert "the params of a next step have 20,011 bytes, over 20,000" in messages_of(huge)[0]

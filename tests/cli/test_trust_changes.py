@@ -174,6 +174,8 @@ def test_what_an_agent_may_do_is_shown_before_one_trusts_it(clew: Clew, project:
         next(line for line in out.splitlines() if line.startswith(f"  agent {name}")) for name in ("clerk", "teller")
     )
     assert "; tools: read-file, Bash(rm:*); permissionMode: bypassPermissions" in clerk
-    assert teller == "  agent teller: Tells; lists no tools: it gets the tools for files and commands; skills: refunding"
+    assert (
+        teller == "  agent teller: Tells; lists no tools: it gets the tools for files and commands; skills: refunding"
+    )
     (listed, _) = clew("trust", "--json").json["awaiting"]
     assert "Bash(rm:*)" in listed["summary"]

@@ -79,4 +79,4 @@ def test_a_hostile_crowd_in_one_section_leaves_room_for_the_others() -> None:
     found = fit([*crowd, *other], TokenLimits(total=1_000))
     assert {"said", "asked"} <= set(found.chosen)
     huge = fit([candidate("huge", 201), *other], TokenLimits(total=1_000))
-    assert "more than one item may take" in huge.dropped["huge"]
+    assert "exceed the limit for one item" in huge.dropped["huge"]

@@ -218,7 +218,7 @@ async def test_what_says_the_same_as_something_better_is_left_out(place: Place) 
     draft = await build(place, await place.say("when does the harvest of grapes begin"))
     shown = {item.id for item in draft.receipt.items}
     assert len(shown & {best.id, same.id}) == 1
-    assert any("says the same as" in each.why for each in draft.receipt.dropped)
+    assert any("has the same text as" in each.why for each in draft.receipt.dropped)
 
 
 async def test_hints_that_cannot_be_applied_hide_the_content_and_nothing_breaks(place: Place) -> None:

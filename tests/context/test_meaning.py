@@ -97,7 +97,7 @@ async def test_the_same_question_of_many_sessions_is_there_once(place: Place) ->
     draft = await build(place, trigger)
     assert shown(draft) == {told.id}
     why = {each.id: each.why for each in draft.receipt.dropped}
-    assert {why[each.id] for each in asked} == {f"says the same as {trigger.id}"}
+    assert {why[each.id] for each in asked} == {f"has the same text as {trigger.id}"}
     assert draft.formatted_context.lower().count("when is the harvest?") == 1
 
 

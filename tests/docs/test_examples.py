@@ -40,7 +40,7 @@ EXPECTED = {
         "error: ZeroDivisionError: division by zero",
         "tool-debugger: The division was wrong; it is mended.",
         "The crossing takes three hours.",
-        "message: it is what the context is for",
+        "message: it is the trigger",
         "had again byte for byte: 4 messages",
     ],
     "10_resume.py": [

@@ -68,7 +68,7 @@ async def test_a_page_of_an_allowed_host_is_read_as_text_and_nothing_tells_who_a
 
 
 async def test_by_default_no_host_is_allowed() -> None:
-    with pytest.raises(ToolFailure, match=r"good\.example is not a host that may be fetched.*Ask the user") as caught:
+    with pytest.raises(ToolFailure, match=r"no rule allows fetching from good\.example.*Ask the user") as caught:
         await box(DEFAULT).call("fetch", url="http://good.example/")
     assert caught.value.kind == "permission"
 
@@ -78,7 +78,7 @@ async def test_what_the_user_agreed_to_is_fetched_unless_it_is_denied() -> None:
     async with serving(lambda path: page(b"fine")) as (port, _):
         assert "fine" in await box(DEFAULT).call("fetch", asked, url=f"http://asked.example:{port}/")
     denied = extend(DEFAULT, [parse_rule("fetch(asked.example)", "deny")])
-    with pytest.raises(ToolFailure, match="not a host"):
+    with pytest.raises(ToolFailure, match="no rule allows fetching"):
         await box(denied).call("fetch", asked, url="http://asked.example/")
 
 
@@ -86,7 +86,7 @@ async def test_what_the_user_agreed_to_does_not_extend_to_where_it_redirects() -
     asked = msgspec.structs.replace(ANN, permitted=True)
     away = page(b"", status="302 Found", more="Location: http://evil.example/\r\n")
     async with serving(lambda path: away) as (port, _):
-        with pytest.raises(ToolFailure, match=r"evil\.example is not a host"):
+        with pytest.raises(ToolFailure, match=r"no rule allows fetching from evil\.example"):
             await box(DEFAULT).call("fetch", asked, url=f"http://asked.example:{port}/")
 
 
@@ -103,7 +103,7 @@ async def test_a_redirect_is_followed_only_to_hosts_that_are_allowed() -> None:
         for path in ("/in", "/sub"):
             assert "the end" in await box().call("fetch", url=f"http://good.example:{port}{path}")
         before = len(asked)
-        with pytest.raises(ToolFailure, match=r"evil\.example is not a host"):
+        with pytest.raises(ToolFailure, match=r"no rule allows fetching from evil\.example"):
             await box().call("fetch", url=f"http://good.example:{port}/out")
         assert len(asked) == before + 1
         with pytest.raises(ToolFailure, match="redirects more than 5 times"):
@@ -150,7 +150,7 @@ async def test_an_answer_that_is_too_large_packed_or_no_text_is_refused() -> Non
         tools = box(max_bytes=1_000)
         for path, said in (
             ("/large", "more than 1,000 bytes"),
-            ("/packed", "packed"),
+            ("/packed", "compressed"),
             ("/image", "only text"),
             ("/broken", "cannot be read"),
         ):
@@ -169,7 +169,7 @@ async def test_a_server_that_never_ends_is_left() -> None:
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     async with server:
-        with pytest.raises(ToolFailure, match="no whole answer") as caught:
+        with pytest.raises(ToolFailure, match="no complete response") as caught:
             await box(seconds=0.3).call("fetch", url=f"http://good.example:{server.sockets[0].getsockname()[1]}/")
         await left.wait()
     assert caught.value.kind == "timeout"

@@ -74,7 +74,7 @@ async def test_a_range_of_lines_is_read_and_how_to_go_on_is_said(tmp_path: Path)
     part = await tools.call("read-file", file_path="long.txt")
     shown = len(body(part).split("\n"))
     assert 100 < shown < 3_000
-    assert f"Go on with start_line {shown + 1}." in part
+    assert f"Continue with start_line {shown + 1}." in part
     with pytest.raises(InvalidInput, match="after the last line, 3,000"):
         await tools.call("read-file", file_path="long.txt", start_line=4_000)
     with pytest.raises(InvalidInput, match="before start_line"):
@@ -152,20 +152,20 @@ async def test_a_file_is_written_with_its_folders_and_again_without_harm(tmp_pat
 @pytest.mark.req("PLA-10")
 async def test_an_edit_of_a_text_that_is_not_there_names_the_nearest_line(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.py": "def one():\n    return 1\n\ndef two():\n    return 2\n"}))
-    with pytest.raises(InvalidInput, match=r"is not in a\.py.*nearest is line 4: def two\(\):"):
+    with pytest.raises(InvalidInput, match=r"is not in a\.py.*most similar is line 4: def two\(\):"):
         await tools.call("edit-file", file_path="a.py", old_string="def too():", new_string="x")
-    with pytest.raises(InvalidInput, match=r"begins like line 2: return 1, but differs in spaces"):
+    with pytest.raises(InvalidInput, match=r"begins like line 2: return 1, but differs in whitespace"):
         await tools.call("edit-file", file_path="a.py", old_string="\treturn 1", new_string="x")
     with pytest.raises(InvalidInput, match="Read the file again and copy"):
         await tools.call("edit-file", file_path="a.py", old_string="@@@@@@@@@@@@", new_string="x")
-    with pytest.raises(InvalidInput, match="new_string is there already"):
+    with pytest.raises(InvalidInput, match="new_string is in the file already"):
         await tools.call("edit-file", file_path="a.py", old_string="def zero():", new_string="def one():")
 
 
 @pytest.mark.req("PLA-10")
 async def test_an_edit_of_a_text_that_is_there_several_times_says_how_often_and_where(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.txt": "x = 1\ny\nx = 1\nx = 1\n"}))
-    with pytest.raises(InvalidInput, match="is there 3 times, on the lines 1, 3, 4"):
+    with pytest.raises(InvalidInput, match="occurs 3 times, on the lines 1, 3, 4"):
         await tools.call("edit-file", file_path="a.txt", old_string="x = 1", new_string="x = 2")
     assert (tmp_path / "a.txt").read_text() == "x = 1\ny\nx = 1\nx = 1\n"
     shown = await tools.call_json(
@@ -185,10 +185,10 @@ async def test_an_edit_that_says_nothing_is_refused(tmp_path: Path, old: str, ne
 async def test_a_text_is_found_as_it_was_shown_without_what_nobody_sees(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.md": "⚠\ufe0f War\u200bning\nrest\n"}))
     shown = await tools.call("read-file", file_path="a.md")
-    assert "Characters that cannot be seen are left out" in shown
+    assert "Invisible characters are left out" in shown
     assert body(shown).startswith("⚠ Warning")
     found = await tools.call_json("edit-file", file_path="a.md", old_string="⚠ Warning", new_string="Note")
-    assert "2 characters that cannot be seen" in found["warnings"][0]
+    assert "2 invisible characters" in found["warnings"][0]
     assert (tmp_path / "a.md").read_text() == "Note\nrest\n"
 
 
@@ -216,9 +216,9 @@ async def test_a_preview_shows_all_that_an_edit_would_do_and_does_nothing(tmp_pa
 async def test_a_preview_warns_of_several_places_and_refuses_what_is_not_there(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.txt": "one\none\n"}))
     shown = await tools.call_json("preview-edit", file_path="a.txt", old_string="one", new_string="")
-    assert "is there 2 times, on the lines 1, 2" in shown["warnings"][0]
+    assert "occurs 2 times, on the lines 1, 2" in shown["warnings"][0]
     assert not shown["reversible"], "a text that was taken out is nowhere to be found again"
-    with pytest.raises(InvalidInput, match="The nearest is line 1: one"):
+    with pytest.raises(InvalidInput, match="The most similar is line 1: one"):
         await tools.call("preview-edit", file_path="a.txt", old_string="ones", new_string="x")
 
 
@@ -322,7 +322,7 @@ async def test_secrets_are_out_of_reach_and_keys_are_masked(tmp_path: Path) -> N
     key = "sk-" + "a1" * 20
     tools = box(plant(tmp_path, {".env": "PASSWORD=x", "notes.md": f"before\nuse {key} here\nafter\n"}))
     for name, more in (("read-file", {}), ("write-file", {"content": "x"})):
-        with pytest.raises(ToolFailure, match="made to hold secrets"):
+        with pytest.raises(ToolFailure, match="usually holds secrets"):
             await tools.call(name, file_path=".env", **more)
     shown = await tools.call("read-file", file_path="notes.md")
     assert key not in shown

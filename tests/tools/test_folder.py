@@ -78,7 +78,7 @@ def test_a_whole_path_within_the_folder_is_taken_by_either_name_of_it(tmp_path: 
 def test_what_is_made_to_hold_secrets_is_kept_from_tools(tmp_path: Path, path: str) -> None:
     root = plant(tmp_path, {".ssh/x": "key"})
     (root / "hole").symlink_to(".ssh")
-    with pytest.raises(ToolFailure, match="made to hold secrets") as caught:
+    with pytest.raises(ToolFailure, match="usually holds secrets") as caught:
         WorkingFolder(root).locate(path)
     assert caught.value.kind == "permission"
     assert "Ask the user" in str(caught.value)
@@ -108,7 +108,7 @@ def test_secrets_of_the_home_folder_are_kept_where_it_is_the_working_folder(
 def test_what_decides_what_is_run_is_read_but_not_written(tmp_path: Path, path: str) -> None:
     folder = WorkingFolder(tmp_path)
     assert folder.locate(path) == path
-    assert "not written by tools" in refusal(folder, path, to_write=True)
+    assert "tools may not write" in refusal(folder, path, to_write=True)
 
 
 def test_pipes_sockets_and_folders_are_refused_without_waiting(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_write_that_expected_another_file_writes_nothing(tmp_path: Path) -> No
 
 def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
     folder = WorkingFolder(plant(tmp_path, {"a": "x" * 11}))
-    with pytest.raises(InvalidInput, match="over 10 bytes"):
+    with pytest.raises(InvalidInput, match="more than 10 bytes"):
         folder.read("a", 10)
 
 

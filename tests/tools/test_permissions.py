@@ -154,14 +154,14 @@ def test_a_host_is_judged_by_its_whole_name(rule: str, url: str, expected: str) 
 def test_a_decision_says_why_and_what_could_be_agreed_to() -> None:
     found = decide(GIT, "exec", {"command": "git push origin; ls"})
     assert (found.verdict, found.pattern) == ("ask", 'exec "git push origin; ls" in "."')
-    assert found.reason == "git push origin: exec is asked about"
+    assert found.reason == "git push origin: exec needs permission"
     assert found.rule == PermissionRule(tool="exec", verdict="ask")
     several = decide(GIT, "exec", {"command": "make *.o; ls; make 'a b'", "cwd": "src/"})
     assert several.pattern == """exec "make *.o; ls; make 'a b'" in "src\""""
-    assert several.reason == "make *.o, make 'a b': exec is asked about", "all that is asked about is named"
+    assert several.reason == "make *.o, make 'a b': exec needs permission", "all that is asked about is named"
     assert decide(DEFAULT, "fetch", {"url": "https://a.example/x?token=1"}).pattern == "fetch(a.example), any page"
     assert decide(DEFAULT, "write-file", {"file_path": "src/a.py"}).pattern == "write-file(src/a.py), any content"
-    assert decide(DEFAULT, "unknown", {}).reason == "unknown: no rule speaks of it"
+    assert decide(DEFAULT, "unknown", {}).reason == "unknown: no rule matches it"
     assert decide(DEFAULT, "unknown", {}).pattern == "unknown, any input"
     for command in ("ls > x", "$X", "ls" * 5_000):
         assert decide(DEFAULT, "exec", {"command": command}).pattern == "", "it is asked about each time"
@@ -337,7 +337,7 @@ def test_permissions_are_read_from_the_settings_of_a_folder(tmp_path: Path) -> N
 def test_a_rule_about_no_tool_is_told_with_the_name_that_was_meant() -> None:
     settings = PermissionsConfig(allow=("exec(ls)", "read-*"), deny=("fech", "*"))
     (told,) = find_strays(settings, ["exec", "fetch", "read-file"])
-    assert told.startswith("permissions.deny: 'fech' is about no tool. Did you mean fetch?")
+    assert told.startswith("permissions.deny: 'fech' matches no tool. Did you mean fetch?")
 
 
 @pytest.mark.parametrize(

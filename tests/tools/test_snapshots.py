@@ -78,5 +78,5 @@ def test_the_oldest_entries_go_when_there_is_no_room(tmp_path: Path) -> None:
 
 def test_a_file_over_the_limit_is_not_taken_whole(tmp_path: Path) -> None:
     folder = WorkingFolder(plant(tmp_path, {"a": "x" * (MAX_FILE + 1)}))
-    with pytest.raises(InvalidInput, match="over 5,000,000 bytes"):
+    with pytest.raises(InvalidInput, match="more than 5,000,000 bytes"):
         Snapshots().read(folder, "a")

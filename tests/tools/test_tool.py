@@ -110,7 +110,7 @@ def test_a_function_that_is_not_async_or_says_nothing_is_refused() -> None:
         return ""
 
     with pytest.raises(
-        InvalidInput, match=r"must be an async function\. Write `async def`, and call what blocks with .*to_thread"
+        InvalidInput, match=r"must be an async function\. Write `async def`, and run blocking code with .*to_thread"
     ):
         tool(plain)
     with pytest.raises(InvalidInput, match="description: of silent is empty"):

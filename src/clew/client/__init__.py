@@ -1,4 +1,4 @@
-"""A client of the REST door: the same records and the same errors as the trail itself, over HTTP."""
+"""The Python client of the REST server, with the same records and errors as the trail."""
 
 from clew.client.calls import Client
 from clew.client.stream import StreamEvent

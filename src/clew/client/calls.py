@@ -1,4 +1,4 @@
-"""The client: one method for each thing that one does with a trail."""
+"""The client: one method for each operation on a trail."""
 
 from __future__ import annotations
 
@@ -90,22 +90,22 @@ class Client:
         return tuple(_written(await self._connection.send("POST", "/breadcrumbs/batch", body=body)).items)
 
     async def get(self, id: str) -> View:
-        """A breadcrumb as a model should see it, with its llm_hints applied."""
+        """Return a breadcrumb for a model, with its llm_hints applied."""
         return _view(await self._connection.send("GET", _path(id)))
 
     async def get_full(self, id: str, *, vector: bool = False) -> Breadcrumb:
-        """A breadcrumb as stored, with its embedding where asked."""
+        """Return a breadcrumb as stored, with its embedding if `vector` is set."""
         params = (("vector", "true"),) if vector else ()
         return _breadcrumb(await self._connection.send("GET", f"{_path(id)}/full", params=params))
 
     async def update(self, id: str, change: Change, *, expect: int) -> Breadcrumb:
-        """Write the next version. Raises Conflict when the present one is not `expect`."""
+        """Write the next version. Raises Conflict when the current version is not `expect`."""
         headers = {"if-match": f'"{expect}"'}
         return _breadcrumb(await self._connection.send("PATCH", _path(id), headers=headers, body=change))
 
     async def edit(self, id: str, merge: Callable[[Breadcrumb], Change]) -> Breadcrumb:
-        """Read, let `merge` decide on the change, and write it; again from the start when somebody else
-        wrote in between. Raises Conflict after ten attempts."""
+        """Read a breadcrumb, call `merge` for the change, and write it. After a conflict, start again. Raises Conflict
+        after ten attempts."""
         for attempt in range(1, EDIT_ATTEMPTS):
             found = await self.get_full(id)
             try:
@@ -123,7 +123,7 @@ class Client:
     async def list(
         self, selector: Selector = EVERYTHING, *, oldest_first: bool = False, page_size: int = PAGE
     ) -> AsyncGenerator[Breadcrumb, None]:
-        """All breadcrumbs that are meant, newest first, read page by page as the caller goes on."""
+        """Iterate over all matching breadcrumbs, newest first. Pages are read on demand."""
         params = [*selector_params(selector), ("limit", str(page_size))]
         params += [("order", "oldest")] if oldest_first else []
         cursor: tuple[tuple[str, str], ...] = ()
@@ -136,21 +136,21 @@ class Client:
             cursor = (("cursor", page.cursor),)
 
     async def search(self, request: SearchRequest | str) -> SearchResult:
-        """The best breadcrumbs for a request, or for a text with the default ranking."""
+        """Return the best breadcrumbs for a request, or for a text with the default ranking."""
         body = SearchRequest(text=request) if isinstance(request, str) else request
         return _result(await self._connection.send("POST", "/breadcrumbs/search", body=body))
 
     def events(self, selector: Selector = EVERYTHING, *, after: int | None = None) -> AsyncGenerator[StreamEvent, None]:
-        """Changes for ever, each once and in order, through lost connections and restarts of the server.
+        """Iterate over changes without end, each once and in order. Reconnects after lost connections and restarts.
 
-        Begins after the event `after`, or with what comes next. Close it with `aclose` when leaving early.
-        Raises what another attempt would not cure.
+        Starts after the event `after`, or with the next event. Close it with `aclose` when leaving early. Raises errors
+        that a retry would not solve.
         """
         return follow(self._connection, selector_params(selector), after, self._jitter)
 
 
 def selector_params(selector: Selector) -> tuple[tuple[str, str], ...]:
-    """A selector as the query parameters of listing and streaming."""
+    """Convert a selector to query parameters."""
     many = (("schema_name", selector.schemas), ("any_tags", selector.any_tags), ("tag", selector.all_tags))
     params = [(name, value) for name, values in many for value in values]
     for name in ("tag_prefix", "session", "created_after", "created_before", "path"):

@@ -1,4 +1,4 @@
-"""One authenticated connection to a server: it gets a token, and a new one when that is refused."""
+"""An authenticated connection to a server. It gets a token, and renews it when the server refuses it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Parameters = Sequence[tuple[str, str]]
 
 
 class Connection:
-    """Requests with a token. With a credential the token is fetched, and renewed once per request on 401."""
+    """Sends requests with a token. With a credential it gets the token, and renews it once per request on 401."""
 
     def __init__(
         self, http: httpx2.AsyncClient, principal: Principal, *, credential: str | None, token: str | None
@@ -41,7 +41,8 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         body: Any = None,
     ) -> bytes:
-        """The body of the answer. Raises the server's error; ClewError when no server answers."""
+        """Send a request and return the body of the response. Raises the server's error, or ClewError when no server
+        answers."""
         content = msgspec.json.encode(body) if body is not None else None
         extra = {**(headers or {}), **({"content-type": "application/json"} if content is not None else {})}
         try:
@@ -63,9 +64,9 @@ class Connection:
     async def stream(
         self, path: str, *, params: Parameters, headers: Mapping[str, str], timeout: float
     ) -> AsyncIterator[httpx2.Response]:
-        """An open answer whose body is read by the caller. A refused token is renewed for the next attempt.
+        """Yield a streaming response. A refused token is renewed for the next attempt.
 
-        Raises httpx2.HTTPError for what may pass by itself, the server's error for what does not.
+        Raises httpx2.HTTPError for temporary errors, the server's error for permanent ones.
         """
         token = self._token or await self.renew(None)
         request = self._http.build_request(
@@ -92,7 +93,7 @@ class Connection:
         return self._credential is not None
 
     async def renew(self, refused: str | None) -> str:
-        """A token that is not the refused one. Callers that were refused together share one new token."""
+        """Return a token other than the refused one. Concurrent callers share one new token."""
         async with self._renewing:
             if self._token is not None and self._token != refused:
                 return self._token

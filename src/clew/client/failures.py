@@ -1,4 +1,4 @@
-"""From an error answer back to the error that the server raised."""
+"""Converts an error response to the exception that the server raised."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _decode = msgspec.json.Decoder(_Body).decode
 
 
 def error_of(status: int, body: bytes) -> ClewError:
-    """The error of an answer: the class that its code names, with the data that the server sent along.
+    """Return the exception of a response: the class of its code, with the data from the server.
 
-    An answer that is not Clew's (a proxy's, say) becomes a plain ClewError with the status.
+    A response that is not from Clew, such as one of a proxy, becomes a plain ClewError with the status.
     """
     try:
         problem = _decode(body).error
@@ -48,7 +48,7 @@ def error_of(status: int, body: bytes) -> ClewError:
 
 @cache
 def _classes() -> dict[str, type[ClewError]]:
-    """Code → class for the whole tree; a code is the snake_case name of its class."""
+    """Return all error classes by code, which is the snake_case name of the class."""
     found: dict[str, type[ClewError]] = {}
     waiting = [ClewError]
     while waiting:

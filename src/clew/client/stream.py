@@ -1,4 +1,4 @@
-"""Following events through restarts and lost connections, without gaps or repeats."""
+"""Streams events across restarts and lost connections, without gaps or duplicates."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from clew.trail.model.event import EventType
 _log = logging.getLogger(__name__)
 
 SILENCE_SECONDS = 15.0
-"""The server sends a ping every five seconds; after three that did not come, the connection is dead."""
+"""The server sends a ping every five seconds. After three missing pings the connection counts as dead."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
 REMEMBERED = 10_000
 
 
 class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One change as the stream tells it. `seq` is its place in the log: give it as `after` to resume. `title` and
-    `context` are None when the breadcrumb is gone."""
+    """One change in the stream. `seq` is its position in the log: pass it as `after` to resume. `title` and `context`
+    are None when the breadcrumb was deleted."""
 
     seq: int
     type: EventType
@@ -43,7 +43,7 @@ class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamMessage(NamedTuple):
-    """One message of the wire: the id, event and data lines."""
+    """One server-sent event: the id, event and data lines."""
 
     id: str
     event: str
@@ -53,10 +53,10 @@ class StreamMessage(NamedTuple):
 async def follow(
     connection: Connection, params: Parameters, after: int | None, jitter: Callable[[], float]
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Events for ever. Each change comes once, in order; a lost connection is opened again after a wait that
-    doubles up to half a minute, and resumes after the last id.
+    """Yield events without end. Each change comes once, in order. After a lost connection it reconnects with
+    exponential backoff up to half a minute, and resumes after the last id.
 
-    Raises what another attempt would not cure: a refused token, a missing role, a selector that is not valid.
+    Raises errors that a retry would not solve: a refused token, a missing role, an invalid selector.
     """
     cursor, seen, failures, refused = after, _Seen(), 0, False
     while True:
@@ -69,18 +69,18 @@ async def follow(
                     if event is not None and seen.is_new(event):
                         yield event
         except NotAuthenticated:
-            # The connection has a new token now; when that is refused as well, it is for good.
+            # The connection has a new token now; if the server refuses that too, the error is permanent.
             if refused or not connection.can_renew:
                 raise
             refused = True
         except httpx2.HTTPError as error:
-            _log.info("the event stream broke off (%s); it is opened again", type(error).__name__)
+            _log.info("lost the event stream (%s); reconnecting", type(error).__name__)
         failures += 1
         await asyncio.sleep(wait_before(failures, jitter()))
 
 
 def wait_before(attempt: int, jitter: float) -> float:
-    """Seconds to wait before an attempt, from the first retry on; `jitter` in [0, 1) keeps clients apart."""
+    """Return the seconds to wait before a retry; `jitter` in [0, 1) spreads clients."""
     return min(FIRST_WAIT * 2.0 ** min(attempt - 1, 20), LONGEST_WAIT) * (0.5 + 0.5 * jitter)
 
 
@@ -94,9 +94,9 @@ async def _read_once(
 
 
 async def read_messages(chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamMessage]:
-    """The messages in a stream of bytes, however it is cut into chunks.
+    """Parse the messages in a stream of chunks.
 
-    Lines end with a line feed only: a JSON text may hold other line separators as they are.
+    Only a line feed ends a line, because JSON may contain other line separators.
     """
     rest = b""
     async for chunk in chunks:
@@ -114,7 +114,7 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _parse(message: StreamMessage) -> StreamEvent | None:
-    """The event of a message, or None for a ping and for data that is not an event."""
+    """Parse the event of a message; None for a ping and for other data."""
     if message.event == "ping" or not message.id.isdecimal():
         return None
     try:
@@ -124,7 +124,7 @@ def _parse(message: StreamMessage) -> StreamEvent | None:
 
 
 class _Seen:
-    """The changes that were passed on. A version that is reported as created and again as updated is one change."""
+    """The changes that were yielded already. The same version reported as created and as updated is one change."""
 
     def __init__(self) -> None:
         self._last = 0

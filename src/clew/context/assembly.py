@@ -14,12 +14,12 @@ from clew.llm.tokens import count_tokens
 from clew.trail.model.breadcrumb import Breadcrumb
 
 _RANK = {"trigger": 0, "always": 1, "session": 2}
-"""Of two that say the same the one of the lower rank stays; of others the better one."""
+"""Of two parts with the same text, the one with the lower rank stays; at equal ranks, the one with the higher score."""
 
 
 class ContextPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb that wants to be in a context, as it would be shown. `repeats` is the id of one that is known to say
-    the same."""
+    """A rendered breadcrumb that is a candidate for a context. `repeats` is the id of a breadcrumb with the same
+    text."""
 
     breadcrumb: Breadcrumb
     origin: str
@@ -46,7 +46,7 @@ class AssembledContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def assemble(parts: Sequence[ContextPart], room: TokenLimits) -> AssembledContext:
-    """The best parts that fit. What says the same as a better part, or nothing, is left out."""
+    """Return the best parts that fit. Empty parts, and parts with the same text as a better one, are left out."""
     by_id = {part.breadcrumb.id: part for part in parts}
     candidates, dropped = _candidates(parts)
     while True:
@@ -56,9 +56,9 @@ def assemble(parts: Sequence[ContextPart], room: TokenLimits) -> AssembledContex
         tokens = count_tokens(text)
         if tokens <= room.total or not found.chosen:
             return _assembled(text, tokens, shown, found, {**dropped, **found.dropped}, by_id)
-        # tokens of the parts and of the whole differ by little; the least goes, and it is tried again
+        # the whole may have a few tokens more than its parts: drop the last item, and try again
         last = found.chosen[-1]
-        dropped[last] = "the whole was counted as more than its parts"
+        dropped[last] = "the complete text has more tokens than the budget"
         candidates = [each for each in candidates if each.key != last]
 
 
@@ -72,9 +72,9 @@ def _candidates(parts: Sequence[ContextPart]) -> tuple[list[ContextCandidate], d
         id, gist = part.breadcrumb.id, part.rendered.gist
         same = part.repeats or said.get(gist, "")
         if not part.rendered.text:
-            dropped[id] = "not even its heading fits into what one item may take"
+            dropped[id] = "its heading alone exceeds the limit for one item"
         elif same and _may_go(part):
-            dropped[id] = f"says the same as {same}"
+            dropped[id] = f"has the same text as {same}"
         else:
             said.update({gist: id} if gist and gist not in said else {})
             candidates.append(_candidate(part))
@@ -82,8 +82,7 @@ def _candidates(parts: Sequence[ContextPart]) -> tuple[list[ContextCandidate], d
 
 
 def _may_go(part: ContextPart) -> bool:
-    """Whether a part that says nothing new can be missed. In a conversation a short line has its place, often as it is
-    said."""
+    """Whether a duplicate may be left out. Short lines of a conversation stay, however often they occur."""
     if part.origin == "session":
         return len(part.rendered.gist) >= REPEATED
     return part.origin not in ("trigger", "always")
@@ -100,7 +99,7 @@ def _candidate(part: ContextPart) -> ContextCandidate:
 
 
 def _in_sections(parts: Sequence[ContextPart]) -> dict[str, list[ContextPart]]:
-    """The parts by section: a history in order of time, fixed items in their order, others best first."""
+    """Group the parts by section: the history by time, fixed items in their order, others best first."""
     shown: dict[str, list[ContextPart]] = {}
     for part in parts:
         shown.setdefault(part.section, []).append(part)

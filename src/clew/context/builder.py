@@ -1,7 +1,7 @@
 """The context builder: seeds, graph walk, score, budget, sections, and a receipt for each item.
 
-It knows no schema and no agent: the agent's definition says what to gather, and the schema says how to show it.
-Building only reads, and the same trail gives the same bytes.
+The builder has no rules for single schemas or agents: the agent's definition lists the sources, and the schema defines
+the rendering. Building only reads, and the same trail gives the same bytes.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from clew.trail.work.correlation import CONSUMER_TAG, find_request_id, run_tag
 CONTEXT_TAG = "agent:context"
 SKILLS_TAG = f"domain:{SKILLS}"
 DEFAULT_BUDGET = 50_000
-"""For an agent whose model nobody has configured."""
+"""The budget for an agent without a configured model."""
 MAX_RENDERED = 64_000_000
-"""Letters of rendered breadcrumbs that are remembered."""
+"""The limit for the cache of rendered breadcrumbs, in characters."""
 
 
 class ModelBudget(Protocol):
@@ -60,10 +60,10 @@ class ModelBudget(Protocol):
 
 
 class ModelLookup(Protocol):
-    """Says which model an agent has. `clew.llm.model.Models` is one."""
+    """Finds the model of an agent. `clew.llm.model.Models` implements it."""
 
     def for_agent(self, agent_id: str, model: str = "") -> tuple[Any, ModelBudget]:
-        """Raises ModelError where there is none."""
+        """Return the model of an agent. Raises ModelError if there is none."""
         ...
 
 
@@ -83,7 +83,7 @@ class ContextBuilder:
         )
 
     async def warm(self) -> None:
-        """Get ready for the first context, so that it does not have to wait."""
+        """Load what the first context needs, so that it does not have to wait."""
         count_tokens("")
         await self._trail.index.warm()
 
@@ -111,8 +111,8 @@ class ContextBuilder:
         return self._draft(trigger, agent, assembled, missing, counts, model, budget, reply_tags)
 
     def _hidden(self, schemas: Schemas) -> tuple[str, ...]:
-        """The schemas of which only an always source brings anything: machinery and definitions. Results of tools are
-        of use in the session where they came about, and nowhere else."""
+        """Return the schemas that only an always source may add: machinery and definitions. Results of tools are useful
+        only in their own session."""
         flow = self._flow
         own = (
             *(flow.context, flow.context_request, flow.request, flow.response, flow.error),
@@ -121,17 +121,19 @@ class ContextBuilder:
         return bounded((*plumbing(flow), *own, flow.agent, flow.tool, flow.tool_config, *schemas.machinery))
 
     async def _budget(self, agent: AgentDefinition, by: Principal) -> tuple[str, int]:
-        """The name of the agent's model, and what a context for it may take."""
+        """Return the name of the agent's model, and the token budget of a context for it."""
         name, budget = "", DEFAULT_BUDGET
         if self._models is not None:
-            with contextlib.suppress(ModelError):  # whoever asks the model says so; a context can be looked at anyway
+            with contextlib.suppress(
+                ModelError
+            ):  # the call of the model reports it; a context can be shown without one
                 asked = await self._configured(agent, by) or agent.model or ""
                 _, info = self._models.for_agent(agent.agent_id, asked)
                 name, budget = info.name, info.budget_tokens
         return name, min(budget, agent.context_sources.tokens or budget)
 
     async def _configured(self, agent: AgentDefinition, by: Principal) -> str:
-        """The model that the agent's configuration names, if it has one."""
+        """Return the model in the agent's configuration; empty if it has none."""
         if not agent.llm_config_id:
             return ""
         try:
@@ -218,8 +220,8 @@ class ContextBuilder:
         )
 
     def _is_spoken(self, found: Breadcrumb, trigger: Breadcrumb) -> bool:
-        """Whether a breadcrumb is a message of the user who is answered. A message that somebody else wrote into the
-        session is data."""
+        """Whether a breadcrumb is a message of the user who gets the answer. A message of somebody else in the session
+        is data."""
         is_here = found.session == trigger.session and found.created_by == trigger.created_by
         return found.schema_name == self._flow.message and is_here
 
@@ -270,12 +272,12 @@ class ContextBuilder:
 
 
 def _is_skill(found: Breadcrumb) -> bool:
-    """Whether it is the text of a skill: that reaches a model when the skill is loaded, not as one hit among others."""
+    """Whether a breadcrumb is the text of a skill, which a model gets only by loading the skill."""
     return found.schema_name == RESOURCE_SCHEMA and SKILLS_TAG in found.tags
 
 
 def _once(seeds: Sequence[Seed]) -> list[Seed]:
-    """Each breadcrumb once, as the first source brought it, with the best that any says of it."""
+    """Merge duplicates: keep the seed of the first source, with the best similarity and cost of all."""
     found: dict[str, Seed] = {}
     for seed in seeds:
         first = found.setdefault(seed.breadcrumb.id, seed)

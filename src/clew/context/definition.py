@@ -1,5 +1,5 @@
-"""An agent as its breadcrumb defines it: instructions, model, triggers, and the sources of its context. An unknown
-field is refused, with the nearest known name."""
+"""The definition of an agent in a breadcrumb: instructions, model, triggers, and the sources of its context. An unknown
+field is an error, with the nearest known name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clew.trail.model.selector import Selector, check_selector
 
 Role = Literal["trigger", "context"]
 Method = Literal["event_data", "latest", "recent", "vector", "all"]
-"""How a source is read: the trigger itself, the newest one, the newest few, the closest in meaning, or all in order."""
+"""The way to read a source: the trigger itself, the newest one, the newest few, the closest in meaning, or all."""
 
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
 Hops = Annotated[int, Meta(ge=0, le=4)]
@@ -24,15 +24,15 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a subscription is read. Without a limit the method has a default."""
+    """The way to read a subscription. Each method has a default limit."""
 
     method: Method = "event_data"
     limit: Limit | None = None
 
 
 class Subscription(Selector, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Breadcrumbs that an agent, tool or workflow reads: a `trigger` starts it, a `context` is read beside the trigger.
-    `key` is the name by which the handler gets it."""
+    """Breadcrumbs that an agent, tool or workflow reads: a `trigger` starts it, a `context` is read with the trigger.
+    `key` is its name for the handler."""
 
     role: Role = "trigger"
     key: str = ""
@@ -49,8 +49,8 @@ class ContextSubscriptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 
 
 class AlwaysSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Breadcrumbs of a schema or with a tag that belong into every context of the agent. One that is not `optional` is
-    reported where it is missing. `section` is where they are shown, if not where their schema says."""
+    """Breadcrumbs of a schema or with a tag that every context of the agent contains. The receipt reports a missing
+    source that is not `optional`. `section` overrides the section of their schema."""
 
     type: Literal["schema", "tag"] = "schema"
     schema_name: str = ""
@@ -72,7 +72,7 @@ class SemanticSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class SessionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The last records of the trigger's session. No schemas means any that a reader may find by meaning."""
+    """The last records of the trigger's session. Without schemas, all schemas that semantic search covers."""
 
     enabled: bool = True
     schemas: tuple[str, ...] = ()
@@ -81,8 +81,8 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class GraphSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far the walk goes from what the other sources found, and how many breadcrumbs it may bring. `costs` says by
-    how much the edges of a kind cost more or less than they do of themselves."""
+    """The graph walk from the breadcrumbs of the other sources: the number of hops and of results. `costs` are factors
+    for the costs of each kind of edge."""
 
     enabled: bool = True
     hops: Hops = 2
@@ -92,8 +92,8 @@ class GraphSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ContextSources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the context of an agent comes from. `tokens` bounds it below what its model could take, and `shares` says
-    which part of that a section may fill."""
+    """The sources of an agent's context. `tokens` limits it below the capacity of the model; `shares` are the parts of
+    the budget that sections may use."""
 
     always: tuple[AlwaysSource, ...] = ()
     semantic: SemanticSource = SemanticSource()
@@ -133,12 +133,12 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def read_definition(breadcrumb: Breadcrumb) -> AgentDefinition:
-    """The agent that a breadcrumb defines. Raises InvalidInput that names the field."""
+    """Return the agent that a breadcrumb defines. Raises InvalidInput with the name of the field."""
     return definition_of({**breadcrumb.context, "id": breadcrumb.id, "version": breadcrumb.version})
 
 
 def definition_of(context: Mapping[str, Any]) -> AgentDefinition:
-    """The agent that a context defines. Raises InvalidInput that names the field."""
+    """Return the agent that the context of a breadcrumb defines. Raises InvalidInput with the name of the field."""
     try:
         found = msgspec.convert(dict(context), AgentDefinition)
     except msgspec.ValidationError as error:
@@ -156,12 +156,12 @@ def definition_of(context: Mapping[str, Any]) -> AgentDefinition:
 
 
 def check_trigger(selector: Selector, place: str) -> None:
-    """Raise InvalidInput for a trigger that means everything: all that it starts would start it again."""
+    """Raise InvalidInput for a trigger that matches everything, because its own results would trigger it again."""
     tags = (*selector.any_tags, *selector.all_tags)
     texts = (*selector.schemas, *tags, selector.tag_prefix, selector.session, selector.path)
     matches = [each for each in selector.context_match if each.op != "ne" and each.value is not False]
     if not any(texts) and not matches:
-        raise InvalidInput(place, "means everything", hint="Name a schema, a tag, a session, a path or a value")
+        raise InvalidInput(place, "matches everything", hint="Name a schema, a tag, a session, a path or a value")
 
 
 def _check_below(selector: Selector, place: str) -> None:
@@ -173,7 +173,7 @@ def _check_below(selector: Selector, place: str) -> None:
 
 
 def _check_always(source: AlwaysSource, place: str) -> None:
-    """A source names what its type says."""
+    """Raise InvalidInput for a source without the field that its type needs."""
     named = {"schema": "schema_name", "tag": "tag"}[source.type]
     if not getattr(source, named):
         raise InvalidInput(f"{place}.{named}", "is missing", hint=f"A source of type {source.type} needs it")

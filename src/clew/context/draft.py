@@ -1,4 +1,4 @@
-"""A context as the builder leaves it, and the breadcrumb that it becomes."""
+"""The result of the builder, and its breadcrumb."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 
 
 class ContextDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A context that was built and not yet written."""
+    """A context before it is written."""
 
     schema_name: str
     consumer_id: str
@@ -26,7 +26,7 @@ class ContextDraft(msgspec.Struct, frozen=True, kw_only=True):
     read: tuple[Breadcrumb, ...] = ()
 
     def as_draft(self) -> Draft:
-        """The breadcrumb to write."""
+        """Return the breadcrumb to write."""
         context = {
             "consumer_id": self.consumer_id,
             "trigger_event_id": self.trigger.id,

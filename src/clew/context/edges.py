@@ -1,9 +1,8 @@
 """Edges between related breadcrumbs, built after each write by one handler.
 
-There are four kinds, each with a cost of following it: `causal` (from the request, the trigger of the run, or a
-breadcrumb named by id), `temporal` (from the previous breadcrumb of the session), `tag` (to others with the same
-pointer tag), `semantic` (to the closest in meaning). The work for one breadcrumb is bounded, however many share its
-tags. Handling an event twice changes nothing.
+There are four kinds, each with a cost: `causal` (from the request, the trigger of the run, or a breadcrumb named by
+id), `temporal` (from the previous breadcrumb of the session), `tag` (to others with the same pointer tag), `semantic`
+(to the closest in meaning). The work for one breadcrumb is bounded. Handling an event twice changes nothing.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ COSTS = {CAUSAL: 0.5, TEMPORAL: 0.75, TAG: 1.0, SEMANTIC: 1.0}
 """The cost of an edge by its kind. A similarity edge costs more with the distance."""
 
 FOUND_ANEW = frozenset((TEMPORAL, TAG, SEMANTIC))
-"""The kinds that lead from a message where the sources of its context look themselves. Whether the handler has written
-them yet decides nothing."""
+"""The kinds of edges from a message that the sources of its context find themselves, so that the result does not depend
+on whether the handler has written them yet."""
 
 HANDLER = "context/edges"
 MAX_PARTNERS = 8
-"""Breadcrumbs of one request that are linked."""
+"""The number of breadcrumbs of one request that get edges."""
 MAX_TAGS, MAX_TAGGED = 3, 3
-"""The most pointer tags that are read, and the newest records of each."""
+"""The number of pointer tags that are read, and of the newest records of each."""
 MAX_SIMILAR = 4
 CLOSE = 0.6
-"""From this cosine on two breadcrumbs are close in meaning."""
+"""The least cosine of two breadcrumbs that are close in meaning."""
 _SAME_INSTANT = 20
 
 
 def plumbing(flow: Flow) -> tuple[str, ...]:
-    """The parts of a flow that say nothing to a reader: no edge begins or ends there."""
+    """Return the schemas of a flow without content for a reader, which get no edges."""
     return (
         flow.delta,
         flow.cancel,
@@ -61,7 +60,7 @@ def plumbing(flow: Flow) -> tuple[str, ...]:
 
 
 class EdgeBuilder:
-    """Links breadcrumbs of one owner as they are written."""
+    """Writes the edges of new breadcrumbs of one owner."""
 
     def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:
         self._trail = trail
@@ -74,8 +73,8 @@ class EdgeBuilder:
             await self.link(event.breadcrumb)
 
     async def link(self, breadcrumb: Breadcrumb) -> list[Edge]:
-        """Write the edges of a breadcrumb that are not there yet, and give all back. One whose ends are gone is left
-        out. What nobody finds by meaning has causes only."""
+        """Write the missing edges of a breadcrumb, and return all. Edges with a deleted end are left out. Schemas that
+        semantic search does not cover have only causal edges."""
         schemas = await self._book.read(by=self._by)
         edges = await self._causal(breadcrumb)
         if schemas.of(breadcrumb.schema_name).is_found:
@@ -85,7 +84,7 @@ class EdgeBuilder:
         found = list({(edge.source, edge.type, edge.target): edge for edge in edges}.values())
         try:
             return await self._trail.edges.add(found, by=self._by, replace=True) if found else []
-        except NotFound:  # one of them was deleted meanwhile: the others are worth having
+        except NotFound:  # one end was deleted meanwhile: write the other edges one by one
             return [each for edge in found for each in await self._add_one(edge)]
 
     async def _add_one(self, edge: Edge) -> list[Edge]:
@@ -95,7 +94,7 @@ class EdgeBuilder:
             return []
 
     async def _causal(self, breadcrumb: Breadcrumb) -> list[Edge]:
-        """Edges from the causes of a breadcrumb to the breadcrumb."""
+        """Return the edges from the causes of a breadcrumb."""
         causes = [found for _, found in await find_named(self._trail, breadcrumb, by=self._by)]
         run = find_run(breadcrumb)
         sources = {each.id for each in causes if each.schema_name not in plumbing(self._flow)}
@@ -110,7 +109,7 @@ class EdgeBuilder:
         return edges
 
     async def _partners(self, breadcrumb: Breadcrumb) -> Sequence[Breadcrumb]:
-        """The breadcrumbs of its request, oldest first: the request, then what answers it."""
+        """Return the breadcrumbs of its request, oldest first: the request, then the responses."""
         request = find_request_id(breadcrumb)
         if request is None or len(request) > 200 or request != request.strip() or "\n" in request:
             return ()
@@ -134,7 +133,7 @@ class EdgeBuilder:
         return True
 
     async def _temporal(self, breadcrumb: Breadcrumb, schemas: Schemas) -> list[Edge]:
-        """From the one before it in its session."""
+        """Return the edge from the previous breadcrumb of its session."""
         if breadcrumb.session is None:
             return []
         before = Selector(
@@ -142,7 +141,7 @@ class EdgeBuilder:
             except_schemas=self._unlinked(schemas),
             created_before=until(breadcrumb.created_at),
         )
-        for limit in (2, _SAME_INSTANT):  # mostly itself and the one before it; more only where others are as old
+        for limit in (2, _SAME_INSTANT):  # two are enough unless several have the same time
             page = await self._trail.records.list(before, by=self._by, limit=limit)
             ids = [each.id for each in page.items]
             if breadcrumb.id in ids[:-1]:
@@ -150,7 +149,7 @@ class EdgeBuilder:
         return [_edge(ids[0], breadcrumb.id, TEMPORAL)] if ids and breadcrumb.id not in ids else []
 
     async def _tagged(self, breadcrumb: Breadcrumb, schemas: Schemas) -> list[Edge]:
-        """Between those that bear the same pointer tag, the newest before it."""
+        """Return the edges to the newest earlier breadcrumbs with the same pointer tags."""
         tags = [tag for tag in breadcrumb.tags if tag_kind(tag) == "pointer"][:MAX_TAGS]
         edges = []
         for tag in tags:
@@ -165,7 +164,7 @@ class EdgeBuilder:
         return edges
 
     async def _similar(self, breadcrumb: Breadcrumb, schemas: Schemas) -> list[Edge]:
-        """Between those that are close in meaning, where the trail has vectors."""
+        """Return the edges to breadcrumbs that are close in meaning, if the trail has vectors."""
         try:
             vector = (await self._trail.records.get(breadcrumb.id, by=self._by, vector=True)).embedding
         except NotFound:
@@ -191,7 +190,7 @@ class EdgeBuilder:
 
 
 def bounded(names: Iterable[str]) -> tuple[str, ...]:
-    """Schema names to leave out, without repeats, as many as one selector may have."""
+    """Return the names without duplicates, up to the limit of a selector."""
     return tuple(dict.fromkeys(names))[:200]
 
 
@@ -200,13 +199,13 @@ def _edge(source: str, target: str, kind: str) -> Edge:
 
 
 def _between(one: str, other: str, kind: str, apart: float = 0.0) -> Edge:
-    """An undirected edge: the same from both ends."""
+    """Build an undirected edge, which is the same from both ends."""
     source, target = min(one, other), max(one, other)
     return Edge(source=source, target=target, type=kind, weight=round(COSTS[kind] + max(0.0, apart), 4))
 
 
 def edge_handler(trail: Trail, flow: Flow, *, by: Principal) -> Handler:
-    """The handler that links new breadcrumbs. It does not depend on the order of events, and may repeat them."""
+    """Return the handler that writes the edges of new breadcrumbs. Order and repetition of events do not matter."""
     selector = Selector(except_schemas=plumbing(flow))
     link = EdgeBuilder(trail, flow, by=by)
     return Handler(name=HANDLER, selector=selector, function=link, ordered=False, retry=RetryPolicy(attempts=10))

@@ -1,7 +1,7 @@
 """A cache of the graphs of recent sessions, so that the next message of a session reads only new edges.
 
 The cache holds the edges of each breadcrumb. A lookup reads and adds the edges that were written since, by any process.
-A deleted breadcrumb is noticed when it is to be shown. A deleted edge is followed for at most MAX_AGE longer.
+A deleted breadcrumb is detected when it is shown. A deleted edge stays in the cache for at most MAX_AGE.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from clew.trail.store import Trail
 MAX_BYTES = 1_000_000_000
 MAX_AGE = timedelta(minutes=10)
 SKEW = timedelta(seconds=60)
-"""By so much the clocks of two processes may differ: what was written shortly before the last look is read again."""
+"""The allowed clock difference of two processes. Edges written within it before the last lookup are read again."""
 _HOP_BYTES, _NODE_BYTES, _GRAPH_BYTES = 400, 400, 500
-"""About what each takes in memory."""
+"""Estimates of memory use."""
 
 Key = tuple[str, frozenset[str], str]
-"""Owner, scopes and session: nobody meets what another may see."""
+"""Owner, scopes and session, so that callers with other permissions do not share a graph."""
 
 
 class SessionGraph:
@@ -40,11 +40,11 @@ class SessionGraph:
         return id in self._hops
 
     def oldest(self, ids: Iterable[str]) -> datetime:
-        """Since when the edges of these may be out of date."""
+        """Return the time of the oldest lookup for these breadcrumbs."""
         return min(self._as_of[id] for id in ids)
 
     def add(self, ids: Sequence[str], links: Iterable[Link], as_of: datetime) -> None:
-        """Take in where the edges at these breadcrumbs lead, all of them or those that are new."""
+        """Add all edges, or the new edges, of these breadcrumbs."""
         for id in ids:
             self.size += 0 if id in self._hops else _NODE_BYTES
             self._hops.setdefault(id, {})
@@ -76,7 +76,7 @@ class GraphCache:
         return len(self._graphs)
 
     def expander(self, trail: Trail, session: str | None, *, by: Principal) -> Expand:
-        """Loads edges for one walk. Without a session nothing is remembered."""
+        """Return a function that loads edges for one walk. Without a session there is no cache."""
 
         async def expand(ids: Sequence[str]) -> Links:
             graph = self._find(by, session)

@@ -1,4 +1,4 @@
-"""Paths from the seeds of a context: which count, and how they are shown."""
+"""Paths from the seeds of a context: filters and descriptions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from clew.context.sources import Seed
 
 
 def without_own(id: str, expand: Expand) -> Expand:
-    """The same, but for the edges of one message that its sources look for themselves: it has the same context before
-    and after it was linked, and before it was written."""
+    """Remove the edges of one message that its sources find themselves, so that its context is the same before and
+    after the handler writes its edges."""
 
     async def without(ids: Sequence[str]) -> Links:
         links = await expand(ids)

@@ -1,5 +1,6 @@
-"""The walk from the seeds of a context along the edges of the trail: the cheapest way from any seed, up to a number of
-hops. What an edge costs is its weight, which its kind decides (see edges.py), times what the agent makes of the kind.
+"""The walk from the seeds of a context along the edges of the trail: the cheapest path from any seed, up to a number of
+hops. The cost of an edge is its weight, which depends on its kind (see edges.py), times the agent's factor for the
+kind.
 """
 
 from __future__ import annotations
@@ -9,17 +10,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 FANOUT = 64
-"""The cheapest edges of one record that are followed: a hub would lead everywhere."""
+"""The number of edges of one record that the walk follows, the cheapest first. It bounds the work at hubs."""
 STARTS = 64
-"""From so many seeds the walk begins, the cheapest."""
+"""The number of seeds at which the walk starts, the cheapest first."""
 EXPANDED = 32
-"""The nearest records of each level from which the walk goes on."""
+"""The number of records of each level from which the walk goes on, the nearest first."""
 WIDER = 2
-"""The factor by which more candidates are read than wanted, since some cannot be shown."""
+"""The factor by which more candidates are read than needed, because some cannot be shown."""
 
 
 class GraphHop(NamedTuple):
-    """An edge as it is followed."""
+    """One step along an edge."""
 
     cost: float
     to: str
@@ -27,15 +28,15 @@ class GraphHop(NamedTuple):
 
 
 Links = Mapping[str, Sequence[GraphHop]]
-"""For each breadcrumb that was looked at where its edges lead."""
+"""The edges of each breadcrumb that was expanded."""
 
 Expand = Callable[[Sequence[str]], Awaitable[Links]]
 """Loads the edges at a batch of breadcrumbs."""
 
 
 class ReachedBreadcrumb(NamedTuple):
-    """A breadcrumb that was reached: at which cost, by which ids from the seed to it, and along which kinds of edges.
-    In this order, which is also that of nearness, such are compared."""
+    """A breadcrumb that the walk reached: the cost, the ids from the seed to it, and the kinds of edges. The order of
+    the fields is the sort order."""
 
     cost: float
     hops: int
@@ -50,7 +51,7 @@ async def walk(
     """Return the breadcrumbs within `hops` of the starts, nearest first, without the starts; at most `limit`.
 
     Each level calls `expand` once, for the starts and then for the nearest breadcrumbs found, so the work is bounded
-    however dense the graph is.
+    for any graph.
     """
     links: dict[str, Sequence[GraphHop]] = {}
     nearest = dict(sorted(starts.items(), key=lambda each: (each[1], each[0]))[:STARTS])
@@ -67,7 +68,7 @@ async def walk(
 
 
 def _weighted(hops: Sequence[GraphHop], costs: Mapping[str, float]) -> Sequence[GraphHop]:
-    """The cheapest of the edges at one breadcrumb, as the agent weighs them."""
+    """Return the cheapest edges of one breadcrumb, with the agent's factors."""
     factored = [GraphHop(hop.cost * costs.get(hop.kind, 1.0), hop.to, hop.kind) for hop in hops] if costs else hops
     return factored if len(factored) <= FANOUT else heapq.nsmallest(FANOUT, factored)
 
@@ -88,7 +89,7 @@ def spread(
             continue
         if at.id not in fewest:
             settled.append(at)
-        fewest[at.id] = at.hops  # a dearer way with fewer hops may still lead farther
+        fewest[at.id] = at.hops  # a more expensive path with fewer hops may lead farther
         farther = at.hops + 1
         if farther > hops:
             continue

@@ -34,8 +34,8 @@ def context_handler(
     by: Principal,
     after: int | None = None,
 ) -> Handler | None:
-    """The handler of an agent's triggers, in order within a session; None for an agent without a context trigger. It
-    skips messages that are addressed to other agents."""
+    """Return the handler of an agent's triggers, in order within a session; None for an agent without a context
+    trigger. It skips messages to other agents."""
     if agent.context_trigger is None:
         return None
     mine = CONSUMER_TAG + agent.agent_id
@@ -61,7 +61,7 @@ def _is_for_others(event: Event, mine: str) -> bool:
 
 
 def request_handler(builder: ContextBuilder, trail: Trail, flow: Flow, *, by: Principal) -> Handler:
-    """The handler of contexts that are asked for with a breadcrumb."""
+    """Return the handler of context requests."""
 
     async def answer(event: Event, deps: object = None) -> Sequence[Draft]:
         if event.breadcrumb is None:
@@ -74,13 +74,13 @@ def request_handler(builder: ContextBuilder, trail: Trail, flow: Flow, *, by: Pr
 
 
 def within(by: Principal, trigger: Breadcrumb) -> Principal:
-    """The builder limited to the scopes of the trigger, so that everybody who may read the trigger may read the
-    context."""
+    """Limit the principal of the builder to the scopes of the trigger, so that everybody who may read the trigger may
+    read the context."""
     return msgspec.structs.replace(by, scopes=by.scopes & set(trigger.scopes))
 
 
 async def _written(trail: Trail, draft: ContextDraft, by: Principal) -> Sequence[Draft]:
-    """The breadcrumb to write. It counts as one read of each shown breadcrumb whose TTL counts reads."""
+    """Return the breadcrumb to write. Counts one read of each shown breadcrumb whose TTL counts reads."""
     for each in draft.read:
         if each.ttl.max_reads is not None and each.id != draft.trigger.id:
             await trail.records.read(each.id, by=by)

@@ -13,7 +13,7 @@ from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import Breadcrumb
 
 BUILDER = 1
-"""The version of the way in which contexts are built."""
+"""The version of the algorithm."""
 MAX_DROPPED = 200
 
 
@@ -35,7 +35,7 @@ class ReceiptItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class DroppedItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb that was found and left out."""
+    """A breadcrumb that a source found and the builder left out."""
 
     id: str
     version: int
@@ -92,13 +92,13 @@ class _Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(breadcrumb: Breadcrumb) -> Explanation:
-    """Return the receipt of a context. Raises InvalidInput for a record that is no context or has no receipt."""
+    """Return the receipt of a context. Raises InvalidInput for a record that is not a context or has no receipt."""
     try:
         found = msgspec.convert(breadcrumb.context, _Context)
     except msgspec.ValidationError as error:
         wrong = in_plain_words(error, _Context, "context")
         raise InvalidInput(
-            breadcrumb.id, f"is not a context with a receipt ({wrong.message})", hint="Give the id of a context"
+            breadcrumb.id, f"is not a context with a receipt ({wrong.message})", hint="Pass the id of a context"
         ) from None
     return Explanation(
         id=breadcrumb.id,
@@ -108,12 +108,12 @@ def explain(breadcrumb: Breadcrumb) -> Explanation:
 
 
 def explain_item(breadcrumb: Breadcrumb, id: str) -> ItemExplanation:
-    """Why a breadcrumb is or is not in a context; `id` may be the beginning of one that the receipt names. Raises as
-    `explain`."""
+    """Explain why a breadcrumb is or is not in a context. `id` may be a prefix of an id in the receipt. Raises the
+    errors of `explain`."""
     receipt = explain(breadcrumb).receipt
     for number, item in enumerate(receipt.items, 1):
         if item.id.startswith(id):
-            cut = "; the beginning only, because it is long" if item.excerpt else ""
+            cut = "; only the beginning, because it is long" if item.excerpt else ""
             way = f", {item.hops} hops from {item.path[0]}" if item.hops else ""
             why = (
                 f"[{number}] in {item.section}: {item.reason}{way}; score {item.score:.2f}, {item.tokens:,} tokens{cut}"
@@ -123,12 +123,12 @@ def explain_item(breadcrumb: Breadcrumb, id: str) -> ItemExplanation:
         if dropped.id.startswith(id):
             why = f"found by {dropped.origin} with a score of {dropped.score:.2f}, and left out: {dropped.why}"
             return ItemExplanation(id=dropped.id, verdict="dropped", why=why, dropped=dropped)
-    others = f"; {receipt.more_dropped:,} more were left out unlisted" if receipt.more_dropped else ""
+    others = f"; {receipt.more_dropped:,} more were left out and are not listed" if receipt.more_dropped else ""
     why = f"no source found it, and no edge led to it from {sum(receipt.seeds.values()):,} seeds{others}"
     return ItemExplanation(id=id, verdict="not found", why=why)
 
 
 def as_record(receipt: Receipt) -> dict[str, Any]:
-    """The receipt as it is stored."""
+    """Convert the receipt to its stored form."""
     record: dict[str, Any] = msgspec.to_builtins(receipt)
     return record

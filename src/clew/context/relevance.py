@@ -1,4 +1,4 @@
-"""The question in a trigger, and which records are relevant to it."""
+"""The question in a trigger, and the relevance of records to it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from clew.trail.store import Trail
 
 MAX_QUESTION = 1_000
 LEAST_CLOSE = 0.1
-"""The least similarity for a context; an answer needs 0.5."""
+"""The least similarity for a context. An answer needs 0.5."""
 LEAST_SAID = 0.5
-"""The same of what was said in another session: chat is like other chat, and rarely of use there."""
+"""The least similarity for messages of other sessions, because chats resemble each other and rarely help elsewhere."""
 LEAST_MEANT = 0.15
-"""The least cosine of what one word alone finds: that the word stands somewhere says little."""
+"""The least cosine of a hit for a single word, because the word alone is weak evidence."""
 SURE = 0.75
-"""So close by its words alone is what is about a word rather than holds it."""
+"""The similarity by words above which a hit is about the word, rather than merely containing it."""
 SAME = 0.97
-"""From this cosine on two messages say the same."""
+"""The least cosine of two messages that count as the same."""
 
 _COURTESIES = frozenset(("bye", "cheers", "goodbye", "hallo", "hello", "hey", "okay", "sorry", "thank", "thanks"))
 
@@ -38,8 +38,8 @@ class ContextQuestion(msgspec.Struct, frozen=True):
 
 
 def question_of(trigger: Breadcrumb, view: Mapping[str, Any] | None = None) -> ContextQuestion:
-    """The text of the trigger as a model sees it, then its pointer tags. The title counts only if there is no other
-    text."""
+    """Build the question of a trigger: its text as a model sees it, then its pointer tags. The title counts only if
+    there is no other text."""
     shown = readable(trigger.title, trigger.context if view is None else view)
     lines = dict.fromkeys(filter(None, (*shown.description.split("\n"), *shown.content.split("\n"))))
     words = (" ".join(lines) or trigger.title)[:MAX_QUESTION]
@@ -56,7 +56,7 @@ def _means_something(word: str) -> bool:
 async def find_closest(
     trail: Trail, selector: Selector, question: ContextQuestion, limit: int, *, without: str, by: Principal
 ) -> tuple[Hit, ...]:
-    """The best hits for a question, without the trigger itself."""
+    """Return the best hits for a question, without the trigger itself."""
     if not question.text:
         return ()
     request = SearchRequest(text=question.text, selector=selector, limit=limit, exclude=(without,))
@@ -64,11 +64,11 @@ async def find_closest(
 
 
 def similarity(hit: Hit) -> float:
-    """From 0 to 1: a hit that is just close enough for an answer is half way."""
+    """Return the similarity of a hit, from 0 to 1. A hit that is just close enough for an answer has 0.5."""
     return min(1.0, closeness(hit) / 2)
 
 
 def is_meant(hit: Hit, question: ContextQuestion) -> bool:
-    """Whether a hit is more than one that happens to hold the only word of the question."""
+    """Whether a hit matches by more than containing the only word of the question."""
     is_about = hit.vector_score is None or hit.vector_score >= LEAST_MEANT or similarity(hit) >= SURE
     return question.words > 1 or is_about

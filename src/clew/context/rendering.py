@@ -1,8 +1,7 @@
-"""A breadcrumb as text for a model: a heading line, then its content in a fence.
+"""Renders a breadcrumb for a model: a heading line, then its content in a fence.
 
-The content stays data: it can neither end its fence nor begin a section. Only a message of the user who is answered, to
-an agent in the same session, is shown without a fence, because the agent should follow it; it cannot begin a section
-either.
+The content is data: it can neither close its fence nor begin a section. Only the message of the user who gets the
+answer has no fence, because the agent should follow it. It cannot begin a section either.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from clew.trail.model.breadcrumb import Breadcrumb
 
 MAX_TITLE = 120
 _LETTERS_A_TOKEN = 8
-"""No text that is worth reading has more; what is beyond is not even counted."""
+"""An upper bound for ordinary text. Text beyond it is cut without counting tokens."""
 REPEATED = 40
-"""A text of so many letters that stands in two breadcrumbs is the same thing said twice."""
+"""The least length of a text that marks two breadcrumbs as duplicates."""
 _FOLDED = 20_000
-"""The first characters, which are compared without regard to case and space."""
+"""The number of characters that the comparison uses."""
 _SUMMARIES = ("description", "summary")
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Rendered(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb as it is shown, and what that takes. `gist` is what two that say the same have in common: the
-    longest text, or all that is shown where that is short; without regard to case and space."""
+    """The text of a breadcrumb and its tokens. `gist` is equal for duplicates: the longest text, or everything that is
+    shown if that is short, in lower case and without whitespace."""
 
     text: str
     tokens: int
@@ -39,8 +38,8 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(breadcrumb: Breadcrumb, view: Mapping[str, Any], *, cap: int, is_spoken: bool = False) -> Rendered:
-    """The breadcrumb within `cap` tokens, as an excerpt that says so where it has more. Below what the heading takes
-    there is no text."""
+    """Render a breadcrumb within `cap` tokens. A longer one becomes a marked excerpt. If not even the heading fits, the
+    text is empty."""
     room = max(0, cap) * _LETTERS_A_TOKEN
     body = clean(_spoken(view, room + 1) if is_spoken else body_of(view, room + 1))
     heading = heading_of(breadcrumb, body)
@@ -54,7 +53,7 @@ def render(breadcrumb: Breadcrumb, view: Mapping[str, Any], *, cap: int, is_spok
 
 
 def _excerpt(heading: str, body: str, tokens: int, cap: int, write: Callable[[str, str], str], gist: str) -> Rendered:
-    """The longest beginning of the body that fits, found in a few tries."""
+    """Return the longest beginning of the body that fits, found by a few attempts."""
     keep = len(body)
     note = f"{heading} (the beginning)"
     while keep > 0:
@@ -89,20 +88,20 @@ def heading_of(breadcrumb: Breadcrumb, body: str = "") -> str:
 
 
 def _title(breadcrumb: Breadcrumb, body: str) -> str:
-    """The title on one line; empty where the body begins with it."""
+    """Return the title on one line; empty if the body begins with it."""
     title = " ".join(clean(breadcrumb.title).split())
     begun = fold(title.rstrip("…"))
     return "" if begun and fold(body[: 4 * len(title)].lstrip("# ")).startswith(begun) else title
 
 
 def fold(text: str) -> str:
-    """A text without regard to case and space."""
+    """Normalise case and whitespace."""
     return " ".join(text[:_FOLDED].casefold().split()) + text[_FOLDED:]
 
 
 def body_of(view: Mapping[str, Any], room: int) -> str:
-    """The content of a view as text: a single text as it is, else one line for each field; at most `room` characters. A
-    text under two names is shown once; a description that another text contains is not shown."""
+    """Convert a view to text of at most `room` characters: a single text as it is, else one line for each field. A text
+    under two names appears once; a description that another text contains is left out."""
     fields = dict(_without_repeats(view))
     if len(fields) == 1 and isinstance(alone := next(iter(fields.values())), str):
         return alone[:room]
@@ -144,7 +143,7 @@ def _line(name: str, value: Any, room: int) -> str:
 
 
 def _gist(view: Mapping[str, Any]) -> str:
-    """The longest text of a view, at the top or one level below; empty where that is short."""
+    """Return the longest text of a view, at the top or one level below; empty if it is short."""
     texts = [text for value in view.values() for text in _texts(value)]
     longest = max(texts, key=len, default="")
     return fold(longest) if len(longest) >= REPEATED else ""

@@ -27,7 +27,7 @@ from clew.trail.store import Trail
 
 
 class RequestedSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of the places to look in."""
+    """One source of a requested context."""
 
     schema: Text
     method: Method = "recent"
@@ -37,9 +37,8 @@ class RequestedSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request for a context: the consumer and the sources. It is about the breadcrumb `trigger_event_id`, else about
-    the request itself, whose `query` is searched for. Only the named sources, and breadcrumbs linked to them, are
-    gathered."""
+    """A request for a context: the consumer and the sources. The trigger is the breadcrumb `trigger_event_id`, else the
+    request itself with its `query`. The context has only the named sources, and breadcrumbs linked to them."""
 
     consumer_id: Text
     reply_tags: tuple[str, ...] = ()
@@ -54,7 +53,7 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def read_request(breadcrumb: Breadcrumb) -> ContextRequest:
-    """Raises InvalidInput that names the field."""
+    """Parse a request. Raises InvalidInput with the name of the field."""
     spelled = {"requestId": "request_id", "requestedBy": "requested_by"}
     context = {spelled.get(name, name): value for name, value in breadcrumb.context.items()}
     try:
@@ -66,15 +65,15 @@ def read_request(breadcrumb: Breadcrumb) -> ContextRequest:
 
 
 async def answer_request(builder: ContextBuilder, trail: Trail, request: Breadcrumb, *, by: Principal) -> ContextDraft:
-    """The context that a breadcrumb asks for, with the tags that it wants back. Raises InvalidInput, and NotFound where
-    the breadcrumb that it is about is gone."""
+    """Build the requested context, with the requested tags. Raises InvalidInput, and NotFound if the trigger was
+    deleted."""
     asked = read_request(request)
     trigger = request if asked.trigger_event_id is None else await trail.records.get(asked.trigger_event_id, by=by)
     return await builder.build(trigger, _as_agent(asked), by=by, reply_tags=(*asked.reply_tags, *request.session_tags))
 
 
 def _as_agent(asked: ContextRequest) -> AgentDefinition:
-    """The asker as the builder knows them: one that wants these sources and nothing of its own accord."""
+    """Convert a request to an agent definition with only these sources."""
     always = tuple(
         AlwaysSource(
             schema_name=each.schema,

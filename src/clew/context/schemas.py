@@ -1,5 +1,5 @@
-"""Display settings of schema definitions: hints, section, and whether search by meaning finds them. They are read again
-when the log says that one changed."""
+"""Display settings of schema definitions: hints, section, and whether semantic search covers them. They are read again
+after an event that changed one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEFINITIONS = Selector(schema_name=SCHEMA)
 
 
 class SchemaView(msgspec.Struct, frozen=True, kw_only=True):
-    """How the breadcrumbs of one schema are shown."""
+    """The display settings of one schema."""
 
     hints: dict[str, Any] | None = None
     section: str = ""
@@ -43,8 +43,8 @@ class Schemas(msgspec.Struct, frozen=True):
         return self.shown.get(schema_name or "", _PLAIN)
 
     def view(self, breadcrumb: Breadcrumb) -> dict[str, Any]:
-        """The context as a model should see it: the breadcrumb's own hints, else those of its schema. Where they cannot
-        be applied it says so, and shows nothing that they may have meant to hide."""
+        """Return the content for a model, after applying the breadcrumb's own hints, else those of its schema. If the
+        hints fail, the result is an error message, because they may hide content."""
         hints = resolve_hints(breadcrumb.llm_hints, self.of(breadcrumb.schema_name).hints)
         try:
             return apply_hints(breadcrumb.context, hints, title=breadcrumb.title)
@@ -53,19 +53,19 @@ class Schemas(msgspec.Struct, frozen=True):
 
     @property
     def machinery(self) -> tuple[str, ...]:
-        """The schemas that nobody finds by meaning, in order of name."""
+        """The schemas that semantic search does not cover, sorted by name."""
         return tuple(sorted(name for name, shown in self.shown.items() if not shown.is_found))
 
 
 class SchemaCache:
-    """The definitions of each owner, kept until an event changes one."""
+    """A cache of the definitions of each owner, valid until an event changes one."""
 
     def __init__(self, trail: Trail) -> None:
         self._trail = trail
         self._known: dict[str, Schemas] = {}
 
     async def read(self, *, by: Principal) -> Schemas:
-        """The definitions that hold now. Only those without scopes count, as for the trail itself."""
+        """Return the current definitions. Only those without scopes count, as for the trail itself."""
         known = self._known.get(by.owner_id)
         if known is not None and known.seq == await self._trail.log.head():
             return known

@@ -1,8 +1,8 @@
 """The score of a breadcrumb in a context, from 0 to 1 (see clew.knowledge.evidence.trust).
 
-Similarity is what the search measured; where nothing did, it is 1 / (1 + cost) of the way that led there. Trust and
-verification are what the record says of itself, 50 and no otherwise. Freshness falls as that of history does, with the
-age that the record had when the trigger was written, so that the same trail gives the same score at any time.
+Similarity comes from the search, else it is 1 / (1 + cost) of the path. Trust and verification come from the record;
+the defaults are 50 and unverified. Freshness falls like that of history, with the age of the record at the time of the
+trigger, so that the same trail always gives the same score.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clew.trail.model.breadcrumb import Breadcrumb
 
 
 def parts_of(breadcrumb: Breadcrumb, similarity: float | None, cost: float, at: datetime) -> EvidenceParts:
-    """The parts for a breadcrumb that was reached at a cost, as of a moment."""
+    """Return the parts of the score of a breadcrumb that was reached at a cost, at a moment."""
     context = breadcrumb.context
     return EvidenceParts(
         similarity=1.0 / (1.0 + cost) if similarity is None else similarity,

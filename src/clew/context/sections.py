@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 ORDER = ("tools", "browser", "knowledge", "history", "message")
-"""What changes least comes first, so that a model's cache of the beginning serves the next prompt too. Sections of
-other names stand before the history, in order of name."""
+"""Stable sections come first, so that the provider's prompt cache stays valid. Sections of other names come before the
+history, sorted by name."""
 MESSAGE, HISTORY, KNOWLEDGE = "message", "history", "knowledge"
 _HEADINGS = {
     "tools": "Available tools",
@@ -18,14 +18,14 @@ _HEADINGS = {
     "message": "Message to answer",
 }
 HEADING_TOKENS = 20
-"""At least what the line of a section and the blank lines around it take."""
+"""The reserve for the heading of a section and its blank lines."""
 NUMBER_TOKENS = 5
-"""At least what the number before an item and the blank line after it take."""
+"""The reserve for the number before an item and the blank line after it."""
 _MAX_NAME = 30
 
 
 def section_for(origin: str, given: str, defined: str) -> str:
-    """The section of an item, from what its source and its schema say."""
+    """Return the section of an item, from its source, else from its schema."""
     if origin == "trigger":
         return MESSAGE
     fallback = HISTORY if origin == "session" else KNOWLEDGE
@@ -34,7 +34,7 @@ def section_for(origin: str, given: str, defined: str) -> str:
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """Section names in the order in which they are shown."""
+    """Sort section names in display order."""
     present = frozenset(names)
     first = ORDER[: ORDER.index(HISTORY)]
     last = ORDER[len(first) :]
@@ -43,13 +43,13 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def heading(name: str) -> str:
-    """The line that begins a section."""
+    """Return the heading of a section."""
     shown = " ".join("".join(each for each in name if each.isprintable()).split())[:_MAX_NAME]
     return f"# {_HEADINGS.get(name, shown.capitalize())}"
 
 
 def compose(sections: Mapping[str, Sequence[str]]) -> str:
-    """All sections that have items, each with its heading, the items numbered through; the message has no number."""
+    """Join all sections with items, each with its heading and numbered items. The message has no number."""
     parts: list[str] = []
     number = 0
     for name in ordered(name for name, items in sections.items() if items):

@@ -10,14 +10,14 @@ import msgspec
 SHARES: Mapping[str, float] = {"tools": 0.4, "browser": 0.2, "knowledge": 0.5, "history": 0.4, "message": 0.5}
 """The share of the budget that one section may take."""
 SHARE = 0.25
-"""The same of a section that has no share of its own."""
+"""The default share of a section."""
 ITEM_SHARE = 0.2
-"""How much of the whole one item may take, and at most MAX_ITEM tokens. What the context is for may take as much as its
+"""The share of the budget that one item may take, up to MAX_ITEM tokens. The trigger may take the share of its
 section."""
 MAX_ITEM = 16_000
 
 Dropped = Mapping[str, str]
-"""For the key of an item why it was left out."""
+"""The reason for each dropped item, by key."""
 
 
 class ContextCandidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class TokenLimits(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, int(self.total * self.shares.get(name, SHARE)))
 
     def item(self, section: str, *, is_pinned: bool = False) -> int:
-        """The most that one item of a section may take."""
+        """Return the token limit of one item in a section."""
         most = max(0, self.section(section) - self.heading)
         return most if is_pinned else min(most, MAX_ITEM, int(self.total * ITEM_SHARE))
 
@@ -83,9 +83,9 @@ def fit(candidates: Sequence[ContextCandidate], room: TokenLimits) -> ContextFit
 
 
 def _why_not(each: ContextCandidate, room: TokenLimits, total: int, section: int) -> str:
-    """Why an item cannot be in, empty where it can."""
+    """Return the reason why an item does not fit; empty if it fits."""
     if each.tokens > room.item(each.section, is_pinned=each.is_pinned):
-        return f"its {each.tokens:,} tokens are more than one item may take"
+        return f"its {each.tokens:,} tokens exceed the limit for one item"
     if total > room.total:
         return f"its {each.tokens:,} tokens do not fit into the budget of {room.total:,}"
     if section > room.section(each.section):

@@ -36,20 +36,20 @@ LIMITS = {"event_data": 1, "latest": 1, "recent": 10, "vector": 10, "all": 50}
 """Default limits by method."""
 MAX_POINTERS = 8
 TAGGED = 5
-"""The newest records that share a pointer with the trigger and become seeds."""
+"""The number of newest records with a pointer of the trigger that become seeds."""
 ALWAYS_COST, POINTER_COST, STEP_BACK = 1.0, 0.5, 0.1
-"""What it takes to begin a walk at what is always there, at what shares a pointer, and so many steps back in a session:
-a way from the trigger itself comes first."""
+"""The costs of starting a walk at an always source, at a record with a shared pointer, and per step back in a session.
+Paths from the trigger itself cost less."""
 
 SAID = 5
-"""The messages and answers of other sessions that become seeds."""
+"""The number of messages and answers of other sessions that become seeds."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INSTANT = timedelta(microseconds=1)
 
 
 class SourceQuery(Protocol):
-    """A source to read: which breadcrumbs, and how. A Subscription is one."""
+    """A source to read: a selector, and the way to read it. `Subscription` implements it."""
 
     @property
     def selector(self) -> Selector: ...
@@ -72,7 +72,7 @@ class Seed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MissingSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A source that had to bring something, and had nothing."""
+    """A required source without any record."""
 
     source: str
     reason: str
@@ -84,9 +84,8 @@ class _SourceRead(msgspec.Struct, frozen=True):
 
 
 async def fetch(trail: Trail, wanted: SourceQuery, trigger: Breadcrumb, *, by: Principal) -> list[Breadcrumb]:
-    """The breadcrumbs of a subscription. `event_data` is the trigger itself; `latest` the newest one; `recent` the
-    newest few, oldest first; `all` the oldest few in order; `vector` the closest to the trigger, closest first and
-    without it."""
+    """Read the breadcrumbs of a subscription. `event_data` is the trigger itself; `latest` the newest one; `recent` the
+    newest few, oldest first; `all` the oldest few in order; `vector` the closest to the trigger, without it."""
     return [found for found, _ in await _fetch(trail, wanted, trigger, by)]
 
 
@@ -108,7 +107,7 @@ async def _fetch(
 async def find_always(
     trail: Trail, sources: Sequence[AlwaysSource], trigger: Breadcrumb, *, by: Principal
 ) -> tuple[list[Seed], list[MissingSource]]:
-    """The records of the sources, in their order, and the required sources that found nothing."""
+    """Return the records of the sources, in order, and the required sources without records."""
     seeds: list[Seed] = []
     missing: list[MissingSource] = []
     for source in sources:
@@ -117,8 +116,8 @@ async def find_always(
         fetched = _SourceRead(wanted, Fetch(method=source.method, limit=source.limit)) if wanted is not None else None
         found = await _fetch(trail, fetched, trigger, by) if fetched is not None else []
         if not found and not source.optional:
-            missing.append(MissingSource(source=name, reason=f"nothing of {source.type} {name} is on the trail"))
-        reason = f"{source.method} of {source.type} {name}, which the agent always wants"
+            missing.append(MissingSource(source=name, reason=f"the trail has no record of {source.type} {name}"))
+        reason = f"{source.method} of {source.type} {name}, a fixed source of the agent"
         seeds += [
             Seed(
                 breadcrumb=each,
@@ -134,8 +133,8 @@ async def find_always(
 
 
 def _selector_of(source: AlwaysSource, trigger: Breadcrumb) -> Selector | None:
-    """Which breadcrumbs a source means; None where it goes by the trigger, which has nothing of the kind. A tag that
-    ends with `:*` means those tags of the trigger that begin so."""
+    """Return the selector of a source; None if it depends on tags that the trigger does not have. A tag that ends with
+    `:*` means the tags of the trigger with that prefix."""
     session = trigger.session if source.session else None
     if source.session and session is None:
         return None
@@ -157,8 +156,8 @@ async def find_similar(
     flow: Flow,
     by: Principal,
 ) -> list[Seed]:
-    """Hybrid hits for the words of the trigger, closest first. For a message, hits of other sessions follow, unless the
-    source searches them anyway. A question without a content word has no hits."""
+    """Return the hits of hybrid search for the trigger, closest first. For a message, hits of other sessions follow,
+    unless the source includes them. A question without content words has no hits."""
     if not source.enabled or not question.words:
         return []
     said = (flow.message, flow.answer)
@@ -192,7 +191,7 @@ def _similar(hit: Hit, source: SemanticSource, trigger: Breadcrumb, *, is_messag
 
 
 async def find_pointed(trail: Trail, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal) -> list[Seed]:
-    """The breadcrumbs whose ids the trigger contains, and the newest ones that share its pointer tags."""
+    """Return the breadcrumbs whose ids the trigger contains, and the newest ones with its pointer tags."""
     found = [
         Seed(breadcrumb=each, origin="pointer", reason=f"the trigger names it as {field}", similarity=1.0)
         for field, each in await find_named(trail, trigger, by=by)
@@ -212,7 +211,7 @@ def _tagged(breadcrumb: Breadcrumb, tags: Sequence[str]) -> Seed:
 
 
 async def find_named(trail: Trail, breadcrumb: Breadcrumb, *, by: Principal) -> list[tuple[str, Breadcrumb]]:
-    """The breadcrumbs whose ids a context contains, each with the field that names it; at most MAX_POINTERS."""
+    """Return the breadcrumbs whose ids a context contains, each with the field; at most MAX_POINTERS."""
     found: dict[str, tuple[str, Breadcrumb]] = {}
     for field, id in _ids_in(breadcrumb.context):
         if id == breadcrumb.id or id in found:
@@ -227,7 +226,7 @@ async def find_named(trail: Trail, breadcrumb: Breadcrumb, *, by: Principal) -> 
 
 
 def _ids_in(context: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Fields whose value is an id, at the top and in the objects there; at most 4 × MAX_POINTERS."""
+    """Yield fields whose value is an id, at the top level and one level below; at most 4 × MAX_POINTERS."""
     left = 4 * MAX_POINTERS
     for key, value in context.items():
         inner = value.items() if isinstance(value, dict) else ((None, value),)
@@ -242,8 +241,8 @@ def _ids_in(context: dict[str, Any]) -> Iterator[tuple[str, str]]:
 async def find_session(
     trail: Trail, source: SessionSource, trigger: Breadcrumb, machinery: Sequence[str], flow: Flow, *, by: Principal
 ) -> list[Seed]:
-    """The newest messages and tool results of the trigger's session before the trigger, oldest first. Intermediate
-    answers of models are left out, because the final answer has their content."""
+    """Return the newest messages and tool results of the session before the trigger, oldest first. Intermediate answers
+    of models are left out, because the final answer has their content."""
     if not source.enabled or trigger.session is None:
         return []
     selector = Selector(
@@ -268,7 +267,7 @@ async def find_session(
 
 
 def until(moment: datetime) -> datetime:
-    """The first moment after this one, as an exclusive upper bound."""
+    """Return the first moment after this one, as an exclusive upper bound."""
     return moment + _INSTANT
 
 
@@ -282,9 +281,9 @@ async def find_seeds(
     flow: Flow,
     by: Principal,
 ) -> tuple[list[Seed], list[MissingSource]]:
-    """All entry points: the trigger, fixed sources, pointed-at breadcrumbs, the session, similar breadcrumbs. Of
-    duplicates the first in this order is kept."""
-    first = Seed(breadcrumb=trigger, origin="trigger", reason="it is what the context is for", similarity=1.0)
+    """Return all seeds: the trigger, fixed sources, pointers, the session, similar breadcrumbs. Of duplicates the first
+    in this order wins."""
+    first = Seed(breadcrumb=trigger, origin="trigger", reason="it is the trigger", similarity=1.0)
     similar, (always, missing), pointed, said = await asyncio.gather(
         find_similar(trail, sources.semantic, trigger, machinery, question=question, flow=flow, by=by),
         find_always(trail, sources.always, trigger, by=by),

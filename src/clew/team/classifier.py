@@ -21,7 +21,7 @@ from clew.trail.store import Embedder
 WEIGHTS = Path(__file__).parent / "router_weights.npz"
 EMBEDDER = "wordllama"
 WITHOUT_EMBEDDER = 0.79
-"""The highest confidence where the embedder of the training is not installed."""
+"""The highest confidence if the embedder of the training is not installed."""
 
 Floats = NDArray[np.float32]
 
@@ -60,7 +60,7 @@ class Classifier:
         self._embedder = embedder if embedder is not None and embedder.name == weights.embedder else None
 
     def classify(self, text: str) -> Classification:
-        """The classes of a message, most likely first."""
+        """Return the classes of a message, most likely first."""
         probabilities = softmax(self._scores(text))
         order = np.argsort(-probabilities, kind="stable")
         ranked = tuple((self._weights.classes[at], float(probabilities[at])) for at in order)
@@ -81,20 +81,20 @@ class Classifier:
 
 
 def calibrate(probability: float, certain_from: float) -> float:
-    """The confidence of a probability: a line from 0 to `CERTAIN`, and another one from there to 1."""
+    """Convert a probability to a confidence: piecewise linear from 0 to `CERTAIN`, and from there to 1."""
     if probability < certain_from:
         return CERTAIN * probability / certain_from
     return CERTAIN + (1 - CERTAIN) * (probability - certain_from) / max(1e-6, 1 - certain_from)
 
 
 def softmax(scores: Floats) -> Floats:
-    """Probabilities along the last axis."""
+    """Return probabilities along the last axis."""
     raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=-1, keepdims=True), np.float32)
 
 
 def read_weights(path: Path = WEIGHTS) -> Weights:
-    """The weights of a file that `tools/train_router.py` wrote."""
+    """Read the weights that `tools/train_router.py` wrote."""
     with np.load(path, allow_pickle=False) as file:
         return Weights(
             classes=tuple(str(name) for name in file["classes"]),
@@ -109,5 +109,5 @@ def read_weights(path: Path = WEIGHTS) -> Weights:
 
 @cache
 def open_classifier() -> Classifier:
-    """The classifier of the package, one a process."""
+    """Return the trained classifier. It is cached in the process."""
     return Classifier(read_weights(), open_embedder(EMBEDDER))

@@ -1,4 +1,4 @@
-"""Slash commands: the part of routing that is certain and costs nothing."""
+"""Slash commands, which need no classification."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ COMMANDS: dict[str, RouteTarget] = {
     "test": RouteTarget.TESTER,
     "design": RouteTarget.DESIGNER,
 }
-"""`/name …` goes to this target, whatever follows."""
+"""The target of each command `/name …`."""
 
 EXACT, MISSPELLED = 1.0, 0.95
 LONG_NAME = 6
-"""From this length on one wrong letter still means the command; in shorter names only two swapped letters do."""
+"""The least length of a name that tolerates one wrong letter. Shorter names tolerate only two swapped letters."""
 
 _COMMAND = re.compile(r"\s*/([a-z][a-z_-]*)(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
 
 
 def read_command(message: str) -> tuple[RouteTarget, float, str] | None:
-    """The target of a slash command, the confidence, and the text behind the name; None for other messages."""
+    """Return the target of a slash command, the confidence, and the text after the name; None for other messages."""
     found = _COMMAND.match(message)
     if found is None:
         return None

@@ -12,9 +12,9 @@ from zlib import crc32
 
 COLUMNS = 8_192
 MAX_TEXT = 600
-"""Characters that are counted: the request stands at the beginning, logs and code follow."""
+"""The number of characters that count. The request comes first in a message, logs and code follow."""
 MAX_EMBEDDED = 2_000
-"""Characters that the embedder gets."""
+"""The number of characters for the embedder."""
 RUNS = (3, 4, 5)
 FLAG_WEIGHT = 0.3
 
@@ -24,8 +24,8 @@ _GROUPS = {"word": 1.0, "pair": 1.0, "first": 1.0, "run": 1.0}
 
 
 def hashed_features(text: str) -> dict[int, float]:
-    """Column → value. Each group of features has length 1 before hashing, so long messages weigh as much as short
-    ones; the sign lets features that share a column cancel out on average."""
+    """Return the values of the columns. Each group of features has length 1 before hashing, so long and short messages
+    weigh the same. A random sign lets features that share a column cancel out on average."""
     columns: defaultdict[int, float] = defaultdict(float)
     for group, counted in _counted(text).items():
         values = {feature: 1.0 + math.log(many) for feature, many in counted.items()}

@@ -19,7 +19,7 @@ from clew.trail.search.text import STOP, split_word
 
 MAX_TEXT = 2_000
 MAX_WORDS = 4
-"""Words of a subject; further ones rarely name it."""
+"""The number of words of a subject. Further words rarely belong to it."""
 
 LIBRARIAN_TRIGGERS: tuple[tuple[Intent, tuple[str, ...]], ...] = (
     (
@@ -190,14 +190,14 @@ NOT_SUBJECTS: dict[Intent, str] = {
     Intent.SIMILAR: "similar run seen issues problems",
     Intent.GENERAL: "list exist exists repo repository team work worked note save record remember",
 }
-"""Words that say what a question of an intent wants, and not what it is about."""
+"""Words that express the intent of a question, and not its subject."""
 
 ASKING = "find locate show explain list tell walk last first next"
-"""Words of asking, whatever the intent."""
+"""Words of questions with any intent, which do not belong to the subject."""
 SESSION = "session"
 """The subject of every question that resumes work."""
 FULL_NAMES = {"auth_code": "authentication"}
-"""Subjects that have a name of their own."""
+"""Subjects with a fixed name."""
 
 _SENTENCE_END = re.compile(r"[.?!;:]\s|\n")
 _FILLER = re.compile(r"\b(?:exactly|actually|really|currently|originally|please)\s+")
@@ -209,7 +209,7 @@ _LEADING = re.compile(r"^(?:(?:in|on|during|of|from|at|for|over|within) )?(?:the
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """The metadata of a question. `since` and `until` are the dates of the time scope, where it has bounds."""
+    """The metadata of a question. `since` and `until` are the dates of the time scope, or empty without bounds."""
 
     intent: Intent = Intent.GENERAL
     subject: str = ""
@@ -219,7 +219,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_metadata(message: str, target: RouteTarget, now: datetime) -> Metadata | None:
-    """The metadata of a message to the librarian or the archivalist; None for all other targets."""
+    """Return the metadata of a message to the librarian or the archivalist; None for all other targets."""
     if target is RouteTarget.LIBRARIAN:
         intent, words = _match(message, LIBRARIAN_TRIGGERS)
         return Metadata(intent=intent, subject=_subject(message, intent, words))
@@ -234,7 +234,7 @@ def read_metadata(message: str, target: RouteTarget, now: datetime) -> Metadata 
 
 
 def dated(metadata: Metadata, now: datetime) -> Metadata:
-    """The metadata with the first and the last day of its time scope; without them where the scope has no bounds."""
+    """Add the first and the last day of the time scope, unless the scope has no bounds."""
     scope = RECENT_DAYS if metadata.time_scope == RECENTLY else metadata.time_scope.replace("_", " ")
     period = read_period(scope, now)
     if period is None:
@@ -244,19 +244,19 @@ def dated(metadata: Metadata, now: datetime) -> Metadata:
 
 
 def _find_time(message: str, now: datetime) -> str:
-    """The words of a message that name a time."""
+    """Return the words of a message that name a time."""
     recent = _RECENT.search(message)
     period = read_period(message, now) if recent is None else None
     return recent[0] if recent else period.said if period else ""
 
 
 def snake_case(text: str) -> str:
-    """A subject as words joined by `_`: `CreateSession` and `create session` are both `create_session`."""
+    """Convert a subject to snake case: `CreateSession` and `create session` both become `create_session`."""
     return "_".join(part for word in find_words(text[:MAX_TEXT]) for part in split_word(word))[:100]
 
 
 def _match(message: str, triggers: tuple[tuple[Intent, tuple[str, ...]], ...]) -> tuple[Intent, frozenset[str]]:
-    """The first intent with a trigger in the message, and the words of that trigger."""
+    """Return the first intent with a trigger in the message, and the words of that trigger."""
     line = _FILLER.sub("", " ".join(re.sub(r"[^\w']+", " ", message[:MAX_TEXT].lower()).split()))
     for intent, phrases in triggers:
         for phrase in phrases:
@@ -272,7 +272,7 @@ def _pattern(phrase: str) -> re.Pattern[str]:
 
 
 def _subject(message: str, intent: Intent, trigger: frozenset[str]) -> str:
-    """The words of the first sentence that name what a message is about; the ignored ones where there are no others."""
+    """Return the subject words of the first sentence; the ignored words if there are no others."""
     first = _SENTENCE_END.split(message[:MAX_TEXT].strip(), maxsplit=1)[0]
     said = [part for word in find_words(first) for part in split_word(word)]
     asking = {*ASKING.split(), *trigger}

@@ -17,10 +17,10 @@ from clew.team.route import ARCHIVALIST_INTENTS, DUTIES, FOLLOW_UP, LIBRARIAN_IN
 
 CACHED = 1_000
 MAX_MESSAGE = 4_000
-"""Characters of a message that the model reads."""
+"""The number of characters of a message for the model."""
 MAX_BATCH = 8
 BATCH_SECONDS = 0.02
-"""How long a message waits for others to share its call."""
+"""The time that a message waits for others to share its call."""
 TIMEOUT = 15.0
 
 _log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ _SCHEMA = {
 
 
 class ModelVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The model's word on one message. `target` may also be `followup`."""
+    """The model's decision on one message. `target` may also be `followup`."""
 
     target: str
     intent: Intent = Intent.GENERAL
@@ -81,7 +81,7 @@ class ModelVerdict(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"unknown target {self.target!r}")
 
     def checked_intent(self) -> Intent | None:
-        """The intent, where the target has it; GENERAL for another one, and None for targets without intents."""
+        """Return the intent if the target supports it, else GENERAL; None for targets without intents."""
         known = {RouteTarget.LIBRARIAN: LIBRARIAN_INTENTS, RouteTarget.ARCHIVALIST: ARCHIVALIST_INTENTS}.get(
             RouteTarget(self.target)
         )
@@ -95,7 +95,7 @@ class _Verdicts(msgspec.Struct, frozen=True):
 
 
 _Key = tuple[str, str]
-"""Owner and text: what one owner asks neither shares a prompt with another's message nor shows in its cache."""
+"""Owner and text, so that messages of different owners share neither a prompt nor a cache entry."""
 
 
 class ModelClassifier:
@@ -109,14 +109,14 @@ class ModelClassifier:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def find_cached(self, text: str, owner: str) -> ModelVerdict | None:
-        """The earlier verdict on the same text, or None."""
+        """Return the cached verdict on the same text, or None."""
         key = _key(text, owner)
         if key in self._cache:
             self._cache.move_to_end(key)
         return self._cache.get(key)
 
     async def classify(self, text: str, owner: str) -> ModelVerdict | None:
-        """The model's verdict; None where the model fails, is too slow, or answers something else."""
+        """Return the model's verdict; None if the model fails, is too slow, or gives an invalid answer."""
         key = _key(text, owner)
         if key not in self._waiting:
             self._waiting[key] = asyncio.get_running_loop().create_future()
@@ -153,7 +153,7 @@ class ModelClassifier:
             self._cache.popitem(last=False)
 
     async def _ask(self, texts: list[str]) -> list[ModelVerdict]:
-        """One call; an empty list where the answer cannot be used."""
+        """Call the model once. Returns an empty list if the answer is invalid."""
         blocks = [f"Message {at}:\n{fenced(clean(text[:MAX_MESSAGE]), 'text')}" for at, text in enumerate(texts, 1)]
         messages = (
             Message(role="system", content=_INSTRUCTIONS),

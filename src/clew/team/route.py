@@ -1,4 +1,4 @@
-"""Routes: the targets of a message, the intents of a question, and the decision that the Guide hands back."""
+"""Routes: the targets of a message, the intents of a question, and the decision of the Guide."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal
 import msgspec
 
 CERTAIN = 0.8
-"""From this confidence on a decision stands without a model and without a question back."""
+"""The confidence from which a decision needs neither a model nor a question to the user."""
 
 FOLLOW_UP = "followup"
-"""The class of messages that continue the conversation with the agent who is talking."""
+"""The class of messages that continue the conversation with the current agent."""
 
 
 class RouteTarget(StrEnum):
@@ -45,7 +45,7 @@ DUTIES: dict[RouteTarget, str] = {
     RouteTarget.TASK: "a message to a numbered task",
     RouteTarget.TESTER: "writing, running or explaining tests",
 }
-"""What each target is for, as a user and a model read it."""
+"""The purpose of each target, for users and models."""
 
 
 class Intent(StrEnum):
@@ -86,8 +86,8 @@ class MessageRoute(msgspec.Struct, frozen=True, kw_only=True):
     """The target of a message, its probability, and the step that decided.
 
     `intent` and `subject` are set for the librarian and the archivalist, `time_scope` for the archivalist alone;
-    `since` and `until` are the dates of the time scope. `question` goes back to the user when the decision is a
-    guess. `cached` says that the model gave this answer to an earlier message with the same text.
+    `since` and `until` are the dates of the time scope. `question` is a question to the user when the decision is a
+    guess. `cached` means that the decision is the model's answer to an earlier message with the same text.
     """
 
     target: RouteTarget

@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 100_000
 SHOWN = 3
-"""Candidates that a route lists."""
+"""The number of candidates that a route lists."""
 GUESS = 0.79
-"""The highest confidence of a decision that nothing is certain of."""
+"""The highest confidence of an uncertain decision."""
 LIKELY, EVEN = 0.25, 0.5
-"""From these probabilities on a candidate is named in the question back, and the Architect asks nothing."""
+"""The probability from which the question to the user names a candidate, and that from which the Architect asks no
+question."""
 
 AGENT = "guide"
-"""The Guide in [models] and in the ledger."""
+"""The name of the Guide in [models] and in the ledger."""
 
 
 class Router:
-    """Routes messages. It keeps what the model said about earlier ones; nothing else is cached."""
+    """Routes messages. It caches only the model's decisions."""
 
     def __init__(self, model: Model | None = None, clock: Clock | None = None) -> None:
         self._model = _open_model_classifier(model) if model is not None else None
@@ -51,7 +52,7 @@ class Router:
         decided = self._route_command(message)
         if decided is not None:
             return decided
-        # the first call loads the weights of the embedder, for which no other task should wait
+        # the first call loads the weights of the embedder, which would block the event loop
         found = await asyncio.to_thread(_classify, message)
         return (
             self._route_certain(message, found, talker)
@@ -93,7 +94,7 @@ class Router:
         return msgspec.structs.replace(route, cached=cached is not None) if route else None
 
     def _fall_back(self, message: str, found: Classification, talker: RouteTarget | None) -> MessageRoute:
-        """The current agent, else the Architect with a question."""
+        """Choose the current agent, else the Architect with a question."""
         if talker is not None:
             sure = found.probability(FOLLOW_UP) + found.probability(talker.value)
             return self._stay(message, found, talker, min(GUESS, sure))
@@ -110,7 +111,7 @@ class Router:
         return read_metadata(message, target, self._clock.now())
 
     def _model_metadata(self, verdict: ModelVerdict) -> Metadata | None:
-        """The metadata that the model gave with the target: there is no second call, and no second guess."""
+        """Return the metadata that the model gave with the target."""
         intent = verdict.checked_intent()
         if intent is None:
             return None
@@ -120,13 +121,13 @@ class Router:
 
 
 def _open_model_classifier(model: Model) -> ModelClassifier:
-    from clew.team.model_classifier import ModelClassifier  # models are for users who configured one
+    from clew.team.model_classifier import ModelClassifier  # only with a configured model
 
     return ModelClassifier(model)
 
 
 def _classify(message: str) -> Classification:
-    from clew.team.classifier import open_classifier  # numpy and the embedder; commands do without
+    from clew.team.classifier import open_classifier  # loads numpy and the embedder, which commands do not need
 
     return open_classifier().classify(message)
 
@@ -139,7 +140,7 @@ def _check(message: str) -> None:
 
 
 def _read_agent(name: str) -> RouteTarget | None:
-    """The current agent, or None. Raises InvalidInput."""
+    """Return the current agent, or None. Raises InvalidInput."""
     if not name:
         return None
     found = next((each for each in AGENTS if each.value == name.lower()), None)
@@ -156,7 +157,7 @@ def _route(target: RouteTarget, confidence: float, by: DecidedBy, found: Classif
 
 
 def _rounded(confidence: float) -> float:
-    """Two digits, rounded down: nothing becomes certain by rounding."""
+    """Round down to two digits, so that rounding never makes a decision certain."""
     return int(confidence * 100) / 100
 
 

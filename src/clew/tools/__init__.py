@@ -1,4 +1,4 @@
-"""Tools: one object for every kind, made from a typed function or taken over from elsewhere."""
+"""Tools: one class for every kind, built from a typed function or from an external definition."""
 
 from clew.tools.content import Guidance, GuidedContent, guide
 from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool

@@ -1,4 +1,4 @@
-"""Tools that come as code: a record with schemas, permissions and limits becomes a tool that runs in the sandbox."""
+"""Tools stored as code: a record with schemas, permissions and limits becomes a tool that runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits
 from clew.trail.model.validation import SchemaCheck, compile_schema
 
 Reveal = Callable[[str], Awaitable[str]]
-"""The value of a secret by its name. Raises NotFound."""
+"""Returns the value of a secret by its name. Raises NotFound."""
 
 MAX_CODE = 500_000
 MAX_TIMEOUT_MS = 3_600_000
@@ -28,7 +28,7 @@ _SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie")
 
 
 class CodePermissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Hosts, paths and variables that a tool asks for. What is not named here is refused."""
+    """Hosts, paths and variables that a tool needs. The sandbox denies all others."""
 
     net: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class CodeEffects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The context of a tool that comes as code."""
+    """The context of a breadcrumb that holds a tool as code."""
 
     name: str
     code: str
@@ -80,15 +80,15 @@ def tool_from_record(
     environ: Mapping[str, str] | None = None,
     cwd: str = "",
 ) -> Tool:
-    """The tool that a record describes. `config` is that of the tool: its `secrets` reach the code, and nothing else.
+    """Build the tool of a record. The code gets only the `secrets` of `config`, the configuration of the tool.
 
-    Raises InvalidInput for a record that describes none.
+    Raises InvalidInput for an invalid record.
     """
     return CodeTool(read_record(context), sandbox, reveal, config=config, environ=environ, cwd=cwd).as_tool()
 
 
 def read_record(context: dict[str, Any]) -> CodeRecord:
-    """Raises InvalidInput, which names the field."""
+    """Parse a record. Raises InvalidInput with the name of the field."""
     try:
         record = msgspec.convert(context, CodeRecord)
     except msgspec.ValidationError as error:
@@ -99,7 +99,7 @@ def read_record(context: dict[str, Any]) -> CodeRecord:
 
 
 class CodeTool:
-    """One record that can be called. Its secrets are looked up for every call, and masked in all that comes back."""
+    """A callable record. Every call looks up its secrets, and masks them in the result."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class CodeTool:
         )
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, where they fit the input schema. Raises InvalidInput."""
+        """Return the arguments after a check against the input schema. Raises InvalidInput."""
         given = dict(arguments)
         try:
             self._input.check(given, self.record.name)
@@ -153,7 +153,7 @@ class CodeTool:
         return given
 
     async def result(self, arguments: dict[str, Any], context: ToolContext) -> Any:
-        """The result of the code for arguments, as a JSON value that fits the output schema. Raises ToolFailure."""
+        """Run the code, and return a JSON value that matches the output schema. Raises ToolFailure."""
         program = Program(
             language=self.record.language,
             code=self.record.code,
@@ -186,7 +186,7 @@ class CodeTool:
     def _variables(self) -> dict[str, str]:
         for name in self.record.permissions.env:
             if _SECRET_NAME.search(name):
-                hint = "Put it among the secrets of the tool's configuration"
+                hint = "Add it to the secrets of the tool's configuration"
                 raise ToolFailure("permission", f"the variable {name[:100]!r} looks like a secret", hint=hint)
         return {name: self._environ[name] for name in self.record.permissions.env if name in self._environ}
 
@@ -197,7 +197,7 @@ class CodeTool:
                 case {"$secret": str(stored)} if len(reference) == 1:
                     found[name] = await self._look_up(stored)
                 case _:
-                    raise ToolFailure("config", f'the secret {name!r} must be named as {{"$secret": "NAME"}}')
+                    raise ToolFailure("config", f'the secret {name!r} must have the form {{"$secret": "NAME"}}')
         return found
 
     async def _look_up(self, stored: str) -> str:
@@ -205,12 +205,12 @@ class CodeTool:
             return await self._reveal(stored)
         except NotFound:
             hint = f"Store it: clew secret put {stored}"
-            raise ToolFailure("config", f"there is no secret {stored!r}", hint=hint) from None
+            raise ToolFailure("config", f"the secret {stored!r} does not exist", hint=hint) from None
 
 
 def _check_output(check: SchemaCheck, value: Any, name: str) -> None:
     try:
-        check.check(cast(dict[str, Any], value), name)  # any value of JSON can be checked
+        check.check(cast(dict[str, Any], value), name)  # the check accepts any JSON value
     except InvalidInput as error:
         place = error.field.replace("context", "result", 1)
         raise ToolFailure("validation", f"{place}: {error.reason}", hint="Correct the code or output_schema") from None

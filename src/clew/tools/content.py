@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 MAX_PARAMS = 20_000
-"""Bytes of JSON that the arguments of one next step may take."""
+"""The limit for the arguments of one next step, in bytes of JSON."""
 
 
 class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One next step: a route, when and why to take it, and arguments that are filled in already."""
+    """One next step: a route, when and why to take it, and arguments with known values."""
 
     route: str
     prose: str
@@ -20,29 +20,28 @@ class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GuidedContent(msgspec.Struct, frozen=True, kw_only=True):
-    """Markdown, and the next steps that this very result suggests. A tool that ends a path gives no guidance."""
+    """Markdown, and suggested next steps. A final result has no guidance."""
 
     content: str
     guidance: Sequence[Guidance] = ()
 
 
 class ValueContent(GuidedContent, frozen=True, kw_only=True):
-    """A value that is not text, with the text that shows it. Programs use the value."""
+    """A JSON value with its text form. Programs use the value."""
 
     value: Any
 
 
 def guide(route: str, prose: str, **params: Any) -> Guidance:
-    """A next step in short."""
+    """Build a next step."""
     return Guidance(route=route, prose=prose, params=params or None)
 
 
 def as_content(value: Any) -> GuidedContent:
-    """The result of a tool as guided content that every door can send: text as it is, other values as a block of JSON,
-    arguments that are filled in as JSON.
+    """Convert the result of a tool to guided content. Text stays as it is, other values become a block of JSON.
 
-    Raises TypeError or ValueError for a value that JSON cannot hold, for guidance that is none, and for guidance whose
-    arguments take over 20,000 bytes.
+    Raises TypeError or ValueError for a value that JSON cannot express, for invalid guidance, and for guidance whose
+    arguments have more than 20,000 bytes.
     """
     if isinstance(value, GuidedContent):
         guidance = _steps(value.guidance) if value.guidance != () else ()
@@ -63,12 +62,12 @@ def _steps(guidance: Any) -> list[Guidance]:
     steps = _STEPS.decode(msgspec.json.encode(guidance))
     for step in steps:
         if step.params and (size := len(msgspec.json.encode(step.params))) > MAX_PARAMS:
-            raise ValueError(f"the params of a next step take {size:,} bytes, over {MAX_PARAMS:,}: {step.route[:200]}")
+            raise ValueError(f"the params of a next step have {size:,} bytes, over {MAX_PARAMS:,}: {step.route[:200]}")
     return steps
 
 
 def _text(content: Any) -> str:
-    """Text that can be sent: halves of characters, as odd file names hold them, are replaced."""
+    """Replace lone surrogates, which come from file names that are not UTF-8, so that the text can be sent."""
     if not isinstance(content, str):
-        raise TypeError(f"content is text, not {type(content).__name__}")
+        raise TypeError(f"content must be text, not {type(content).__name__}")
     return content if content.isascii() else content.encode(errors="replace").decode()

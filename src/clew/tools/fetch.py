@@ -1,6 +1,6 @@
-"""The tool that reads pages of the web: of hosts that the policy allows or the user agreed to, and of public addresses.
+"""The tool `fetch`: reads web pages of public hosts that the policy or the user allows.
 
-Every redirect is checked as the first address was. Nothing is sent that tells who asks: no key, no cookie.
+Every redirect is checked like the first address. Requests carry no keys and no cookies.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def fetch_tools(
     max_bytes: int = MAX_BYTES,
     seconds: float = SECONDS,
 ) -> tuple[Tool, ...]:
-    """fetch. `allow` names networks that may be reached although they are not public. Without a rule that allows a
-    host, only the one that the user agreed to is read, and none that it redirects to."""
+    """Return the tool `fetch`. `allow` lists private networks that it may reach. Without a rule for a host, it reads
+    only the host that the user agreed to, and does not follow redirects to other hosts."""
     getter = _Getter(allow, resolve, max_bytes)
 
     @tool(
@@ -57,12 +57,12 @@ def fetch_tools(
         start: Annotated[int, msgspec.Meta(ge=0)] = 0,
         limit: Annotated[int, msgspec.Meta(ge=1, le=90_000)] = 20_000,
     ) -> str:
-        """Read a page of the web as text. Only hosts that the user allows are reached.
+        """Read a web page as text. Only hosts that the user allows can be reached.
 
         Args:
-            url: whole address, http or https
-            start: character to begin at, to go on with a long page
-            limit: how many characters to return
+            url: complete address, http or https
+            start: first character to return, to continue a long page
+            limit: number of characters to return
         """
 
         def check(target: WebhookTarget) -> None:
@@ -70,13 +70,13 @@ def fetch_tools(
             is_agreed = ctx.permitted and target.host == _parse(url).host
             if decision.verdict == "deny" or (decision.verdict == "ask" and not is_agreed):
                 hint = f"Ask the user to allow fetch({target.host}) in [permissions]"
-                raise ToolFailure("permission", f"{target.host} is not a host that may be fetched", hint=hint)
+                raise ToolFailure("permission", f"no rule allows fetching from {target.host}", hint=hint)
 
         try:
             async with asyncio.timeout(seconds):
                 page = await getter.get(url, check)
         except TimeoutError:
-            raise ToolFailure("timeout", f"no whole answer within {seconds:g} seconds", retryable=True) from None
+            raise ToolFailure("timeout", f"no complete response within {seconds:g} seconds", retryable=True) from None
         return _render(page, start, limit)
 
     return (fetch,)
@@ -97,10 +97,10 @@ class _Getter:
         self._max_bytes = max_bytes
 
     async def get(self, url: str, check: Callable[[WebhookTarget], None]) -> _FetchedPage:
-        """The page at the end of redirects. Raises InvalidInput, ToolFailure."""
+        """Return the page after redirects. Raises InvalidInput, ToolFailure."""
         import httpx2  # takes a tenth of a second, and few conversations fetch anything
 
-        # No proxy, so that the address that was checked is the one reached; a new client, so that no cookie stays.
+        # No proxy, so that the checked address is the one that is contacted; a new client, so that no cookie stays.
         async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client:
             for _ in range(MAX_REDIRECTS + 1):
                 target = _parse(url)
@@ -116,11 +116,11 @@ class _Getter:
         raise ToolFailure("runtime", f"{target.host} redirects more than {MAX_REDIRECTS} times")
 
     async def _send(self, client: httpx2.AsyncClient, url: str, target: WebhookTarget) -> _FetchedPage | str:
-        """The page, or where it is instead; from the first checked address that takes a connection."""
+        """Return the page or the target of a redirect, from the first checked address that accepts a connection."""
         import httpx2  # see above
 
         headers = {"Host": target.authority, "User-Agent": "clew-fetch", "Accept-Encoding": "identity", "Accept": "*/*"}
-        failure: Exception = OSError("it has no address")
+        failure: Exception = OSError("no address found")
         try:
             addresses = await check_address(url, self._allow, resolve=self._resolve)
         except DeliveryRefused as error:
@@ -143,10 +143,10 @@ class _Getter:
             return location
         kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
         if not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml")):
-            raise InvalidInput("url", f"is {printable(kind, 100)}, and only text is read")
-        # A packed body could unpack to any size; a plain one was asked for.
+            raise InvalidInput("url", f"is {printable(kind, 100)}, and fetch reads only text")
+        # A compressed body could expand to any size, and the request forbids compression.
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
-            raise ToolFailure("runtime", f"{target.host} sent a packed answer although a plain one was asked for")
+            raise ToolFailure("runtime", f"{target.host} sent a compressed response against the request")
         body = bytearray()
         async for chunk in response.aiter_raw():
             body += chunk

@@ -1,5 +1,5 @@
-"""The text of an HTML page as markdown: headings, paragraphs, lists, links and code, without what a browser would not
-show, and the metadata of the page."""
+"""Converts an HTML page to markdown (headings, paragraphs, lists, links and code, without invisible elements), and
+reads its metadata."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _VOID = frozenset(
 _RAW = frozenset(("script", "style"))
 _MAX_DEPTH, _LOOKED_BACK = 200, 50
 _MAX_TAG, _MAX_META = 5_000, 200
-"""Of a longer tag, such as one with an embedded picture, only the name is read."""
+"""Limits for tags. Of a longer tag, such as one with an embedded picture, only the name is read."""
 _KEPT = "\0"
-"""A space that stays where it is."""
+"""A placeholder for a space that must not be collapsed."""
 _SPACES = re.compile(r"[ \t\r\n\f\xa0]+")
 _EMPTY = re.compile(r"\n{3,}")
 _TAG = re.compile(r"</?([a-zA-Z][a-zA-Z0-9:-]{0,40})(?:[\s/][^<>]*)?>")
@@ -41,15 +41,15 @@ class HtmlPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def html_to_text(html: str) -> str:
-    """The title, then the text with a line for each block."""
+    """Return the title, then the text with a line for each block."""
     page = read_html(html)
     is_titled = not page.title or page.text.startswith(f"# {page.title}")
     return page.text if is_titled else f"{page.title}\n\n{page.text}".strip()
 
 
 def read_html(html: str, *, skip: frozenset[str] = frozenset()) -> HtmlPage:
-    """Read a page without invisible elements and without elements named in `skip`. Broken HTML gives what can be read
-    of it, in linear time."""
+    """Read a page without invisible elements and without elements named in `skip`. Takes linear time, and reads broken
+    HTML as far as possible."""
     parser = _HtmlReader(_HIDDEN | skip)
     parser.feed(_simplify(html.replace(_KEPT, "")))
     parser.close()
@@ -59,8 +59,8 @@ def read_html(html: str, *, skip: frozenset[str] = frozenset()) -> HtmlPage:
 
 
 def _simplify(html: str) -> str:
-    """The markup without comments, scripts and stray `<`. The parser of the standard library takes quadratic time for
-    markup that never ends."""
+    """Remove comments, scripts and stray `<`, because the parser of the standard library takes quadratic time for
+    unclosed markup."""
     lowered, kept, at = html.lower(), [], 0
     while (begin := html.find("<", at)) >= 0:
         kept.append(html[at:begin].replace(">", "&gt;"))
@@ -89,7 +89,7 @@ class _HtmlReader(HTMLParser):
         self.url = ""
         self._never_shown = hidden
         self._hidden: list[str] = []
-        """The open elements from the outermost hidden one on."""
+        """The open elements, starting with the outermost hidden one."""
         self._is_title = False
         self._preformatted = 0
         self._links: list[str] = []

@@ -1,7 +1,7 @@
-"""Programs of this machine, each a process group of its own: output in pieces while it comes, an end at the limit of
-time or output, and nobody left behind.
+"""Runs programs on this machine, each in its own process group: streams the output, enforces limits of time and output,
+and leaves no process behind.
 
-It confines nothing. What must not reach files or hosts runs in a sandbox.
+There is no isolation here. Programs that need it run in a sandbox.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from clew.tools.sandbox.program import KilledBy
 from clew.tools.sandbox.wall import UNCOMPILED
 
 OnOutput = Callable[[str], Awaitable[None]]
-"""Receives the output of a program while it runs, as text that is safe to show."""
+"""Receives the output of a running program, as text that is safe to show."""
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "VIRTUAL_ENV")
-"""Variables of the environment that a program gets. None of them holds a key."""
+"""Environment variables that a program gets. None of them holds a key."""
 QUIET = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 MARK = "CLEW_PROCESS"
-"""A variable by which all that a program started is known again, wherever it went."""
+"""An environment variable that marks a program and all its descendants."""
 
 _FLOOD = 64
-"""A program that prints so many times what is kept is ended."""
+"""A program is killed when it prints more than this multiple of the output limit."""
 _CHUNK = 65_536
 _PIECE = 4_096
 _ROUNDS = 400
-_LAST_WORDS = 2.0
-"""Seconds for what keeps the output of an ended program open."""
+_DRAIN_SECONDS = 2.0
+"""Seconds to wait for output after a program has ended, if others keep it open."""
 
 
 class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended. Of long output the beginning and the end are kept, and a line between them says how much is
-    not."""
+    """The result of a process. Long output has its beginning and its end, with a line about the omitted part between
+    them."""
 
     code: int
     stdout: bytes
@@ -54,7 +54,7 @@ class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def safe_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of an environment that a program is given."""
+    """Return the variables of an environment that a program gets."""
     return {**{name: environ[name] for name in PASSED_ON if name in environ}, **QUIET, **UNCOMPILED}
 
 
@@ -68,8 +68,8 @@ async def run_process(
     output_bytes: int = 1_000_000,
     on_output: OnOutput | None = None,
 ) -> ProcessEnded:
-    """Run to the end, or until the time is up or a flood of output came. However it ends, cancelled too, everything
-    that it started is dead before this returns. Raises InvalidInput for what cannot be started."""
+    """Run a program to its end, or kill it at the limit of time or output. All its descendants are dead before this
+    returns, even after cancellation. Raises InvalidInput if the program cannot start."""
     mark = secrets.token_hex(16)
     started = time.monotonic()
     process = await _start_whole(argv, {**env, MARK: mark}, cwd, mark, has_input=bool(stdin))
@@ -82,7 +82,7 @@ async def run_process(
     try:
         killed_by = await _wait(process, readers, seconds)
     finally:
-        # shielded: who cancels twice must not leave a process behind
+        # shielded, so that a second cancellation leaves no process behind
         await asyncio.shield(asyncio.create_task(_end(process, mark, readers)))
     return ProcessEnded(
         code=process.code,
@@ -124,7 +124,7 @@ class _Flooded(Exception):
 
 
 class _Protocol(asyncio.subprocess.SubprocessStreamProtocol):
-    """Tells when the process itself has ended, though others may hold its output open."""
+    """Reports the end of the process itself, even if others keep its output open."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=_CHUNK, loop=loop)
@@ -156,8 +156,7 @@ class _Process:
 async def _start_whole(
     argv: Sequence[str], env: Mapping[str, str], cwd: str | None, mark: str, *, has_input: bool
 ) -> _Process:
-    """Start a process. It may have begun, and have started others, before the loop has its pipes: who is cancelled in
-    between leaves none of them behind."""
+    """Start a process. A cancellation before the event loop has its pipes kills the process and its descendants."""
     starting = asyncio.create_task(_start(argv, env, cwd, has_input=has_input))
     try:
         return await asyncio.shield(starting)
@@ -186,12 +185,12 @@ async def _start(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *
         )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InvalidInput("command", f"cannot be started ({reason})") from None
+        raise InvalidInput("command", f"cannot start ({reason})") from None
     return _Process(transport, protocol)
 
 
 async def _wait(process: _Process, readers: Collection[asyncio.Task[None]], seconds: float) -> KilledBy | None:
-    """Wait for the process itself; what it left in the background is not waited for."""
+    """Wait for the process itself, not for its background processes."""
     exit = asyncio.create_task(process.exited.wait())
     watched: set[asyncio.Task[Any]] = {exit, *readers}
     try:
@@ -210,12 +209,12 @@ async def _wait(process: _Process, readers: Collection[asyncio.Task[None]], seco
 
 
 async def _end(process: _Process, mark: str, readers: Collection[asyncio.Task[None]]) -> None:
-    """Kill what is left of the group and of its descendants, and read the last words."""
+    """Kill the rest of the group and all descendants, and read the remaining output."""
     _kill_group(process.pid)
     await asyncio.to_thread(_kill_marked, mark)
     await process.exited.wait()
     if readers:
-        await asyncio.wait(readers, timeout=_LAST_WORDS)
+        await asyncio.wait(readers, timeout=_DRAIN_SECONDS)
     for each in readers:
         each.cancel()
     await asyncio.gather(*readers, return_exceptions=True)
@@ -223,7 +222,7 @@ async def _end(process: _Process, mark: str, readers: Collection[asyncio.Task[No
 
 
 def _kill_group(leader: int) -> None:
-    # Without a grace: a program that may tidy up for a while is one that may also go on for a while.
+    # SIGKILL at once: a program with time to clean up also has time to go on.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             os.kill(leader, signal.SIGTERM)
@@ -232,8 +231,8 @@ def _kill_group(leader: int) -> None:
 
 
 def _kill_marked(mark: str) -> None:
-    """Descendants that left the group, known by the variable that they inherited; again until there is none, since one
-    may have started another meanwhile."""
+    """Kill descendants that left the group, which the inherited variable identifies. Repeats until there are none,
+    because one may have started another."""
     needle = f"{MARK}={mark}".encode()
     for _ in range(_ROUNDS):
         found = [int(name) for name in _running() if needle in _environment_of(name)]
@@ -242,7 +241,7 @@ def _kill_marked(mark: str) -> None:
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(0.005)  # in a thread: the killed have a variable until they are gone
+        time.sleep(0.005)  # runs in a thread; killed processes keep their variable until they are gone
 
 
 def _running() -> list[str]:
@@ -283,14 +282,14 @@ async def _read(stream: asyncio.StreamReader | None, kept: BoundedOutput, on_out
 
 
 class OutputPieces:
-    """Bytes as they come, as lines that are safe to show; a line that does not end is given in parts."""
+    """Converts output to lines that are safe to show. A line without an end comes in parts."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._waiting = ""
 
     def add(self, chunk: bytes) -> str:
-        """The output that is ready to be shown; may be empty."""
+        """Add bytes, and return the text that is ready to be shown; may be empty."""
         self._waiting += self._decoder.decode(chunk)
         end = self._waiting.rfind("\n") + 1 or (len(self._waiting) if len(self._waiting) > _PIECE else 0)
         ready, self._waiting = self._waiting[:end], self._waiting[end:]

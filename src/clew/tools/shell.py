@@ -22,17 +22,17 @@ from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool
 MAX_SECONDS = 600
 MAX_COMMAND = 20_000
 OUTPUT_BYTES = 60_000
-"""Of each of the two streams."""
+"""The limit for each of the two streams."""
 DENIED_AS = ("exec", "read-file")
-"""The tools whose denied paths a command does not reach."""
+"""The tools whose denied paths a command cannot reach."""
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_SECONDS)]
 
 _WHY = {
-    "timeout": "it was still running after {seconds:g} seconds, and was killed with all that it had started",
-    "memory": "it took more memory than it may, and was killed",
-    "output": "it printed more than anybody can read, and was killed",
-    "disk": "it wrote more to the disk than it may, and was killed",
+    "timeout": "it was killed with all its processes, because it took longer than {seconds:g} seconds",
+    "memory": "it was killed, because it used too much memory",
+    "output": "it was killed, because it printed too much",
+    "disk": "it was killed, because it wrote too much to the disk",
 }
 
 
@@ -40,7 +40,7 @@ class CommandRunner(Protocol):
     """Runs commands, usually a sandbox."""
 
     async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
-        """Run to the end. Whatever a command started is dead when this returns or is cancelled."""
+        """Run a program to its end. All its processes are dead when this returns or is cancelled."""
         ...
 
 
@@ -54,8 +54,8 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a command ended, the same shape for every end. `exit_code` is negative for a signal; `error` says why it did
-    not end by itself, `notes` what it made that was moved aside."""
+    """The result of a command. `exit_code` is negative for a signal; `error` is the reason if it was killed; `notes`
+    list created files that were renamed for security."""
 
     exit_code: int
     stdout: str
@@ -81,12 +81,11 @@ def shell_tools(
     )
     async def execute(command: str, ctx: ToolContext, cwd: str = "", timeout: Seconds = 120.0) -> Executed:
         """Run a shell command in the working folder and return exit_code, stdout, stderr, killed_by and seconds. It has
-        no input, and what it starts in the background ends with it. To read, find or change files, use the tools for
-        files.
+        no input, and its background processes end with it. To read, find or change files, use the tools for files.
 
         Args:
-            command: what to run, as written in a shell
-            cwd: folder to run it in, from the working folder on
+            command: the shell command
+            cwd: folder to run it in, relative to the working folder
             timeout: seconds after which it is killed
         """
         _check(command)
@@ -119,7 +118,7 @@ def _check(command: str) -> None:
     if not command.strip() or "\0" in command or len(command) > MAX_COMMAND:
         raise InvalidInput("command", f"must have 1 to {MAX_COMMAND:,} characters")
     if not command.isascii() and command.encode(errors="replace").decode() != command:
-        raise InvalidInput("command", "holds half a character")
+        raise InvalidInput("command", "has an invalid character (a lone surrogate)")
 
 
 def _shell() -> str:
@@ -127,7 +126,7 @@ def _shell() -> str:
 
 
 def _reporter(ctx: ToolContext) -> OnOutput | None:
-    """Tells who watches what is printed, as it comes."""
+    """Return a function that reports output as progress; None if nobody listens."""
     report = ctx.report
     if report is None:
         return None
@@ -154,5 +153,5 @@ def _executed(ran: Ran, timeout: float) -> Executed:
 
 
 def _safe(text: str) -> str:
-    """Without characters that nobody sees, and without keys."""
+    """Remove invisible characters, and mask secrets."""
     return mask_document(clean(text))

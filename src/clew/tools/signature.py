@@ -1,4 +1,4 @@
-"""From the signature of a function to a schema and a check: one definition gives both."""
+"""Builds a schema and a check from the signature of a function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARAMETER_DOC = re.compile(r"^\s*(?::param\s+)?(\w+):\s+(\S.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The arguments of a function: their schema, their check, and which parameter takes the context."""
+    """The arguments of a function: their schema, their check, and the parameter for the context."""
 
     schema: dict[str, Any]
     check: Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -28,16 +28,18 @@ class Params:
 
 
 def read_signature(function: Callable[..., Any], context_type: type) -> Params:
-    """Raises InvalidInput for a parameter without a known type, one without a name for the caller, or one that takes
-    any number of values."""
+    """Read the signature of a function. Raises InvalidInput for a parameter without a known type, a positional-only
+    parameter, and a variadic one."""
     hints = _hints(function)
     context: str | None = None
     fields: list[Any] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise InvalidInput(f"{function.__name__}.{name}", "takes any number of values, which no schema can say")
+            raise InvalidInput(
+                f"{function.__name__}.{name}", "takes any number of values, which a schema cannot express"
+            )
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise InvalidInput(f"{function.__name__}.{name}", "cannot be given by its name")
+            raise InvalidInput(f"{function.__name__}.{name}", "cannot be passed by name")
         if name not in hints:
             raise InvalidInput(f"{function.__name__}.{name}", "has no type")
         if hints[name] is context_type:
@@ -49,27 +51,27 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Params:
 
 
 def build_params(owner: str, fields: Iterable[Any]) -> Params:
-    """The arguments that `msgspec.defstruct` makes of fields; one with the default UNSET may be absent.
+    """Build the arguments from fields for `msgspec.defstruct`. A field with the default UNSET is optional.
 
-    Raises InvalidInput for a type that JSON has nothing for.
+    Raises InvalidInput for a type that JSON cannot express.
     """
     try:
         model = msgspec.defstruct(owner, fields, kw_only=True, forbid_unknown_fields=True)
         return Params(schema_of(model), _checker(model), None)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(owner, f"has a parameter that JSON cannot hold: {error}") from None
+        raise InvalidInput(owner, f"has a parameter that JSON cannot express: {error}") from None
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function, include_extras=True)
     except NameError as error:
-        hint = "Import it or define it at the top of the module, not within a function or for type checks only"
-        raise InvalidInput(function.__name__, f"has a type that is not known: {error.name}", hint=hint) from None
+        hint = "Import or define it at the top of the module, not in a function or for type checks only"
+        raise InvalidInput(function.__name__, f"has an unknown type: {error.name}", hint=hint) from None
 
 
 def _default(parameter: inspect.Parameter) -> tuple[Any, ...]:
-    """The default as a field has it: a filled list or dict anew for every call (an empty one is anew by itself)."""
+    """Return the default of a field. A non-empty list or dict is copied for every call; msgspec copies empty ones."""
     default = parameter.default
     if default is parameter.empty:
         return ()
@@ -78,7 +80,7 @@ def _default(parameter: inspect.Parameter) -> tuple[Any, ...]:
 
 
 def schema_of(model: Any) -> dict[str, Any]:
-    """The JSON Schema of a type as an object of its own."""
+    """Return the JSON Schema of a type, without references."""
     (schema,), components = msgspec.json.schema_components((model,), ref_template="#/$defs/{name}")
     if "$ref" in schema:
         schema = components.pop(schema["$ref"].rpartition("/")[2])
@@ -88,7 +90,7 @@ def schema_of(model: Any) -> dict[str, Any]:
 
 
 def _described(schema: dict[str, Any], doc: str) -> dict[str, Any]:
-    """Descriptions of parameters from lines such as `limit: how many rows` below `Args:` in the docstring."""
+    """Add descriptions of parameters from lines such as `limit: number of rows` below `Args:` in the docstring."""
     _, _, below = doc.partition("Args:")
     for name, text in _PARAMETER_DOC.findall(below):
         if name in schema.get("properties", {}):

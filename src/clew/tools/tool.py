@@ -1,6 +1,6 @@
-"""The one tool object: what it takes, what it does, who may use it, and within which limits.
+"""The class of all tools: arguments, effects, scopes and limits.
 
-`@tool` makes one from an async function: the signature is the schema, the docstring the description.
+`@tool` builds one from an async function: the signature is the schema, the docstring the description.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clew.tools.content import GuidedContent, as_content
 from clew.tools.signature import Params, read_signature
 
 if TYPE_CHECKING:
-    from clew.tools.permissions.policy import Policy  # for agents; whoever only defines tools does without
+    from clew.tools.permissions.policy import Policy  # only for agents
 
 Source = Literal["local", "mcp", "skill"]
 SOURCES: tuple[Source, ...] = ("local", "mcp", "skill")
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-
 
 
 class ToolLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a call may take, how much text it may give back, and how many calls run at once."""
+    """Limits of a tool: the time of a call, the length of its result, and the number of concurrent calls."""
 
     seconds: float = 60.0
     characters: int = 100_000
@@ -40,38 +40,38 @@ class ToolLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The effects of a call, for the decision whether to allow it."""
+    """The effects of a call, on which permissions depend."""
 
     reads_only: bool = False
     destroys: bool = False
     repeats_safely: bool = False
     reaches_out: bool = True
     keyed: bool = False
-    """A repeat with the same `ToolContext.key` does nothing more."""
+    """Whether a repeated call with the same `ToolContext.key` has no further effect."""
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """The context of a call: the principal, the client of its domain, and the handle of the exposure set in which the
-    caller was shown the tool."""
+    """The context of a call: the principal, the client of its domain, and the handle of the exposure set that showed
+    the tool to the caller."""
 
     by: Principal
     client: Any = None
     route: str = ""
     handle: str = ""
     key: str = ""
-    """The same for every attempt at one call: what a system outside recognises a repeat by."""
+    """The idempotency key: the same for every attempt at one call."""
     run: str = ""
-    """Which answer of an agent the call is part of; empty where none is."""
+    """The id of the agent's answer that the call belongs to; empty if there is none."""
     root: str = ""
-    """The run that brought the call about, over however many runs."""
+    """The first run of the chain of runs that led to the call."""
     lineage: tuple[str, ...] = ()
-    """The tags that all bears which the call writes: its session, its run, and where that came from."""
+    """The tags for all records that the call writes: its session, its run, and the origin of the run."""
     permitted: bool = False
-    """Whether the user was asked about this very call, now or before, and agreed."""
+    """Whether the user has allowed this very call, now or before."""
     policy: Policy | None = None
     """The policy of the calling agent; None if no agent calls, or if its policy adds nothing to that of the folder."""
     report: Callable[[float, float | None, str], Awaitable[None]] | None = None
-    """Tells progress: how much, of how much, in words."""
+    """Reports progress: amount, total, and a message."""
 
 
 Call = Callable[[dict[str, Any], ToolContext], Awaitable[GuidedContent]]
@@ -79,9 +79,9 @@ Check = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool. `name` is its path within a domain; one that is not `searchable` is shown only by guidance.
+    """One tool. `name` is its path within a domain. If it is not `searchable`, only guidance shows it.
 
-    `check` turns arguments into what `call` takes, or raises InvalidInput.
+    `check` validates and converts arguments for `call`, or raises InvalidInput.
     """
 
     name: str
@@ -102,15 +102,15 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name.startswith("hidden/"):
-            raise InvalidInput("name", f"{self.name!r} is not a tool name", hint="For example user-investigation")
+            raise InvalidInput("name", f"{self.name!r} is not a valid tool name", hint="For example user-investigation")
         if not self.description.strip():
             raise InvalidInput(
-                "description", f"of {self.name} is empty", hint="Say what the tool does, and when to use it"
+                "description", f"of {self.name} is empty", hint="Describe what the tool does and when to use it"
             )
         if len(self.description) > MAX_DESCRIPTION:
             raise InvalidInput("description", f"of {self.name} is over {MAX_DESCRIPTION:,} characters")
         if self.source not in SOURCES:
-            raise InvalidInput("source", f"{self.source!r} is not one", hint=f"Sources are {', '.join(SOURCES)}")
+            raise InvalidInput("source", f"{self.source!r} is not valid", hint=f"Sources are {', '.join(SOURCES)}")
 
 
 @overload
@@ -134,16 +134,16 @@ def tool(
 
 
 def tool(function: Callable[..., Any] | None = None, /, **given: Any) -> Any:
-    """Make a tool from an async function. A parameter of type ToolContext receives the context, and is no argument.
+    """Build a tool from an async function. A parameter of type ToolContext receives the context, and is no argument.
 
-    Raises InvalidInput where the function is not async, has no docstring, or a parameter has no type.
+    Raises InvalidInput if the function is not async, has no docstring, or has a parameter without a type.
     """
     return _build(function, {}) if function is not None else lambda function: _build(function, given)
 
 
 def _build(function: Callable[..., Any], given: dict[str, Any]) -> Tool:
     if not inspect.iscoroutinefunction(function):
-        hint = "Write `async def`, and call what blocks with `await asyncio.to_thread(...)`"
+        hint = "Write `async def`, and run blocking code with `await asyncio.to_thread(...)`"
         raise InvalidInput(function.__name__, "must be an async function", hint=hint)
     params = read_signature(function, ToolContext)
     known = {key: given[key] for key in ("searchable", "limits", "effects") if key in given}

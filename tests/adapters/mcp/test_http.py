@@ -180,7 +180,7 @@ async def test_one_principal_cannot_take_the_sessions_of_all_others(door: Door, 
     refused = answers[-1].json()["error"]
     assert (refused["code"], refused["message"]) == (
         "too_many_sessions",
-        f"you have {MAX_SESSIONS_EACH} sessions open, which is the most",
+        f"you have {MAX_SESSIONS_EACH} open sessions, which is the limit",
     )
     await open_session(http, door, OTHER)
     body, modern_headers = modern("tools/list")

@@ -106,7 +106,7 @@ def test_rules_about_no_tool_and_rules_that_wait_for_consent_are_told(say: Say, 
     folder.mkdir()
     (folder / "config.toml").write_text('[permissions]\nallow = ["write-file(*.txt)"]\ndeny = ["fech"]\n')
     result = say("write it down")
-    assert "permissions.deny: 'fech' is about no tool. Did you mean fetch?" in result.err
+    assert "permissions.deny: 'fech' matches no tool. Did you mean fetch?" in result.err
     assert "the rule write-file(*.txt) of this folder would allow it, and waits for `clew trust`" in result.err
     assert not (folder.parent / "out.txt").exists()
     assert "  permissions: lets agents do without asking: write-file(*.txt)" in clew("trust", "--yes").out

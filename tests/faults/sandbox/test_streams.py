@@ -54,7 +54,7 @@ async def test_a_huge_result_is_refused(box: Box) -> None:
         Confinement(seconds=20),
     )
     assert isinstance(outcome, ToolFailure)
-    assert outcome.message == "gave more than 1,000,000 bytes of output"
+    assert outcome.message == "produced more than 1,000,000 bytes of output"
 
 
 async def test_stdin_holds_nothing_and_the_terminal_cannot_be_typed_into(box: Box) -> None:

@@ -112,7 +112,11 @@ def test_malformed_json_is_told_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "kind", "said"),
     [
-        ({"skills": {"a": {"name": "a", "description": "", "toolsets": ["gone"]}}}, BuildError, "unknown toolset `gone`"),
+        (
+            {"skills": {"a": {"name": "a", "description": "", "toolsets": ["gone"]}}},
+            BuildError,
+            "unknown toolset `gone`",
+        ),
         ({"agents": {"a": {"name": "a", "initialSkills": ["gone"]}}}, BuildError, "unknown skill `gone`"),
         ({"toolsets": {"a": {"name": "a", "description": "", "tools": ["gone"]}}}, BuildError, "unknown tool `gone`"),
         ({"skills": {"a": {"name": "a", "description": "", "skills": ["a"]}}}, ValidationError, "circular"),

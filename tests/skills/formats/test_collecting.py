@@ -308,9 +308,7 @@ def test_where_files_have_no_bit_for_programs_the_digest_is_that_of_plain_files(
     assert only_skill(collect(root)).digest == plain
 
 
-def test_a_skill_that_is_too_large_is_listed_without_a_digest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_skill_that_is_too_large_is_listed_without_a_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = plant(tmp_path, {"skills/tea/SKILL.md": skill_text("tea"), "skills/tea/big.bin": ""})
     os.truncate(root / "skills/tea/big.bin", 200_000_000)
     found = collect(root)

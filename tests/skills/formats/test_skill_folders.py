@@ -250,6 +250,6 @@ def test_references_out_of_the_root_or_to_nothing_are_left_out_and_told(tmp_path
         "c.md": "to no file",
     }
     assert sorted(each.message for each in found.problems) == [
-        f"the reference {path} leads {where}: it was left out" for path, where in told.items()
+        f"the reference {path} leads {where}: it is ignored" for path, where in told.items()
     ]
     assert {each.line for each in found.problems} == {5}

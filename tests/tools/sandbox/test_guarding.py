@@ -121,7 +121,7 @@ async def test_a_bare_repository_is_seen_under_any_name(project: Path) -> None:
     shown = await tools(project).call_json("exec", command=command)
     assert not (project / "sub/data/config").exists()
     assert not (project / "sub/data/hooks").exists()
-    assert any(note.startswith("sub/data/config can make programs run here") for note in shown["notes"])
+    assert any(note.startswith("sub/data/config can make programs run on this machine") for note in shown["notes"])
 
 
 @needs_git
@@ -141,7 +141,7 @@ async def test_what_is_moved_aside_is_told_and_not_lost(tmp_path: Path) -> None:
     made = "mkdir -p new/.clew; echo kept > new/.clew/config.toml"
     first = await tools(root).call_json("exec", command=made)
     again = await tools(root).call_json("exec", command=made)
-    text = "new/.clew can make programs run here, and was moved aside, to .clew.kept-back"
+    text = "new/.clew can make programs run on this machine, and was renamed to .clew.kept-back"
     assert [first["notes"], again["notes"]] == [[text], [f"{text}-2"]]
     assert (root / "new/.clew.kept-back/config.toml").read_text() == "kept\n"
 
@@ -224,7 +224,7 @@ async def test_the_disk_is_not_filled(tmp_path: Path) -> None:
     box = tools(plant(tmp_path / "root", {"a": "a"}), limits=limits)
     endless = "i=0; while :; do i=$((i+1)); head -c 1000000 /dev/urandom > f$i; done"
     shown = await box.call_json("exec", command=endless, timeout=100)
-    assert (shown["killed_by"], "wrote more to the disk" in shown["error"]) == ("disk", True)
+    assert (shown["killed_by"], "wrote too much to the disk" in shown["error"]) == ("disk", True)
 
 
 async def test_files_without_a_name_fill_the_disk_too(tmp_path: Path) -> None:

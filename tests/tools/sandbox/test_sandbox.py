@@ -326,7 +326,7 @@ async def test_what_nobody_should_be_given_cannot_be_allowed(
 
 
 async def test_the_system_cannot_be_allowed_for_writing() -> None:
-    with pytest.raises(ToolFailure, match="part of the system"):
+    with pytest.raises(ToolFailure, match="belongs to the system"):
         await open_sandbox(production=True).run(Program(argv=("/bin/true",)), Confinement(write=("/usr/local",)))
 
 

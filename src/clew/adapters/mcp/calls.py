@@ -1,4 +1,4 @@
-"""From the arguments of a tool call to what the catalog takes, and from its answers to the result of the call."""
+"""Converts the arguments of a tool call for the catalog, and answers of the catalog to results of the call."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ _EXAMPLES: dict[type[msgspec.Struct], str] = {
 
 
 def read_arguments(given: Mapping[str, Any] | None, model: type[_Arguments]) -> _Arguments:
-    """Raises InvalidInput naming the argument that is wrong. A number may come as text: models write it so."""
+    """Parse the arguments of a call. Numbers may be text, as models often write them. Raises InvalidInput with the name
+    of the argument."""
     try:
         return msgspec.convert(given or {}, model, strict=False)
     except msgspec.ValidationError as error:
@@ -67,33 +68,33 @@ def read_arguments(given: Mapping[str, Any] | None, model: type[_Arguments]) -> 
 
 
 def read_question(given: Mapping[str, Any] | None) -> Question:
-    """The question of a call of `ask`. Raises InvalidInput."""
+    """Return the question of a call of `ask`. Raises InvalidInput."""
     found = read_arguments(given, AskArguments)
     if not found.query.strip():
-        raise InvalidInput("query", "is empty", hint="Say what you want to do or know")
+        raise InvalidInput("query", "is empty", hint="Describe what you want to do or know")
     per_domain = choose_per_domain(found.per_domain, found.other_per_domain)
     return Question(query=found.query, domain=found.domain, per_domain=per_domain, handle=found.handle)
 
 
 def ask_result(answer: CatalogAnswer, rules: str = "") -> CallToolResult:
-    """An answer as markdown, and as an object; with rules, where the caller was not given them yet."""
+    """Convert an answer to markdown and an object, with the rules that the caller does not have yet."""
     found = msgspec.to_builtins(answer)
     return _result(answer.markdown, {key: value for key, value in found.items() if key != "markdown"}, rules)
 
 
 def get_result(results: Results, rules: str = "") -> CallToolResult:
-    """Results as markdown, and as an object with `results`, `summary` and `handle`; with rules as above."""
+    """Convert results to markdown and an object with `results`, `summary` and `handle`, with rules as above."""
     found = msgspec.to_builtins(results)
     return _result(results.markdown, {key: found[key] for key in ("results", "summary", "handle")}, rules)
 
 
 def error_result(error: ClewError) -> CallToolResult:
-    """An error for the model to read: one line that says what is wrong and what to do."""
+    """Convert an error to a result for the model: one line with the problem and the next step."""
     return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
 
 
 def rising(report: Report) -> Report:
-    """The same report for progress that grows; the protocol forbids a step back, so those are left out."""
+    """Wrap a report so that progress only grows, because the protocol forbids decreasing values."""
     last = float("-inf")
 
     async def tell(done: float, total: float | None = None, message: str = "") -> None:

@@ -1,4 +1,4 @@
-"""The part of a catalog that the MCP door uses."""
+"""The part of a catalog that the MCP server uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clew.catalog.skills.files import SkillFiles
 
 
 class CatalogInterface(Protocol):
-    """The part of `clew.catalog.catalog.Catalog` that is offered over MCP."""
+    """The part of `clew.catalog.catalog.Catalog` that MCP clients can use."""
 
     async def ask(self, question: Question, *, by: Principal) -> CatalogAnswer: ...
 
@@ -26,18 +26,17 @@ class CatalogInterface(Protocol):
     ) -> Results: ...
 
     async def rules(self, *, by: Principal, handle: str) -> str:
-        """The rules of the folder that `by` was not given under this handle, as markdown; empty where there are
-        none."""
+        """Return the rules of the folder that this handle has not delivered to `by` yet, as markdown; may be empty."""
         ...
 
     async def instructions(self, *, by: Principal) -> str:
-        """The instructions for a model that connects as `by`, from the present catalog."""
+        """Return the instructions for a model that connects as `by`."""
         ...
 
     async def list_resources(self, *, by: Principal, limit: int = 100) -> Sequence[CatalogEntry]:
-        """The newest resources that `by` may see."""
+        """Return the newest resources that `by` may see."""
         ...
 
     async def skill_files(self, *, by: Principal) -> SkillFiles | None:
-        """The files of skills that `by` may have; None where there are no skills for it."""
+        """Return the files of skills that `by` may use; None without any."""
         ...

@@ -1,6 +1,6 @@
-"""MCP over streamable HTTP, for the process that serves REST: the same tokens, the same principals.
+"""MCP over streamable HTTP in the REST server, with the same tokens and principals.
 
-The stateless era needs no session; one of the handshake era belongs to the principal that opened it.
+The stateless era needs no session. A session of the handshake era belongs to the principal that opened it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOCAL_HOSTS = tuple(f"{name}{port}" for name in _NAMES for port in ("", ":*"))
 LOCAL_ORIGINS = tuple(f"http://{host}" for host in LOCAL_HOSTS)
 MAX_SESSIONS = 1_000
 MAX_SESSIONS_EACH = 50
-"""Sessions that one principal may have open, so that none can take them all."""
+"""The limit for open sessions of one principal, so that none can use up all."""
 
 _PRINCIPAL = "clew.principal"
 
@@ -47,13 +47,14 @@ def build_mcp_app(
     origins: Sequence[str] = LOCAL_ORIGINS,
     max_body: int = DEFAULT_MAX_REQUEST_BODY_SIZE,
 ) -> McpApp:
-    """An ASGI application over a catalog, for the route /mcp. It answers while its `running` is entered."""
+    """Build an ASGI application over a catalog, for the route /mcp. It serves while its context manager `running` is
+    open."""
     server = build_server(catalog, principal_of)
     return McpApp(server, keys, hosts=hosts, origins=origins, max_body=max_body)
 
 
 def principal_of(context: Context) -> Principal:
-    """The holder of the token that a request came with."""
+    """Return the principal of a request's token."""
     assert context.request is not None, "every request over HTTP has one"
     principal: Principal = context.request.scope[_PRINCIPAL]
     return principal
@@ -62,8 +63,8 @@ def principal_of(context: Context) -> Principal:
 class McpApp:
     """Checks the token, then hands the request to the session manager.
 
-    `hosts` and `origins` are the Host and Origin headers that are accepted, `:*` for any port: a page of another site
-    must not reach a server on this machine by a name that it controls.
+    `hosts` and `origins` are the accepted Host and Origin headers, `:*` for any port. They prevent DNS rebinding by
+    pages of other sites.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class McpApp:
     async def running(self, closing: asyncio.Event | None = None) -> AsyncIterator[None]:
         """Serve while the context is open, once only. When `closing` is set, sessions and their streams end at once."""
         ready, stop = asyncio.Event(), closing or asyncio.Event()
-        # A task of its own: the manager must be entered and left in one task, and may be left before the context is.
+        # A separate task: the manager must be entered and left in one task, and may be left before the context is.
         task = asyncio.create_task(self._run(ready, stop))
         waiting = asyncio.create_task(ready.wait())
         try:
@@ -101,12 +102,12 @@ class McpApp:
             self._is_open = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["clew.path"] = PATH  # the label in the metrics of the REST door
-        # White space around a value is not part of it, but the parser leaves it there, and the SDK compares.
+        scope["clew.path"] = PATH  # the label in the metrics of the REST server
+        # The parser leaves whitespace around header values, and the SDK compares them exactly.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
 
         async def send_own(message: Message) -> None:
-            # The SDK sends lists that all its responses share; code that adds a header needs a copy.
+            # All responses of the SDK share one list of headers; code that adds a header needs a copy.
             if message["type"] == "http.response.start":
                 message = {**message, "headers": list(message["headers"])}
             await send(message)
@@ -118,7 +119,7 @@ class McpApp:
             await _too_many_sessions()(scope, receive, send_own)
 
     def _refuse(self, scope: Scope) -> Response | None:
-        """The answer to a request that may not go on; otherwise the scope says who sends it."""
+        """Return the response to a refused request; else store the principal in the scope and return None."""
         if not self._is_open:
             return error_response(
                 503, RestProblem(code="closing", message="the server is stopping", hint="Try again soon")
@@ -139,26 +140,26 @@ class McpApp:
 
 
 class _TooManySessions(Exception):
-    """A principal has as many sessions open as it may."""
+    """A principal has reached its limit of open sessions."""
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    """The sessions of all principals, and no more of each than it may have."""
+    """The sessions of all principals, with a limit for each."""
 
     def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
-        """Called before anything is made or sent, by one request at a time. Raises _TooManySessions."""
+        """Check the limit of a principal before a session is created. Raises _TooManySessions."""
         if sum(owner == requestor for owner in self._session_owners.values()) >= MAX_SESSIONS_EACH:
             raise _TooManySessions
         return super()._admit_session(requestor)
 
 
 def _too_many_sessions() -> Response:
-    message = f"you have {MAX_SESSIONS_EACH} sessions open, which is the most"
+    message = f"you have {MAX_SESSIONS_EACH} open sessions, which is the limit"
     hint = "End one with DELETE, or use the protocol 2026-07-28, which needs none"
     return error_response(429, RestProblem(code="too_many_sessions", message=message, hint=hint))
 
 
 def _session_owner(principal: Principal) -> AuthenticatedUser:
-    """The principal as the session manager compares it; the token itself stays out of it."""
+    """Convert the principal for the session manager, without the token."""
     whole = msgspec.json.encode(principal, order="deterministic").decode()
     return AuthenticatedUser(AccessToken(token="", client_id=principal.owner_id, scopes=[], subject=whole))

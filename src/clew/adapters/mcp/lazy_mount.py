@@ -1,5 +1,5 @@
-"""The MCP door of the REST process, built when it is first asked for: the SDK takes most of a second to import, and
-memory that a server without agents can do without."""
+"""The MCP endpoint of the REST server, built at the first request, because the SDK takes most of a second to import and
+much memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LateMcp:
         finally:
             closing.set()
             await serving
-            self._built.cancel()  # no request waits for it any more
+            self._built.cancel()  # no request can wait for it now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self._built is not None, "requests come while it runs"
@@ -58,7 +58,7 @@ class LateMcp:
             app = await self._build()
         except Exception as error:  # the boundary of a task: requests get the error
             built.set_exception(error)
-            built.exception()  # mark it as retrieved: there may be no request
+            built.exception()  # mark it as retrieved, because there may be no request
             return
         async with app.running(closing):
             built.set_result(app)

@@ -1,6 +1,6 @@
-"""The listing of the two tools: the same bytes for every caller, whatever the catalog holds.
+"""The listing of the two tools: the same bytes for every caller and every catalog.
 
-`ask` says what a catalog offers, never the listing, so a client may cache the listing for ever.
+Only `ask` describes the content of a catalog, so a client may cache the listing without limit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _GET_INPUT: dict[str, Any] = {
 
 _ASK_OUTPUT: dict[str, Any] = {
     "type": "object",
-    # one object a domain; to say so would have clients check each of what may be thousands
+    # one object per domain; a stricter schema would make clients check thousands of entries
     "properties": {"handle": {"type": "string"}, "sections": {"type": "array"}},
     "required": ["handle", "sections"],
 }
@@ -93,7 +93,7 @@ LISTING: Final = ListToolsResult(
 )
 
 TOOLS: Final = LISTING.model_dump(by_alias=True, mode="json", exclude_none=True)["tools"]
-"""The tools as they are sent on either era. The SDK would order their keys differently on each."""
+"""The tools in wire format for both eras. The SDK would order their keys differently in each."""
 
 TEMPLATES: Final = ListResourceTemplatesResult(
     resource_templates=[

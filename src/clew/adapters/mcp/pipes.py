@@ -1,6 +1,6 @@
 """Standard input and output as two streams of messages, one JSON line each.
 
-Threads do the blocking reads and writes. They are daemons, so that a signal ends the process while a read waits.
+Threads do the blocking reads and writes. They are daemon threads, so that a signal can end the process during a read.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 @contextlib.asynccontextmanager
 async def open_pipes() -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Messages from standard input, and to standard output. Meanwhile whatever else reads standard input finds it
-    empty, and whatever else is printed goes to standard error.
+    """Yield a stream of messages from standard input and one to standard output. Meanwhile, other readers find standard
+    input empty, and other output goes to standard error.
 
-    The first stream ends with standard input, once what was asked before has been answered. A reader that has gone
-    away ends both.
+    The first stream ends with standard input, after the answers to pending requests. If the reader of standard output
+    closes it, both streams end.
     """
     received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_send = anyio.create_memory_object_stream[SessionMessage](0)
-    pending, reading, written = _PendingWrite(), anyio.CancelScope(), anyio.Event()
-    with _claimed() as (source, sink):
+    pending, reading, written = _PendingRequests(), anyio.CancelScope(), anyio.Event()
+    with _private_descriptors() as (source, sink):
         async with anyio.create_task_group() as group:
 
             async def read() -> None:
@@ -71,9 +71,9 @@ async def _read(
     reader: _LineReader,
     received: MemoryObjectSendStream[SessionMessage | Exception],
     answers: Outgoing,
-    pending: _PendingWrite,
+    pending: _PendingRequests,
 ) -> None:
-    """Pass messages on until the input ends. A line that is no message is answered here."""
+    """Forward messages until the input ends. A line that is not a message gets an error response here."""
     async with received, answers:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             while (line := await reader.next()) is not None:
@@ -90,16 +90,16 @@ async def _read(
 
 
 async def _write(
-    writer: _LineWriter, to_send: MemoryObjectReceiveStream[SessionMessage], pending: _PendingWrite
+    writer: _LineWriter, to_send: MemoryObjectReceiveStream[SessionMessage], pending: _PendingRequests
 ) -> None:
-    """Write messages until there are no more. Raises OSError when the reader has gone."""
+    """Write messages until the stream ends. Raises OSError if the reader has closed the pipe."""
     async for each in to_send:
         await writer.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
         pending.settle(each.message)
 
 
 def _parse(line: bytes) -> types.JSONRPCMessage:
-    """The message of a line, or the error to answer it with."""
+    """Parse the message of a line, or return the error response for it."""
     code, text = types.INVALID_REQUEST, f"a line is over {MAX_LINE:,} bytes"
     if len(line) <= MAX_LINE:
         try:
@@ -111,8 +111,8 @@ def _parse(line: bytes) -> types.JSONRPCMessage:
     return JSONRPCError(jsonrpc="2.0", id=None, error=types.ErrorData(code=code, message=text))
 
 
-class _PendingWrite:
-    """Requests without an answer so far."""
+class _PendingRequests:
+    """The requests without an answer."""
 
     def __init__(self) -> None:
         self._ids: set[RequestId] = set()
@@ -129,7 +129,7 @@ class _PendingWrite:
             self._discard(message.id)
 
     async def wait(self) -> None:
-        """Return when nothing is left."""
+        """Wait until all requests have an answer."""
         while self._ids:
             self._changed.clear()
             await self._changed.wait()
@@ -141,7 +141,7 @@ class _PendingWrite:
 
 
 class _LineReader:
-    """Lines of a descriptor, read a few ahead."""
+    """Reads lines from a descriptor, a few ahead."""
 
     def __init__(self, descriptor: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -150,7 +150,7 @@ class _LineReader:
         threading.Thread(target=self._run, args=(descriptor,), name="clew-stdin", daemon=True).start()
 
     async def next(self) -> bytes | None:
-        """The next line, or None at the end. One over MAX_LINE comes cut, one byte too long."""
+        """Return the next line, or None at the end. A line over MAX_LINE is cut after MAX_LINE + 1 bytes."""
         line = await self._lines.get()
         self._room.release()
         return line
@@ -165,7 +165,7 @@ class _LineReader:
 
 def _split_lines(descriptor: int) -> Iterator[bytes]:
     held, is_skipping = b"", False
-    with contextlib.suppress(OSError):  # an input that cannot be read has ended
+    with contextlib.suppress(OSError):  # an unreadable input counts as ended
         while chunk := os.read(descriptor, _CHUNK):
             *whole, held = (held + chunk).split(b"\n")
             if is_skipping and whole:
@@ -188,7 +188,7 @@ class _LineWriter:
         threading.Thread(target=self._run, args=(descriptor,), name="clew-stdout", daemon=True).start()
 
     async def write(self, line: bytes) -> None:
-        """Return when it is written. Raises OSError when the reader has gone."""
+        """Write a line and wait for it. Raises OSError if the reader has closed the pipe."""
         done: asyncio.Future[None] = self._loop.create_future()
         self._jobs.put((line + b"\n", done))
         await done
@@ -220,8 +220,8 @@ def _settle(done: asyncio.Future[None], error: OSError | None) -> None:
 
 
 @contextlib.contextmanager
-def _claimed() -> Iterator[tuple[int, int]]:
-    """Descriptors of standard input and output that nobody else has. They stay open: a thread may wait on them."""
+def _private_descriptors() -> Iterator[tuple[int, int]]:
+    """Yield private descriptors of standard input and output. They stay open, because a thread may wait on them."""
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)
     with open(os.devnull, "rb") as nothing:

@@ -1,4 +1,4 @@
-"""Resources of the catalog as MCP resources: a bounded listing, and the text behind one route."""
+"""MCP resources of the catalog: a bounded listing, and the text of one route."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from clew.errors import InvalidInput, NotFound
 MAX_LISTED = 100
 MARKDOWN = "text/markdown"
 HANDLE = "clew/handle"
-"""The key of `_meta` under which a request that has no arguments sends its handle."""
+"""The key in `_meta` for the handle of a request without arguments."""
 _NOT_FOUND_BEFORE_2026 = -32002
 
 
 async def list_resources(catalog: CatalogInterface, by: Principal, cursor: str | None) -> ListResourcesResult:
-    """The newest resources of the catalog, at most MAX_LISTED, then pages of the files of skills.
+    """Return the newest resources of the catalog, at most MAX_LISTED, then pages of the files of skills.
 
-    The listing does not grow with the catalog: `ask` finds all other resources. Raises InvalidInput for a cursor that
-    this server did not give.
+    The listing does not grow with the catalog: `ask` finds all other resources. Raises InvalidInput for an unknown
+    cursor.
     """
     if cursor is not None:
         files, further = await skills.list_files(catalog, by, cursor if cursor != SCHEME else None)
@@ -48,9 +48,11 @@ async def list_resources(catalog: CatalogInterface, by: Principal, cursor: str |
 async def read_resource(
     catalog: CatalogInterface, by: Principal, uri: str, protocol: str, meta: Mapping[str, Any] | None = None
 ) -> ReadResourceResult:
-    """The text of a resource. Raises MCPError where there is none, or `by` may not see it: the same answer. A strict
-    catalog gives what was shown in the caller's session, or under the handle in `meta`; the refusal of anything else
-    says which `ask` would show it. A listing shows nothing in that sense."""
+    """Return the text of a resource. Raises the same MCPError if it does not exist and if `by` may not see it.
+
+    A strict catalog returns only resources that `ask` has shown in the caller's session, or under the handle in `meta`.
+    Otherwise the error says which `ask` would show it. The listing does not count as shown.
+    """
     if uri.startswith(SCHEME):
         return await _read_file(catalog, by, uri, protocol)
     if not _is_resource(uri):
@@ -77,10 +79,10 @@ def _is_resource(uri: str) -> bool:
 
 
 def _handle_in(meta: Mapping[str, Any]) -> str | None:
-    """Raises InvalidInput for what is no text."""
+    """Return the handle in `_meta`, or None. Raises InvalidInput if it is not text."""
     handle = meta.get(HANDLE)
     if handle is not None and not isinstance(handle, str):
-        raise InvalidInput(f"_meta.{HANDLE}", "must be a text", hint="Send the handle of the latest answer")
+        raise InvalidInput(f"_meta.{HANDLE}", "must be text", hint="Send the handle of the latest answer")
     return handle
 
 

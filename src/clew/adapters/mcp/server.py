@@ -37,18 +37,18 @@ from clew.errors import ClewError
 
 Context = ServerRequestContext[Any, Any]
 PrincipalOf = Callable[[Context], Principal]
-"""Finds the sender of a request: fixed on stdio, the holder of the token over HTTP."""
+"""Returns the principal of a request: fixed on stdio, that of the token over HTTP."""
 
 HOUR_MS = 3_600_000
 _CONNECTING = frozenset({"initialize", "server/discover"})
 _WITHOUT_FOLDER = _CONNECTING | {"ping", "logging/setLevel", "resources/templates/list"}
-"""Requests that need no catalog, and may come before the client has said which folders it works in."""
+"""Requests that need no catalog, and may come before the folder of the client is known."""
 _log = logging.getLogger("clew.mcp")
 
 
 def build_server(catalog: CatalogInterface, principal_of: PrincipalOf) -> Server[Any]:
-    """A server over a catalog. It holds no state of its own, so any number of connections may share it."""
-    door = _Door(catalog, principal_of)
+    """Build a server over a catalog. It has no state, so any number of connections may share it."""
+    door = _McpHandlers(catalog, principal_of)
     server: Server[Any] = Server(
         "clew",
         version=__version__,
@@ -91,7 +91,7 @@ def build_server(catalog: CatalogInterface, principal_of: PrincipalOf) -> Server
     return server
 
 
-class _Door:
+class _McpHandlers:
     """The handlers: parse, call the catalog, render."""
 
     def __init__(self, catalog: CatalogInterface, principal_of: PrincipalOf) -> None:
@@ -104,7 +104,7 @@ class _Door:
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in (ASK, GET):
             raise MCPError(
-                code=types.INVALID_PARAMS, message=f"there is no tool {params.name[:100]!r}, only ask and get"
+                code=types.INVALID_PARAMS, message=f"unknown tool {params.name[:100]!r}: the tools are ask and get"
             )
         call = self._ask if params.name == ASK else self._get
         try:
@@ -150,8 +150,8 @@ class _Door:
 
 
 async def _answer_errors(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Answer errors of Clew with one line, and all others as internal errors. The log gets the traceback without the
-    message, which may quote content."""
+    """Convert errors of Clew to one-line errors, and all others to internal errors. The log gets the traceback without
+    the message, which may quote content."""
     try:
         return await call_next(ctx)
     except (MCPError, ValidationError):
@@ -161,5 +161,5 @@ async def _answer_errors(ctx: Context, call_next: CallNext) -> HandlerResult:
     except Exception as error:
         places = "".join(traceback.format_tb(error.__traceback__))
         _log.error("%s failed with %s\n%s", ctx.method, type(error).__name__, places)
-        message = "this should not have happened; the log of the server has more"
+        message = "internal error: see the log of the server"
         raise MCPError(code=types.INTERNAL_ERROR, message=message) from None

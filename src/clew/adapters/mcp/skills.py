@@ -36,14 +36,14 @@ class GetSkillParams(types.RequestParams):
 
 
 async def list_skills(catalog: CatalogInterface, by: Principal, cursor: str | None) -> dict[str, Any]:
-    """One page of the skills that `by` may have. Raises InvalidInput for a cursor that is none."""
+    """Return one page of the skills that `by` may use. Raises InvalidInput for an invalid cursor."""
     page, more = await _page(catalog, by, cursor)
     next_page = {"nextCursor": more} if more is not None else {}
     return {"skills": [_entry(each) for each in page], **next_page, **_FRESH}
 
 
 async def get_skill(catalog: CatalogInterface, by: Principal, uri: str) -> dict[str, Any]:
-    """One skill. Raises MCPError where there is none, or `by` may not have it: the same answer."""
+    """Return one skill. Raises the same MCPError if it does not exist and if `by` may not use it."""
     files = await catalog.skill_files(by=by)
     try:
         if files is None:
@@ -57,7 +57,7 @@ async def get_skill(catalog: CatalogInterface, by: Principal, uri: str) -> dict[
 async def list_files(
     catalog: CatalogInterface, by: Principal, cursor: str | None
 ) -> tuple[list[types.Resource], str | None]:
-    """One page of the SKILL.md of each skill as resources, and the cursor of the next."""
+    """Return one page of the SKILL.md files as resources, and the cursor of the next page."""
     page, more = await _page(catalog, by, cursor)
     return [
         types.Resource(uri=each.uri, name=each.name, description=each.description, mime_type=MARKDOWN) for each in page
@@ -65,7 +65,7 @@ async def list_files(
 
 
 async def read_file(catalog: CatalogInterface, by: Principal, uri: str) -> types.ReadResourceResult:
-    """A file of a skill, byte for byte: what is no text comes encoded. Raises NotFound."""
+    """Return a file of a skill, unchanged; a binary file is base64-encoded. Raises NotFound."""
     files = await catalog.skill_files(by=by)
     if files is None:
         raise NotFound("skill file", uri[:200])
@@ -80,15 +80,15 @@ async def read_file(catalog: CatalogInterface, by: Principal, uri: str) -> types
 
 
 def require_modern(protocol: str, method: str) -> None:
-    """Raise MCPError on a connection of the handshake era, which has no such method."""
+    """Raise MCPError on a connection of the handshake era, which does not have this method."""
     if protocol not in MODERN_PROTOCOL_VERSIONS:
         raise MCPError(code=types.METHOD_NOT_FOUND, message="Method not found", data=method)
 
 
 async def _page(catalog: CatalogInterface, by: Principal, cursor: str | None) -> tuple[list[ServedSkill], str | None]:
-    """The skills after the address in the cursor. Skills that come and go meanwhile shift nothing."""
+    """Return the skills after the address in the cursor. Added and removed skills do not shift the pages."""
     if cursor is not None and not cursor.startswith(SCHEME):
-        raise InvalidInput("cursor", "is not one that this server gave")
+        raise InvalidInput("cursor", "is not from this server")
     files = await catalog.skill_files(by=by)
     found = [each for each in await files.all() if each.uri > (cursor or "")] if files is not None else []
     return found[:PAGE], found[PAGE - 1].uri if len(found) > PAGE else None

@@ -1,4 +1,4 @@
-"""Serving MCP on standard input and output: one client, one principal."""
+"""Serves MCP on standard input and output, for one client and one principal."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def serve_stdio(catalog: CatalogInterface, principal: Principal) -> None:
-    """Serve until standard input ends, or until SIGINT or SIGTERM; then return. The first request decides the era.
+    """Serve until standard input ends, or until SIGINT or SIGTERM. The first request determines the protocol era.
 
-    Standard output carries nothing but the protocol; what is printed or logged goes to standard error.
+    Standard output carries only the protocol; prints and logs go to standard error.
     """
     await _serve(build_server(catalog, lambda context: principal))
 
 
 async def serve_client_folder(open_catalog: OpenCatalog) -> None:
-    """The same for the folder that the client works in."""
+    """Like `serve_stdio`, for the folder that the client works in."""
     catalog = LateCatalog(open_catalog)
     async with catalog.running():
         await _serve(build_server(catalog, lambda context: catalog.principal))
@@ -44,7 +44,7 @@ async def _serve(server: Server[Any]) -> None:
 
 @contextlib.contextmanager
 def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` at a signal, where this loop can hear one: in the main thread, and not on Windows."""
+    """Call `stop` at a signal. Works only in the main thread, and not on Windows."""
     loop = asyncio.get_running_loop()
     heard = []
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):

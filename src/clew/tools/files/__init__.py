@@ -1,1 +1,1 @@
-"""Tools that read and change files of a working folder."""
+"""Tools that read and change files in a working folder."""

@@ -1,6 +1,7 @@
-"""Edits that were begun, so that one that is repeated after a crash is not made twice.
+"""A journal of edits, so that an edit that is repeated after a crash is not applied twice.
 
-An entry is written before the file is: with the hash of the file before and after, either state tells how far it came.
+An entry is written before the file. It has the hashes of the file before and after the edit, which show whether the
+edit was applied.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MAX_ENTRIES = 1_000
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An edit of one file, from one hash to another, and what its caller is told."""
+    """An edit of one file: the hashes before and after, and the answer for the caller."""
 
     path: str
     before: str
@@ -29,22 +30,22 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EditJournal:
-    """Entries as files of a folder, the latest thousand. Blocks."""
+    """The last thousand entries, as files in a folder. Methods block."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
 
     def begin(self, key: str, entry: JournalEntry) -> None:
-        """Note an edit durably. Raises ReadOnly where that cannot be done: then it must not be made."""
+        """Record an edit durably. Raises ReadOnly if that fails; then do not apply the edit."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             replace_file(self._place(key), msgspec.json.encode(entry), 0o600)
             self._prune()
         except OSError as error:
-            raise ReadOnly(f"the edit cannot be noted ({error.strerror})") from None
+            raise ReadOnly(f"the journal of edits cannot be written ({error.strerror})") from None
 
     def find(self, key: str) -> JournalEntry | None:
-        """The edit that was begun under a key; None where there is none, or it cannot be read."""
+        """Return the edit that was recorded under a key; None if there is none or it cannot be read."""
         try:
             return msgspec.json.decode(read_file(self._place(key)), type=JournalEntry)
         except (OSError, msgspec.DecodeError):

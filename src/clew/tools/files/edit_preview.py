@@ -1,4 +1,4 @@
-"""An edit before it is made: where the text is that it replaces, what would come of it, and how that differs."""
+"""Plans an edit: finds the text to replace, builds the new text, and shows the diff."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from clew.tools.files.text_encoding import Decoded
 from clew.trust import printable
 
 MAX_DIFF = 20_000
-"""Characters of a diff that are shown."""
+"""The limit for a shown diff, in characters."""
 _CONTEXT = 3
 _MOST_COMPARED = 20_000
-"""So many lines are compared one by one; a larger change is shown as one block."""
+"""The limit for a line-by-line comparison. A larger change is shown as one block."""
 _MOST_SEARCHED = 5_000
 _NAMED = 10
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
@@ -26,7 +26,7 @@ Span = tuple[int, int]
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of an edit. `reversible` says that the edit with both strings swapped would bring the file back."""
+    """The changes of an edit. If `reversible`, the edit with both strings swapped restores the file."""
 
     diff: str
     lines_added: int
@@ -37,7 +37,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EditPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The text after an edit, the lines at which it changes something, and how to show it."""
+    """The text after an edit, the changed lines, and a preview."""
 
     text: str
     lines: tuple[int, ...]
@@ -45,15 +45,15 @@ class EditPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_edit(path: str, content: Decoded, old: str, new: str) -> EditPlan:
-    """Replace each place of `old`. Line ends need not be those of the file, and characters that nobody sees may be
-    missing: what a reader was shown is found.
+    """Replace each occurrence of `old`. Line ends may differ from the file, and invisible characters may be missing,
+    because readers do not see them.
 
-    Raises InvalidInput where `old` is empty, the same as `new`, or not there; then it names the nearest line.
+    Raises InvalidInput if `old` is empty, equal to `new`, or not found; then the hint has the nearest line.
     """
     if not old:
         raise InvalidInput("old_string", "is empty", hint="To write a whole file, use write-file")
     if old == new:
-        raise InvalidInput("new_string", "is the same as old_string: nothing would change")
+        raise InvalidInput("new_string", "is equal to old_string: nothing would change")
     spans = find_spans(content.text, old)
     if not spans:
         raise InvalidInput("old_string", f"is not in {printable(path, 300)}", hint=_suggestion(content.text, old, new))
@@ -74,23 +74,24 @@ def plan_edit(path: str, content: Decoded, old: str, new: str) -> EditPlan:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines with their ends; only a line feed ends one."""
+    """Split into lines with their ends. Only a line feed ends a line."""
     *lines, last = text.split("\n")
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
 def ambiguity(lines: Sequence[int]) -> str:
-    """How often a text is there, and where."""
+    """Describe how often a text occurs, and on which lines."""
     named = ", ".join(map(str, lines[:_NAMED])) + (" …" if len(lines) > _NAMED else "")
-    return f"is there {len(lines):,} times, on the lines {named}"
+    return f"occurs {len(lines):,} times, on the lines {named}"
 
 
 def find_spans(text: str, wanted: str) -> list[Span]:
-    """Where a text is, from left to right without overlaps: as it is written, or else as a reader sees it."""
+    """Return the positions of a text, from left to right without overlaps. If there is no exact match, invisible
+    characters are ignored."""
     if spans := list(_occurrences(text, wanted)):
         return spans
-    seen, places = _as_seen(text)
-    target, _ = _as_seen(wanted)
+    seen, places = _visible(text)
+    target, _ = _visible(wanted)
     if not target:
         return []
     return [(places[start], places[end - 1] + 1) for start, end in _occurrences(seen, target)]
@@ -103,8 +104,9 @@ def _occurrences(text: str, wanted: str) -> Iterator[Span]:
         at = text.find(wanted, at + len(wanted))
 
 
-def _as_seen(text: str) -> tuple[str, list[int]]:
-    """The text without what nobody sees, and of each character where it was. A return before a line end is not seen."""
+def _visible(text: str) -> tuple[str, list[int]]:
+    """Return the text without invisible characters, and the original position of each character. A carriage return
+    before a line feed is invisible too."""
     unseen = {each for each in set(text) if is_unseen(each)}
     places = [at for at, each in enumerate(text) if each not in unseen]
     return "".join(text[at] for at in places), places
@@ -127,18 +129,18 @@ def _line_numbers(text: str, spans: Sequence[Span]) -> Iterator[int]:
 def _warnings(text: str, spans: Sequence[Span], old: str) -> Iterator[str]:
     if len(spans) > 1:
         yield (
-            f"old_string {ambiguity(tuple(_line_numbers(text, spans)))}: edit-file refuses unless replace_all is true; "
-            "with more of the text around one place it changes that place only"
+            f"old_string {ambiguity(tuple(_line_numbers(text, spans)))}: edit-file needs replace_all, "
+            "or more of the surrounding text to change one place only"
         )
     hidden = [each for start, end in spans for each in text[start:end] if is_unseen(each) and each != "\r"]
     if hidden and not any(map(is_unseen, old)):
-        yield f"{len(hidden):,} characters that cannot be seen are replaced too"
+        yield f"{len(hidden):,} invisible characters are replaced too"
 
 
 def _suggestion(text: str, old: str, new: str) -> str:
-    """The advice for a text that was not found: the edit was made already, or a line is similar."""
+    """Return a hint for a text that was not found: the edit was applied already, or a similar line exists."""
     if new.strip() and find_spans(text, new):
-        return "new_string is there already: the edit may have been made. Read the file again"
+        return "new_string is in the file already: the edit may have been applied. Read the file again"
     wanted = next((line.strip() for line in lines_of(old) if line.strip()), "")
     lines = [line.strip() for line in lines_of(text)[:_MOST_SEARCHED]]
     found = wanted if wanted in lines else next(iter(get_close_matches(wanted, _short(lines), 1, 0.5)), None)
@@ -146,8 +148,8 @@ def _suggestion(text: str, old: str, new: str) -> str:
         return "Read the file again and copy the text from it"
     place = f"line {lines.index(found) + 1}: {printable(found, 200)}"
     if found == wanted:
-        return f"The text begins like {place}, but differs in spaces or further down. Copy it from the file"
-    return f"The nearest is {place}"
+        return f"The text begins like {place}, but differs in whitespace or in later lines. Copy it from the file"
+    return f"The most similar is {place}"
 
 
 def _short(lines: Sequence[str]) -> list[str]:
@@ -155,7 +157,7 @@ def _short(lines: Sequence[str]) -> list[str]:
 
 
 def unified_diff(path: str, before: Sequence[str], after: Sequence[str]) -> tuple[str, int, int]:
-    """The diff in the unified format, cut where it is long, and how many lines it adds and removes."""
+    """Return the unified diff, cut if it is long, and the numbers of added and removed lines."""
     start, end = _common(before, after)
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     is_large = len(old) + len(new) > _MOST_COMPARED
@@ -178,7 +180,7 @@ Change = tuple[str, int, int, int, int]
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
-    """How many lines are the same at the beginning, and at the end of the rest."""
+    """Return the number of equal lines at the beginning, and at the end of the rest."""
     most = min(len(before), len(after))
     start = next((at for at in range(most) if before[at] != after[at]), most)
     end = next((at for at in range(most - start) if before[-1 - at] != after[-1 - at]), most - start)
@@ -186,7 +188,7 @@ def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
 
 
 def _hunks(changes: Sequence[Change]) -> list[list[Change]]:
-    """Changes that are near enough to share their context."""
+    """Group changes that share context lines."""
     hunks: list[list[Change]] = []
     for change in changes:
         if hunks and change[1] - hunks[-1][-1][2] <= 2 * _CONTEXT:

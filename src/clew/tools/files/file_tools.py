@@ -1,7 +1,7 @@
-"""The tools that read and change files of a working folder.
+"""The tools that read and change files in a working folder.
 
-What is changed was not changed by others since its caller read it; an edit that is repeated under the same key is made
-once.
+A tool refuses to change a file that somebody else changed since the caller read it. An edit that is repeated with the
+same key is applied once.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class FileToolHook(Protocol):
     """Adds content for the reader of a file."""
 
     async def before(self, operation: Operation, path: str, *, by: Principal) -> Sequence[str]:
-        """Texts to put before the answer, such as the rules of the place; nothing that was said in the session of `by`
-        already."""
+        """Return texts to put before the result, such as the rules of the folder, without those that the session of
+        `by` has already."""
         ...
 
 
 def file_tools(
     folder: WorkingFolder, snapshots: Snapshots, hook: FileToolHook | None = None, journal: EditJournal | None = None
 ) -> tuple[Tool, ...]:
-    """read-file, write-file, edit-file and preview-edit. With a journal, edit-file recognises a repeat by the key of
-    its call; without one, a repeat of an edit may be made twice, and its effects say so."""
+    """Return read-file, write-file, edit-file and preview-edit. With a journal, edit-file recognises a repeated call by
+    its key; without one, a repeated edit may be applied twice, and the effects of the tool declare that."""
     files = _FileTools(folder, snapshots, journal)
     read_file, preview_edit = _reading_tools(files, hook)
     write_file, edit_file = _writing_tools(files, hook, is_keyed=journal is not None)
@@ -59,9 +59,9 @@ def _reading_tools(files: _FileTools, hook: FileToolHook | None) -> tuple[Tool, 
         """Return the text of one file in the working folder, or a range of its lines.
 
         Args:
-            file_path: path from the working folder on
-            start_line: first line, counted from 1
-            end_line: last line; without it, as much as fits
+            file_path: path relative to the working folder
+            start_line: first line, from 1
+            end_line: last line; without it, as many as fit
         """
         real, text = await asyncio.to_thread(files.read, _reader(ctx), file_path, start_line, end_line)
         return await _with_rules(hook, "read", real, text, ctx)
@@ -71,9 +71,9 @@ def _reading_tools(files: _FileTools, hook: FileToolHook | None) -> tuple[Tool, 
         """Show what edit-file would do, as a unified diff with warnings, without writing.
 
         Args:
-            file_path: path from the working folder on
-            old_string: what would be replaced
-            new_string: what would be put there
+            file_path: path relative to the working folder
+            old_string: text to replace
+            new_string: replacement
         """
         edit = Edit(path=file_path, old=old_string, new=new_string, replace_all=True)
         real, preview = await asyncio.to_thread(files.preview, edit)
@@ -85,12 +85,12 @@ def _reading_tools(files: _FileTools, hook: FileToolHook | None) -> tuple[Tool, 
 def _writing_tools(files: _FileTools, hook: FileToolHook | None, *, is_keyed: bool) -> tuple[Tool, Tool]:
     @tool(effects=_WRITES, category="files")
     async def write_file(file_path: str, content: str, ctx: ToolContext) -> str:
-        """Write a whole text file in the working folder; folders on the way to it are made. A file that is there is
-        replaced, and keeps its encoding and line ends. To change a part of a file, use edit-file.
+        """Write a complete text file in the working folder, and create missing folders. An existing file is replaced,
+        and keeps its encoding and line ends. To change a part of a file, use edit-file.
 
         Args:
-            file_path: path from the working folder on
-            content: the whole text
+            file_path: path relative to the working folder
+            content: the complete text
         """
         real, text = await asyncio.to_thread(files.write, _reader(ctx), file_path, content)
         return await _with_rules(hook, "write", real, text, ctx)
@@ -99,14 +99,14 @@ def _writing_tools(files: _FileTools, hook: FileToolHook | None, *, is_keyed: bo
     async def edit_file(
         file_path: str, old_string: str, new_string: str, ctx: ToolContext, replace_all: bool = False
     ) -> str:
-        """Replace a text in a file by another, and return the unified diff. The text must be there exactly once, unless
-        all places of it are to be replaced.
+        """Replace a text in a file, and return the unified diff. The text must occur exactly once, unless replace_all
+        is true.
 
         Args:
-            file_path: path from the working folder on
-            old_string: what to replace, copied from the file, with enough around it to be there once
-            new_string: what to put there
-            replace_all: replace every place
+            file_path: path relative to the working folder
+            old_string: text to replace, copied from the file, with enough context to occur once
+            new_string: replacement
+            replace_all: replace every occurrence
         """
         edit = Edit(path=file_path, old=old_string, new=new_string, replace_all=replace_all)
         real, preview = await asyncio.to_thread(files.edit, _reader(ctx), edit, ctx.key)
@@ -123,7 +123,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _FileTools:
-    """The work behind the tools. It blocks, and gives the real path beside each answer."""
+    """The implementation of the tools. Methods block, and return the real path with each result."""
 
     def __init__(self, folder: WorkingFolder, snapshots: Snapshots, journal: EditJournal | None) -> None:
         self._folder = folder
@@ -169,7 +169,7 @@ class _FileTools:
             self._check_fresh(reader, real, found.snapshot.hash)
             plan = self._plan(edit, found)
             if len(plan.lines) > 1 and not edit.replace_all:
-                hint = "Give more of the text around the place that you mean, or replace all with replace_all"
+                hint = "Include more of the surrounding text, or replace all with replace_all"
                 raise InvalidInput("old_string", ambiguity(plan.lines), hint=hint)
             self._make(reader, real, found, plan, key)
         return real, plan.preview
@@ -192,15 +192,15 @@ class _FileTools:
         self._written(reader, real, body)
 
     def _present(self, real: str) -> tuple[bytes | None, Stamp | None]:
-        """The content of a file that is to be written; None where there is none."""
+        """Return the content of a file before it is written; None if it does not exist."""
         if not self._folder.exists(real):
             return None, None
         content, about = self._folder.read(real, MAX_FILE)
         return content, stamp_of(about)
 
     def _check_fresh(self, reader: str, real: str, now: str) -> None:
-        """Check that the reader has read the version that is to be changed. Who has not may: an edit names what it
-        replaces, and a memory that a restart took away must not change what happens."""
+        """Check that the file is the version that the reader knows. A reader who has not read the file passes: an edit
+        has the text that it replaces, and a restart, which clears this memory, must not change the result."""
         seen = self._snapshots.seen_by(reader, real)
         if seen is not None and seen != now:
             raise changed_meanwhile(real)
@@ -211,10 +211,10 @@ class _FileTools:
 
 
 def _encoded(path: str, content: str, before: bytes | None) -> bytes:
-    """A text in the encoding and with the line ends of what it replaces; in UTF-8 where Latin-1 does not have it."""
+    """Encode a text with the encoding and the line ends of the old content; in UTF-8 if Latin-1 lacks a character."""
     like = decode(before) if before is not None else Decoded(text="")
     if like is None:
-        raise InvalidInput("file_path", f"{printable(path, 300)} is binary, and is not replaced by text")
+        raise InvalidInput("file_path", f"{printable(path, 300)} is binary: write-file replaces only text")
     text = like.with_newlines(content)
     if like.encoding == "latin-1" and any(each > "\xff" for each in text):
         return text.encode()
@@ -236,7 +236,7 @@ def _as_json(preview: Preview) -> str:
 
 
 async def _with_rules(hook: FileToolHook | None, operation: Operation, real: str, text: str, ctx: ToolContext) -> str:
-    """The answer, below what the place has to say. It is asked for only once there is an answer to put it before: what
-    was said counts as said."""
+    """Put the texts of the hook before the result. The hook runs only if there is a result, because it records its
+    texts as delivered."""
     said = await hook.before(operation, real, by=ctx.by) if hook is not None else ()
     return "\n\n".join([*said, text])

@@ -1,6 +1,6 @@
-"""The folder that an agent works in. Paths lead nowhere else, and not to what is made to hold secrets.
+"""The working folder of an agent. Paths cannot lead out of it, nor to files that usually hold secrets.
 
-A path is checked as it is written and as it really is, then opened folder by folder without following links: what
+A path is checked as written and as a real path, then opened folder by folder without following links. A path that
 becomes a link in between is refused.
 """
 
@@ -41,7 +41,7 @@ DENIED = (
     *(f"{FOLDER}/{name}" for name in MACHINE_ONLY),
 )
 """Paths that no tool reads or writes, with everything below them: names at any depth, or paths from the home folder.
-Tools do not read files whose names are made for secrets either (`is_secret_file`)."""
+Tools do not read files with names for secrets either (`is_secret_file`)."""
 GUARDED = (GIT_NAME, *sorted(GUARDED_NAMES))
 """Paths that tools may read but not write, because settings and hooks in them make programs run."""
 
@@ -55,11 +55,11 @@ _KINDS = {
 }
 
 Stamp = tuple[int, int, int, int, int]
-"""Device, number, size and times of a file: where all of them are the same, so is the file."""
+"""Device, inode, size and times of a file. If all of them are equal, the file has not changed."""
 
 
 def is_secret_path(path: str) -> bool:
-    """Whether a path, relative to any folder, is one of `DENIED` or has a name that is made for secrets."""
+    """Whether a path, relative to any folder, is one of `DENIED` or has a name for secrets."""
     return _default_denials().match(path, "") or _has_secret_name(path)
 
 
@@ -77,8 +77,8 @@ def stamp_of(about: os.stat_result) -> Stamp:
 
 
 class WorkingFolder:
-    """A real folder. Its methods block; paths given to them use `/` and start at the folder, or are whole and within
-    it. A real path is what `locate` gave. Safe to use from several threads."""
+    """A real folder. Methods block. Paths use `/` and are relative to the folder, or absolute and within it; `locate`
+    returns real paths. Safe to use from several threads."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._given = os.path.abspath(root)
@@ -86,12 +86,12 @@ class WorkingFolder:
         self._denied = _Patterns(DENIED)
         self._guarded = _Patterns(GUARDED)
         self.changing = threading.RLock()
-        """Held by who reads a file, changes it and writes it back."""
+        """Hold it to read a file, change it and write it back."""
 
     def locate(self, path: str, *, to_write: bool = False) -> str:
-        """The real path that a path leads to, from the root on; empty is the root. Nothing need be there.
+        """Return the real path of a path, relative to the root; empty for the root itself. The file need not exist.
 
-        Raises InvalidInput where it leads out of the folder, ToolFailure of the kind permission where it is denied.
+        Raises InvalidInput if it leads out of the folder, ToolFailure of the kind permission if it is denied.
         """
         plain = self._plain(path)
         try:
@@ -102,24 +102,24 @@ class WorkingFolder:
         if found is None:
             raise _outside(path, "a link leads out of the folder")
         if self.is_denied(plain) or self.is_denied(found):
-            hint = "Ask the user for what you need of it"
-            raise ToolFailure("permission", f"{_shown(path)} is kept from tools: it is made to hold secrets", hint=hint)
+            hint = "Ask the user for the information"
+            raise ToolFailure("permission", f"tools may not use {_shown(path)}: it usually holds secrets", hint=hint)
         if to_write and (self._guarded.match(plain, self.root) or self._guarded.match(found, self.root)):
             hint = "Ask the user to change it"
-            raise ToolFailure("permission", f"{_shown(path)} is not written by tools", hint=hint)
+            raise ToolFailure("permission", f"tools may not write {_shown(path)}", hint=hint)
         return found
 
     def resolve(self, path: str) -> Path:
-        """The whole real path. Raises as `locate` does."""
+        """Return the absolute real path. Raises the errors of `locate`."""
         return Path(self.root, self.locate(path))
 
     def is_denied(self, plain: str) -> bool:
-        """Whether a path from the root on is kept from tools."""
+        """Whether tools may not use a path relative to the root."""
         return self._denied.match(plain, self.root) or _has_secret_name(plain)
 
     @contextlib.contextmanager
     def opened(self, real: str) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-        """A regular file to read, and what the system says about it. Raises NotFound, InvalidInput, ToolFailure."""
+        """Yield an open regular file and its stat result. Raises NotFound, InvalidInput, ToolFailure."""
         try:
             descriptor = open_inside(self.root, real, OPEN_FILE)
         except (OSError, ValueError) as error:
@@ -137,19 +137,19 @@ class WorkingFolder:
                 raise self._failure(real, error) from None
 
     def read(self, real: str, limit: int) -> tuple[bytes, os.stat_result]:
-        """The content of a file of at most `limit` bytes, with what the system said before it was read. Raises as
-        `opened` does, and InvalidInput for a larger one."""
+        """Read a file of at most `limit` bytes, and return its stat result from before. Raises the errors of `opened`,
+        and InvalidInput for a larger file."""
         with self.opened(real) as (file, about):
             content = file.read(limit + 1)
             if len(content) > limit:
-                raise InvalidInput("path", f"{_shown(real)} has over {limit:,} bytes, which is too much at once")
+                raise InvalidInput("path", f"{_shown(real)} has more than {limit:,} bytes")
             return content, about
 
     def exists(self, real: str) -> bool:
         return os.path.lexists(os.path.join(self.root, real))
 
     def is_folder(self, real: str) -> bool:
-        """Whether a real path is a folder, and no link to one."""
+        """Whether a real path is a folder, and not a link to one."""
         try:
             os.close(open_inside(self.root, real, OPEN_FOLDER))
         except (OSError, ValueError):
@@ -157,8 +157,8 @@ class WorkingFolder:
         return True
 
     def write(self, real: str, content: bytes, *, expected: Stamp | None = None) -> None:
-        """Put content in the place of a file, durably: who reads sees the old or the new. Folders above it are made,
-        and the rights of the file stay. With `expected`, nothing is written where the file is another by now.
+        """Replace the content of a file atomically and durably. Missing folders are created, and the permissions of the
+        file stay. With `expected`, a file that has changed is not written.
 
         Raises InvalidInput, ToolFailure, StorageFull.
         """
@@ -178,7 +178,7 @@ class WorkingFolder:
             raise self._failure(real, error) from None
 
     def _open_folders(self, path: str) -> int:
-        """A descriptor of a folder, which is made where it is missing."""
+        """Return a descriptor of a folder, which is created if it is missing."""
         place = os.open(self.root, OPEN_FOLDER)
         try:
             for name in filter(None, path.split("/")):
@@ -193,7 +193,7 @@ class WorkingFolder:
         return place
 
     def _plain(self, path: str) -> str:
-        """The path from the root on, as it is written. Raises InvalidInput."""
+        """Return the path relative to the root, without following links. Raises InvalidInput."""
         if "\0" in path or len(os.fsencode(_encodable(path))) > MAX_PATH:
             raise InvalidInput("path", f"{_shown(path)} is not a path")
         if path == "~" or path.startswith("~/"):
@@ -209,7 +209,7 @@ class WorkingFolder:
         for root in (self.root, self._given):
             if path == root or path.startswith(root.rstrip("/") + "/"):
                 return path[len(root) :]
-        raise _outside(path, "it is a whole path outside of the folder")
+        raise _outside(path, "it is an absolute path outside the folder")
 
     def _relative(self, real: str) -> str | None:
         if real == self.root:
@@ -222,21 +222,21 @@ class WorkingFolder:
         if code == errno.ENOENT:
             return self._missing(real)
         if code == errno.ENOSPC:
-            return StorageFull(f"no space is left for {_shown(real)}")
+            return StorageFull(f"no space left to write {_shown(real)}")
         if code in (errno.EACCES, errno.EPERM, errno.EROFS):
             hint = "Ask the user to change its permissions"
-            return ToolFailure("permission", f"the system does not allow it for {_shown(real)}", hint=hint)
+            return ToolFailure("permission", f"permission denied for {_shown(real)}", hint=hint)
         reasons = {
-            errno.ELOOP: "became a link while it was used, or goes in a circle",
-            errno.ENOTDIR: "leads through something that is no folder",
+            errno.ELOOP: "is a circular link, or became a link during the call",
+            errno.ENOTDIR: "leads through a file that is not a folder",
             errno.EISDIR: "is a folder",
             errno.ENXIO: "is not a regular file",
-            errno.ENAMETOOLONG: "has a name that is too long",
+            errno.ENAMETOOLONG: "has too long a name",
         }
         return InvalidInput("path", f"{_shown(real)} {reasons.get(code or 0, 'cannot be used')}")
 
     def _missing(self, real: str) -> NotFound:
-        """With what the caller may have meant."""
+        """Build the error for a missing file, with a suggestion."""
         above, _, name = real.rpartition("/")
         error = NotFound("file", printable(real, 300))
         try:
@@ -250,7 +250,7 @@ class WorkingFolder:
 
 
 def _replace(folder: int, name: str, content: bytes, expected: Stamp | None, real: str) -> None:
-    """Write beside a file in an open folder, then put it in its place."""
+    """Write a draft beside a file in an open folder, then rename it."""
     before = _look(folder, name)
     if before is not None and not stat.S_ISREG(before.st_mode):
         raise InvalidInput("path", f"{_shown(real)} is not a regular file")
@@ -287,7 +287,7 @@ def changed_meanwhile(path: str) -> InvalidInput:
 
 
 class _Patterns:
-    """Names at any depth, paths at any depth, and paths from the home folder; with all that is below them."""
+    """Names and paths at any depth, and paths in the home folder, each with everything below."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         homes = [os.path.realpath(os.path.expanduser(each)) for each in patterns if each.startswith(("~", "/"))]
@@ -308,7 +308,7 @@ def _as_expression(pattern: str) -> str:
 
 
 def _folded(path: str) -> str:
-    """As file systems compare names that tell no capitals, or no unseen characters, apart."""
+    """Normalise a path as file systems do that ignore case or invisible characters."""
     return clean(path).casefold()
 
 
@@ -321,7 +321,9 @@ def _encodable(path: str) -> str:
 
 
 def _outside(path: str, why: str) -> InvalidInput:
-    return InvalidInput("path", f"{_shown(path)}: {why}", hint="Write paths from the working folder on, as glob does")
+    return InvalidInput(
+        "path", f"{_shown(path)}: {why}", hint="Write paths relative to the working folder, as glob does"
+    )
 
 
 def _shown(path: str) -> str:

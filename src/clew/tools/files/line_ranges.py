@@ -1,4 +1,4 @@
-"""Lines of a file as a model is shown them: a range, within a number of characters, with what was left out."""
+"""Ranges of lines for a model, within a limit of characters, with a note on omitted text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from clew.trust import printable
 MAX_CHARACTERS = 60_000
 MAX_LINE = 2_000
 MAX_SCANNED = 1_000_000_000
-"""Of a larger file no range is looked for."""
+"""The limit for a search for a range, in bytes."""
 
 _CHUNK = 65_536
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """The lines from `start` to `end`, both counted from 1; `total` is None where the rest was not counted."""
+    """The lines from `start` to `end`, 1-based; `total` is None if the rest was not counted."""
 
     text: str
     start: int
@@ -33,7 +33,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def take_range(lines: Iterable[str], start: int, end: int | None) -> Range:
-    """The lines of the range that fit. Raises InvalidInput where the range is empty or begins after the last line."""
+    """Return the lines of the range that fit. Raises InvalidInput if it is empty or begins after the last line."""
     if end is not None and end < start:
         raise InvalidInput("end_line", f"{end} is before start_line {start}")
     taken: list[str] = []
@@ -54,11 +54,11 @@ def take_range(lines: Iterable[str], start: int, end: int | None) -> Range:
 
 
 def read_large(folder: WorkingFolder, real: str, start: int, end: int | None) -> Range:
-    """A range of a file that is too large to be read whole. Raises as `WorkingFolder.opened` does, and InvalidInput
-    for a binary file."""
+    """Read a range of a file that is too large to read completely. Raises the errors of `WorkingFolder.opened`, and
+    InvalidInput for a binary file."""
     with folder.opened(real) as (file, about):
         if about.st_size > MAX_SCANNED:
-            raise InvalidInput("path", f"{printable(real, 300)} has over {MAX_SCANNED:,} bytes")
+            raise InvalidInput("path", f"{printable(real, 300)} has more than {MAX_SCANNED:,} bytes")
         head = file.read(HEAD_BYTES)
         if is_binary(head):
             raise InvalidInput("path", f"{printable(real, 300)} is binary ({about.st_size:,} bytes)")
@@ -67,7 +67,7 @@ def read_large(folder: WorkingFolder, real: str, start: int, end: int | None) ->
 
 
 def _stream(file: BinaryIO) -> Iterator[str]:
-    """Lines, of which only the beginning is kept."""
+    """Yield the beginning of each line."""
     line = b""
     while chunk := file.readline(_CHUNK):
         line = line if len(line) > 4 * MAX_LINE else line + chunk
@@ -79,20 +79,20 @@ def _stream(file: BinaryIO) -> Iterator[str]:
 
 
 def render_range(path: str, found: Range, total: int | None, about: str) -> str:
-    """The lines behind a fence, below a line that says what they are and how to go on."""
+    """Format the lines in a fence, below a line with the range and the next start line."""
     known = found.total if total is None else total
     of = f" of {known:,}" if known is not None else ""
     notes = [f"{printable(path, 300)}, lines {found.start:,} to {found.end:,}{of} ({about})."]
     if known == 0:
         notes = [f"{printable(path, 300)} is empty ({about})."]
     if found.is_cut:
-        notes.append(f"Go on with start_line {found.end + 1}.")
+        notes.append(f"Continue with start_line {found.end + 1}.")
     masked = mask_document(found.text)
     if MASK in masked:
-        notes.append("What looks like a key is masked.")
+        notes.append("Text that looks like a key is masked.")
     shown = clean(masked)
     if len(shown) < len(masked):
-        notes.append("Characters that cannot be seen are left out.")
+        notes.append("Invisible characters are left out.")
     return f"{' '.join(notes)}\n{fenced(shown, 'text')}"
 
 

@@ -10,12 +10,12 @@ from clew.tools.permissions.rules import Facet, PermissionRule, wild_matches
 from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN
 
 MOST = 1_000
-"""How many paths are shut away from one command."""
+"""The limit for paths that the sandbox hides from one command."""
 
 
 class Denials:
-    """The paths that a policy denies to these tools. Default rules are left out: the working folder and the sandbox
-    enforce them."""
+    """The paths that a policy denies to these tools, without the default rules, which the working folder and the
+    sandbox enforce."""
 
     def __init__(self, policy: Policy, *tools: str) -> None:
         self._policy = policy
@@ -41,15 +41,19 @@ class Denials:
         for place, folders, names in os.walk(root):
             kept = [name for name in folders if name not in NEVER_READ and name not in TOOLS_OWN]
             inner = {name: os.path.relpath(os.path.join(place, name), root) for name in (*kept, *names)}
-            denied = [name for name in inner if self(inner[name]) or (name in kept and self._is_shut(inner[name]))]
+            denied = [
+                name for name in inner if self(inner[name]) or (name in kept and self._is_denied_whole(inner[name]))
+            ]
             found += [os.path.join(place, name) for name in denied]
             folders[:] = [name for name in kept if name not in denied]
             if len(found) > MOST:
                 hint = "Ask the user to deny their folders instead"
-                raise ToolFailure("permission", f"over {MOST:,} files are denied, too many to shut away", hint=hint)
+                raise ToolFailure(
+                    "permission", f"rules deny more than {MOST:,} files, too many for the sandbox to hide", hint=hint
+                )
         return tuple(found)
 
-    def _is_shut(self, folder: str) -> bool:
+    def _is_denied_whole(self, folder: str) -> bool:
         """Whether everything in a folder is denied."""
         inside = [Facet(tool=tool, path=f"{folder}/{name}") for tool in self._tools for name in ("x", "x/y")]
         whole = [rule for rule in self._rules if rule.path is not None and rule.path.endswith("/**")]

@@ -1,5 +1,5 @@
-"""Files as they were when they were last read: read again only when they have changed, and which reader has seen
-which version."""
+"""A cache of file contents, which reads a file again only after a change, and a record of the versions that each reader
+has seen."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from clew.tools.files.text_encoding import Decoded, decode
 from clew.trust import printable
 
 MAX_FILE = 5_000_000
-"""Files up to so many bytes are read whole."""
+"""The limit for files that are read completely, in bytes."""
 MAX_KEPT = 64_000_000
 MAX_READERS = 20_000
-"""So many versions seen by readers are remembered, the latest."""
+"""The number of versions seen by readers that are remembered. The oldest are dropped."""
 
 _RACY_NS = 50_000_000
-"""A file read so soon after its change may change again without its time telling."""
+"""The resolution of file times. A file that is read this soon after a change may change again with the same time."""
 
 
 class FileSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One file as it was read. `hash` is the SHA-256 of its bytes, `token_count` an estimate, `hit_count` how often it
-    was given without being read again."""
+    """One file in the cache. `hash` is the SHA-256 of its bytes, `token_count` an estimate, `hit_count` the number of
+    cache hits."""
 
     path: str
     hash: str
@@ -49,7 +49,7 @@ class SnapshotStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileRead(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of reading a file. `stamp` is another after each change of the file."""
+    """The result of reading a file. `stamp` changes with the file."""
 
     content: Decoded
     snapshot: FileSnapshot
@@ -65,8 +65,8 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class Snapshots:
-    """The cache of one working folder. A file whose time and size are the same is not read again. Safe to use from
-    several threads."""
+    """The cache of one working folder. A file with the same time and size is not read again. Safe to use from several
+    threads."""
 
     def __init__(self, clock: Clock | None = None, *, max_bytes: int = MAX_KEPT) -> None:
         self._clock = clock or SystemClock()
@@ -77,8 +77,8 @@ class Snapshots:
         self._lock = threading.Lock()
 
     def read(self, folder: WorkingFolder, real: str) -> FileRead:
-        """A text file, from the cache where it is unchanged. Raises what `WorkingFolder.opened` raises, and
-        InvalidInput for a binary file and one over 5,000,000 bytes."""
+        """Read a text file, from the cache if it is unchanged. Raises the errors of `WorkingFolder.opened`, and
+        InvalidInput for a binary file or one of more than 5,000,000 bytes."""
         with folder.opened(real) as (_, about):
             stamp = stamp_of(about)
         with self._lock:
@@ -88,18 +88,18 @@ class Snapshots:
         return self._load(folder, real, kept)
 
     def find(self, real: str) -> FileSnapshot | None:
-        """The entry of a file, whether or not it is still true."""
+        """Return the cached entry of a file, even if it is outdated."""
         with self._lock:
             kept = self._kept.get(real)
             return kept.snapshot if kept else None
 
     def forget(self, real: str) -> None:
-        """Take a file out, after it was written."""
+        """Remove a file from the cache, after it was written."""
         with self._lock:
             self._drop(real)
 
     def note_seen(self, reader: str, real: str, hash: str) -> None:
-        """Remember which version of a file a reader knows."""
+        """Record the version of a file that a reader has seen."""
         with self._lock:
             self._seen[reader, real] = hash
             self._seen.move_to_end((reader, real))
@@ -107,7 +107,8 @@ class Snapshots:
                 self._seen.popitem(last=False)
 
     def seen_by(self, reader: str, real: str) -> str | None:
-        """The hash of the version that a reader knows; None where it has not read it, or nobody remembers."""
+        """Return the hash of the version that a reader has seen; None if it has not read the file, or the record was
+        dropped."""
         with self._lock:
             return self._seen.get((reader, real))
 
@@ -123,7 +124,7 @@ class Snapshots:
                 return self._hit(before)
         decoded = decode(content)
         if decoded is None:
-            hint = "Only text is read"
+            hint = "Only text files can be read"
             raise InvalidInput("path", f"{printable(real, 300)} is binary ({len(content):,} bytes)", hint=hint)
         snapshot = FileSnapshot(
             path=real,
@@ -133,7 +134,7 @@ class Snapshots:
             read_at=self._clock.now(),
             token_count=estimate_tokens(decoded.text),
         )
-        is_racy = abs(time.time_ns() - about.st_mtime_ns) < _RACY_NS  # the clock that stamps files, not ours
+        is_racy = abs(time.time_ns() - about.st_mtime_ns) < _RACY_NS  # the clock of the file system
         kept = _Kept(snapshot, stamp_of(about), decoded, is_racy)
         with self._lock:
             self._misses += 1

@@ -18,7 +18,7 @@ from clew.tools.permissions.rules import Facet, normal_path
 PATHS = ("file_path", "path", "paths", "cwd", "folder", "file", "files")
 COMMANDS = ("command",)
 URLS = ("url", "urls")
-"""Names of arguments that hold what rules speak of."""
+"""Names of arguments with paths, commands and addresses, to which rules apply."""
 CWD = "cwd"
 ROUTES = {"get": "routes"}
 """The tools that call others by route, and the argument that holds the routes."""
@@ -27,7 +27,7 @@ MAX_REMEMBERED = 8_000
 """Longer patterns are not remembered: the user answers each time."""
 
 Place = Callable[[str], str]
-"""The real path behind one that is written, from the working folder on. Raises ClewError where there is none."""
+"""Resolves a path to its real path, relative to the working folder. Raises ClewError for an invalid path."""
 
 _ANY = {
     "write-file": "any content",

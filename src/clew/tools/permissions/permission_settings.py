@@ -22,7 +22,7 @@ KIND = "permissions"
 
 
 def rules_of(settings: PermissionsConfig) -> tuple[PermissionRule, ...]:
-    """Return the rules of `[permissions]`. Raises ConfigError for a text that is no rule."""
+    """Return the rules of `[permissions]`. Raises ConfigError for an invalid rule."""
     texts: dict[Verdict, tuple[str, ...]] = {"allow": settings.allow, "ask": settings.ask, "deny": settings.deny}
     return tuple(_rule(text, verdict) for verdict, each in texts.items() for text in each)
 
@@ -50,7 +50,7 @@ def permissions_wish(settings: PermissionsConfig, project: Path) -> Wish | None:
 def policy_of(settings: PermissionsConfig, *, is_granted: bool) -> Policy:
     """Return the policy of a folder. Rules that need consent stay pending until the user agrees to `permissions_wish`.
 
-    A rule about a whole tool replaces what the default says about that tool; denials of the default stay.
+    A rule about a whole tool replaces the default rules about that tool; denials of the default stay.
     Raises ConfigError.
     """
     rules = rules_of(settings)
@@ -70,7 +70,7 @@ def find_strays(settings: PermissionsConfig, tools: Collection[str]) -> list[str
     """Return a warning for each rule about a tool that does not exist. Raises ConfigError."""
     strays = [rule for rule in rules_of(settings) if not any(wild_matches(rule.tool, name) for name in tools)]
     return [
-        f"permissions.{rule.verdict}: {printable(rule.as_text(), 100)!r} is about no tool. "
+        f"permissions.{rule.verdict}: {printable(rule.as_text(), 100)!r} matches no tool. "
         + suggest(rule.tool, sorted(tools), "Tools are")
         for rule in strays
     ]

@@ -1,13 +1,13 @@
 """The permission policy: allow, ask or deny, by tool, path, command and host.
 
-How a call is judged. A call has facets: each part of a command, each path, each host. For every facet
+How a call is judged. A call has facets: each part of a command, each path, each host. For every facet:
 
 - a rule that denies and matches decides, whatever else matches;
 - otherwise the most specific matching rule decides (`Rule.specificity`), and of equally specific ones the stricter;
-- where none matches, the policy's `otherwise` does.
+- if none matches, the policy's `otherwise` decides.
 
-The strictest facet decides the call. A command of which it is not clear what would run is never allowed, at most asked
-about. A policy below others (`narrow`) is as strict as the strictest of them: a child never has more than its parent.
+The strictest facet decides the call. A command that cannot be parsed is never allowed: it asks, or is denied. A policy
+below others (`narrow`) is as strict as the strictest of them: a child never has more than its parent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from clew.trust import printable
 
 MAX_FACETS = 2_000
 _WHOLE = 20_000
-"""Characters of a reason: of a part that is asked about nothing is left out."""
+"""The limit for a reason, in characters: long enough for all parts that need permission."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -48,7 +48,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 class PermissionDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on a call, the deciding rule (None without a match), and the reason on one line.
 
-    `pattern` is what the user may allow for a session or always, see `remembered`; empty if nothing.
+    `pattern` has the patterns that the user may allow for a session or always, see `remembered`; it may be empty.
     """
 
     verdict: Verdict
@@ -71,7 +71,7 @@ DEFAULT = Policy(
         *(PermissionRule(tool="*", verdict="deny", path=path) for path in _SECRETS),
     )
 )
-"""Files of the folder may be read; to write, to run and to fetch is asked about; secrets stay out of reach."""
+"""Agents may read files of the folder. Writing, running and fetching ask. Secrets are denied."""
 
 
 def decide(
@@ -82,12 +82,12 @@ def decide(
     judged = [(*_judge(policy, facet, is_guess=is_guess), facet) for facet, is_guess in facets]
     verdict, rule, facet = max(judged, key=lambda each: STRICTNESS[each[0]])
     if verdict == "allow" and not is_clear:
-        return PermissionDecision(verdict="ask", rule=None, reason="it cannot be told what it would do")
+        return PermissionDecision(verdict="ask", rule=None, reason="Clew cannot determine what it would do")
     if verdict != "ask":
         return PermissionDecision(verdict=verdict, rule=rule, reason=_reason(rule, facet))
     asked = [(rule, facet) for each, rule, facet in judged if each == "ask"]
     pattern = remembered([facet for _, facet in asked], arguments, place) if is_clear else ""
-    doubt = "" if is_clear else "; it cannot be told all that it would do"
+    doubt = "" if is_clear else "; Clew cannot determine everything that it would do"
     return PermissionDecision(
         verdict=verdict, rule=rule, reason=_reasons(asked) + doubt + _awaited(policy, facet), pattern=pattern
     )
@@ -96,7 +96,7 @@ def decide(
 def narrow(parent: Policy, child: Policy) -> Policy:
     """Return the policy of a child: for every call the stricter verdict of both.
 
-    A child with `otherwise="allow"`, as `read_policy` makes it, follows its parent where it has no rule.
+    A child with `otherwise="allow"`, the default of `read_policy`, follows its parent where it has no rule.
     """
     return msgspec.structs.replace(child, above=(*child.above, parent))
 
@@ -144,7 +144,7 @@ def _own(policy: Policy, facet: Facet) -> tuple[Verdict, PermissionRule | None]:
 
 
 Facets = list[tuple[Facet, bool]]
-"""Each with whether it is only guessed."""
+"""Facets, each with whether it is a guess."""
 
 
 def _facets(tool: str, arguments: Mapping[str, Any], place: Place | None) -> tuple[Facets, bool]:
@@ -206,8 +206,8 @@ def _what(facet: Facet, limit: int) -> str:
 
 def _by(rule: PermissionRule | None) -> str:
     if rule is None:
-        return "no rule speaks of it"
-    verdict = {"allow": "is allowed", "ask": "is asked about", "deny": "is denied"}[rule.verdict]
+        return "no rule matches it"
+    verdict = {"allow": "is allowed", "ask": "needs permission", "deny": "is denied"}[rule.verdict]
     return f"{printable(rule.as_text(), 200)} {verdict}"
 
 

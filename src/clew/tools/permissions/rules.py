@@ -1,4 +1,4 @@
-"""One rule of a permission policy, as a record and as the text that people write: `exec(git status*)`, `fetch(*.org)`,
+"""One rule of a permission policy, as a record and in its text form: `exec(git status*)`, `fetch(*.org)`,
 `write-file(src/**)`, `grep`."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_PATTERN = 2_000
 
 _TEXT = re.compile(r"\s*([^\s()]{1,200})\s*(?:\((.*)\))?\s*", re.S)
 _TARGETS = {"exec": "command", "fetch": "domain"}
-"""Tool → the kind of pattern that its brackets hold; for all other tools it is a path."""
+"""Tool → the kind of pattern in its brackets; for all other tools it is a path."""
 
 
 class Facet(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
                 raise InvalidInput(f"rule.{name}", f"must have 1 to {MAX_PATTERN:,} characters")
 
     def matches(self, facet: Facet) -> bool:
-        """Whether it speaks of this. What denies tells no capitals apart: some file systems do not."""
+        """Whether the rule applies to a facet. Rules that deny ignore case, because some file systems do."""
         return (
             wild_matches(self.tool, facet.tool)
             and (self.path is None or self._matches_path(facet.path))
@@ -69,13 +69,12 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def specificity(self) -> tuple[int, int, int]:
-        """The sort key of rules: number of conditions, whether it names one tool, number of letters that are no
-        wildcards."""
+        """The sort key of rules: number of conditions, whether it names one tool, number of literal characters."""
         letters = sum(len(each) - each.count("*") - each.count("?") for each in (self.tool, *self.conditions))
         return len(self.conditions), "*" not in self.tool, letters
 
     def as_text(self) -> str:
-        """Return the rule as people write it, with all conditions in the brackets."""
+        """Return the text form of the rule, with all conditions in the brackets."""
         return f"{self.tool}({', '.join(self.conditions)})" if self.conditions else self.tool
 
     def _matches_path(self, path: str | None) -> bool:
@@ -87,10 +86,10 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def parse_rule(text: str, verdict: Verdict) -> PermissionRule:
-    """Parse a rule as people write it. Raises InvalidInput."""
+    """Parse the text form of a rule. Raises InvalidInput."""
     found = _TEXT.fullmatch(text)
     if found is None or found[2] == "":
-        hint = "Write a tool, such as read-file, or what of it is meant: exec(git status*)"
+        hint = "Write a tool, such as read-file, or a tool with a pattern: exec(git status*)"
         raise InvalidInput("rule", f"{text[:100]!r} {_why_none(text)}", hint=hint)
     target = _TARGETS.get(found[1], "path")
     pattern = _normal(target, found[2]) if found[2] is not None else None
@@ -98,7 +97,7 @@ def parse_rule(text: str, verdict: Verdict) -> PermissionRule:
 
 
 def _why_none(text: str) -> str:
-    """Say why a text is no rule."""
+    """Return the reason why a text is not a rule."""
     if not text.strip():
         return "is empty"
     if "(" in text and not text.rstrip().endswith(")"):
@@ -107,7 +106,7 @@ def _why_none(text: str) -> str:
 
 
 def normal_path(path: str) -> str:
-    """Return a path without detours; a relative one starts at the working folder."""
+    """Normalise a path. A relative one starts at the working folder."""
     return posixpath.normpath(path) if path else "."
 
 

@@ -1,7 +1,7 @@
 """Splits a shell line into the commands that it runs, so that each can be checked against the rules.
 
-It covers `;`, `&&`, `|` and the like, `$()` and backticks, and variables set before a command. It is no shell: if it is
-not sure what would run, it says so, and no pattern allows the line.
+It covers `;`, `&&`, `|` and the like, `$()` and backticks, and variables set before a command. It is not a shell: a
+line that it cannot parse reliably is marked as unclear, and no pattern allows it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KEYWORDS = frozenset(
         *("{", "}", "!", "[[", "time", "coproc", "eval", "source", ".", "exec", "alias", "trap", "set", "shopt"),
     )
 )
-"""Words that make something else of what follows them."""
+"""Words that change the meaning of the words after them."""
 _WRAPPERS = _KEYWORDS | frozenset(
     (
         *(
@@ -64,9 +64,9 @@ _WRAPPERS = _KEYWORDS | frozenset(
 _EVALUATING = frozenset(
     ("let", "declare", "typeset", "local", "readonly", "unset", "read", "mapfile", "readarray", "getopts")
 )
-"""Parts of the shell that take the names of variables, in whose brackets commands are run: `read 'a[$(rm x)]'`."""
+"""Shell builtins that take names of variables, in whose brackets the shell runs commands: `read 'a[$(rm x)]'`."""
 _EVALUATING_OPTIONS = {"printf": ("-v",), "wait": ("-p",), "test": ("-v", "-R"), "[": ("-v", "-R")}
-"""Those that do so only after an option."""
+"""Builtins that do so only after an option."""
 _MOST_WORDS = 50
 _ANY_BREAK = re.compile(r"[;&|\n(){}`<>\"'$=]+")
 
@@ -94,7 +94,7 @@ def split_command(line: str) -> ShellParts:
 
 
 class _ShellReader:
-    """Goes over a line once. Inner lines, of `$()` and of `sh -c`, are read by readers of their own."""
+    """Reads a line once. Inner lines, of `$()` and of `sh -c`, get their own readers."""
 
     def __init__(self, line: str, depth: int = 0) -> None:
         self.parts: list[str] = []
@@ -106,7 +106,7 @@ class _ShellReader:
         self._words: list[str] = []
         self._word: str | None = None
         self._is_expanded = False
-        """Whether the shell would make something else of the first word."""
+        """Whether the shell would expand the first word."""
         self._put_in: list[str] = []
 
     def read(self) -> None:
@@ -143,7 +143,7 @@ class _ShellReader:
 
     def _plain(self, letter: str) -> None:
         if letter in "<>()" or (letter == "#" and self._word is None):
-            self.is_clear = False  # files that are read or written, groups, comments
+            self.is_clear = False  # redirections, groups, comments
         if letter in "$*?[~{" and not self._words:
             self._is_expanded = True
         if letter == "$" and self._line[self._at + 1 : self._at + 2] in ("{", "'", '"'):
@@ -183,7 +183,7 @@ class _ShellReader:
     def _escape(self, *, within_quotes: bool = False) -> None:
         following = self._line[self._at + 1 : self._at + 2]
         if following == "\n":
-            pass  # the line goes on
+            pass  # the line continues
         elif within_quotes and following not in ("$", "`", '"', "\\"):
             self._add("\\" + following)
         else:
@@ -192,7 +192,7 @@ class _ShellReader:
         self._at += 2
 
     def _substitute(self, start: int) -> None:
-        """Insert the output of a command: the command is a part of its own."""
+        """Handle a command substitution: its command is a separate part."""
         end = _closing(self._line, start)
         if end is None or self._line.startswith("(", start):
             self._give_up()
@@ -237,7 +237,7 @@ class _ShellReader:
 
     def _end_part(self) -> None:
         if self._word is not None and not self._words and _ASSIGNMENT.match(self._word):
-            self._is_expanded = False  # of the value that is set, not of a command
+            self._is_expanded = False  # the expansion was in an assigned value, not in a command
         self._end_word()
         if self._words:
             self.parts.append(" ".join(map(_shown, self._words)))
@@ -249,12 +249,12 @@ class _ShellReader:
 
 
 def _closing(line: str, start: int) -> int | None:
-    """Where the bracket is that ends `$(`; None where it is not plain to see."""
+    """Return the position of the bracket that ends `$(`; None if it is unclear."""
     depth, at = 1, start
     while at < len(line):
         letter = line[at]
         if letter in "\"'\\#`":
-            # Quotes within could hide a bracket: only those are followed that hide none.
+            # Quotes could contain a bracket: only quotes without one are supported.
             end = line.find(letter, at + 1) if letter in "\"'" else -1
             if end < 0 or any(each in "()\\\"'`" for each in line[at + 1 : end]):
                 return None
@@ -295,5 +295,5 @@ def _guesses(line: str) -> Iterator[str]:
 
 
 def _shown(word: str) -> str:
-    """A word so that no two of them look like one, nor one like two."""
+    """Quote a word with spaces, so that it does not look like two."""
     return f"'{word}'" if not word or re.search(r"\s", word) else word

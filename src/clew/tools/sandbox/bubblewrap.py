@@ -1,6 +1,6 @@
-"""The first wall: bubblewrap, with name spaces of its own for users, processes, network, messages and names.
+"""The preferred wall: bubblewrap, with separate namespaces for users, processes, network, IPC and host name.
 
-Inside there is the system's /usr, read-only, an empty /tmp, a private /dev and /proc, and what was allowed.
+Inside are a read-only /usr, an empty /tmp, a private /dev and /proc, and the allowed paths.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ip
 _FROM_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _FOR_NET = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl/certs", "/etc/ca-certificates")
 _KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "pressure", "acpi", "scsi", "mtrr")
-"""Files of /proc that change the host's kernel: where Clew runs as root, their owner is the owner inside too."""
+"""Entries of /proc that change the host's kernel. If Clew runs as root, the program inside owns them too."""
 _JOIN = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
 _TRIAL_SECONDS = 10
 
 
 @cache
 def find_bubblewrap() -> str | None:
-    """Where a bubblewrap is that can make its name spaces here; found by trying."""
+    """Return the path of a bubblewrap that can create its namespaces here, found by a trial; else None."""
     place = shutil.which("bwrap")
     if place is None:
         return None
@@ -45,7 +45,7 @@ def find_bubblewrap() -> str | None:
 
 
 class BubblewrapWall:
-    """Files, network, processes and system calls are shut off by the kernel; see user_namespaces(7)."""
+    """The kernel isolates files, network, processes and system calls; see user_namespaces(7)."""
 
     name = "bubblewrap"
 
@@ -79,7 +79,7 @@ class BubblewrapWall:
 
 @cache
 def _root(*, shares_net: bool) -> tuple[str, ...]:
-    """The arguments for all that is the same in every sandbox."""
+    """Return the arguments that every sandbox has."""
     spaces = [each for each in _NAMESPACES if not (shares_net and each == "--unshare-net")]
     mounts = ["--ro-bind", "/usr", "/usr"]
     for folder in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
@@ -100,12 +100,12 @@ def _root(*, shares_net: bool) -> tuple[str, ...]:
 
 
 def _binds(grants: Grants) -> Iterator[str]:
-    """The allowed paths, outer folders first, then the read-only ones, then the hidden ones."""
+    """Yield the arguments for allowed paths, outer folders first, then for read-only ones, then for hidden ones."""
     allowed = dict.fromkeys(grants.read, "--ro-bind") | dict.fromkeys(grants.write, "--bind")
     for path in sorted(allowed):
         yield from (_kind(path, allowed), path, path)
     guarded = dict.fromkeys(grants.pinned, "--bind") | dict.fromkeys(grants.kept, "--ro-bind")
-    for path in sorted(guarded):  # what is mounted cannot be renamed, nor another put in its place
+    for path in sorted(guarded):  # a mount point can be neither renamed nor replaced
         yield from (guarded[path], path, path)
     for path in grants.masked:
         if os.path.isdir(path):
@@ -115,7 +115,7 @@ def _binds(grants: Grants) -> Iterator[str]:
 
 
 def _kind(path: str, allowed: dict[str, str]) -> str:
-    """A folder to be read within one that may be written stays writable: the larger permission is the outer one's."""
+    """Return the kind of mount. A read-only folder inside a writable one stays writable."""
     is_writable = any(kind == "--bind" and is_below(path, root) for root, kind in allowed.items())
     return "--bind" if is_writable else "--ro-bind"
 
@@ -126,8 +126,8 @@ def _shares_net(command: RuntimeCommand, confinement: Confinement) -> bool:
     if EVERYWHERE not in confinement.net and not command.confines_itself:
         raise ToolFailure(
             "permission",
-            "a network of some hosts only can be given to JavaScript and TypeScript, not to Python or a command",
-            hint="Write the tool in JavaScript, or let an allowed tool fetch for it",
+            "only JavaScript and TypeScript can have a network limited to some hosts, not Python or commands",
+            hint="Write the tool in JavaScript, or fetch with an allowed tool",
         )
     return True
 
@@ -142,7 +142,7 @@ def _open_cgroup(stack: ExitStack, confinement: Confinement) -> Cgroup | None:
 
 
 def _open_filter(stack: ExitStack, *, shares_net: bool) -> tuple[int, ...]:
-    # sockets without a path are of the network: with it, those of other programs could be reached
+    # abstract sockets belong to the network namespace: a shared network would reach those of other programs
     families = (AF_INET, AF_INET6, AF_NETLINK if shares_net else AF_UNIX)
     program = build_filter(families=families)
     if program is None:

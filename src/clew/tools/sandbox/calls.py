@@ -1,4 +1,4 @@
-"""One call of code in a sandbox: a value of JSON in, a value of JSON out, and what went wrong in one of five kinds."""
+"""One call of code in a sandbox: a JSON value in, a JSON value out, or an error of one of five kinds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clew.tools.sandbox.program import Confinement, Program, Ran
 from clew.tools.sandbox.sandbox import Sandbox
 
 MAX_INPUT = 4_000_000
-"""Bytes of JSON that a call may take."""
+"""The limit for the input of a call, in bytes of JSON."""
 _MAX_STACK = 8_000
 
 
@@ -32,12 +32,12 @@ class _CodeAnswer(msgspec.Struct, frozen=True):
 async def call_code(
     sandbox: Sandbox, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None
 ) -> Any:
-    """The return value of the code's function, with secrets masked.
+    """Call the function of the code, and return its result with secrets masked.
 
-    Raises ToolFailure for whatever the code did instead, with the lines of its own code that it happened in.
+    Raises ToolFailure for any error, with the lines of the code where it happened.
     """
     if (size := len(msgspec.json.encode(program.input))) > MAX_INPUT:
-        raise ToolFailure("validation", f"the input takes {size:,} bytes of JSON, over {MAX_INPUT:,}")
+        raise ToolFailure("validation", f"the input has {size:,} bytes of JSON, over the limit of {MAX_INPUT:,}")
     ran = await sandbox.run(program, confinement, on_output=on_output)
     _check_end(ran, confinement)
     mask = Mask(confinement.secrets.values())
@@ -54,24 +54,24 @@ def _check_end(ran: Ran, confinement: Confinement) -> None:
         case "memory":
             raise _out_of_memory(confinement)
         case "output":
-            raise ToolFailure("runtime", f"gave more than {confinement.output_bytes:,} bytes of output")
+            raise ToolFailure("runtime", f"produced more than {confinement.output_bytes:,} bytes of output")
         case "disk":
             raise ToolFailure("runtime", f"wrote more than {confinement.disk_mb:,} MB to the disk")
     if ran.notes:
         raise ToolFailure("permission", "; ".join(ran.notes))
     if not ran.result:
         raise ToolFailure(
-            "runtime", f"ended with code {ran.code} before it gave a result", stack=ran.stderr[-_MAX_STACK:]
+            "runtime", f"ended with code {ran.code} before it returned a result", stack=ran.stderr[-_MAX_STACK:]
         )
     if len(ran.result) > confinement.output_bytes:
-        raise ToolFailure("runtime", f"gave more than {confinement.output_bytes:,} bytes of output")
+        raise ToolFailure("runtime", f"produced more than {confinement.output_bytes:,} bytes of output")
 
 
 def _read_answer(ran: Ran) -> _CodeAnswer:
     try:
         return msgspec.json.decode(ran.result, type=_CodeAnswer)
     except (msgspec.DecodeError, RecursionError):
-        raise ToolFailure("runtime", "gave a result that is not JSON") from None
+        raise ToolFailure("runtime", "returned a result that is not JSON") from None
 
 
 def _failure(error: _Error, mask: Mask, confinement: Confinement) -> ToolFailure:

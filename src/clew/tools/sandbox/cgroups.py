@@ -1,6 +1,6 @@
-"""Control groups: how much memory and how many processes a whole tree of processes may take.
+"""Control groups: limits of memory and processes for a whole process tree.
 
-Only for root, who is not held by RLIMIT_NPROC. Both versions of the file system are known.
+Only for root, to whom RLIMIT_NPROC does not apply. Both versions of cgroups are supported.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
 _BESIDE = 6
-"""Processes of the sandbox itself."""
+"""The number of processes that the sandbox itself needs."""
 _counter = itertools.count()
 _closed: list[Path] = []
 
 
 class Cgroup:
-    """One group for one run. `joins` are the files that a process writes 0 to in order to enter."""
+    """The group of one run. A process enters it by writing 0 to the files in `joins`."""
 
     def __init__(self, folders: dict[str, Path]) -> None:
         self._folders = folders
@@ -30,7 +30,7 @@ class Cgroup:
         return tuple(dict.fromkeys(str(folder / "cgroup.procs") for folder in self._folders.values()))
 
     def was_out_of_memory(self) -> bool:
-        """Whether the kernel has killed one of its processes for want of memory."""
+        """Whether the kernel killed one of its processes because of the memory limit."""
         folder = self._folders["memory"]
         for name in ("memory.events", "memory.oom_control"):
             with contextlib.suppress(OSError):
@@ -39,14 +39,15 @@ class Cgroup:
         return False
 
     def close(self) -> None:
-        """Remove the group. Where its processes, killed, take a moment to be gone, a later call does it."""
+        """Remove the group. If killed processes still exist, a later call removes it."""
         _closed.extend(dict.fromkeys(self._folders.values()))
         _remove_closed()
 
 
 @cache
 def find_parents() -> dict[str, Path] | None:
-    """Where groups can be made, for `pids` and for `memory`; None where this process cannot. Found by trying."""
+    """Return the folders where groups for `pids` and `memory` can be created, found by a trial; None without the
+    permission."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return None
     parents = _first_version() or _second_version()
@@ -61,7 +62,7 @@ def find_parents() -> dict[str, Path] | None:
 
 
 def open_cgroup(parents: dict[str, Path], *, memory_mb: int, processes: int) -> Cgroup:
-    """A new group with its limits. Raises OSError."""
+    """Create a group with its limits. Raises OSError."""
     _remove_closed()
     name = f"clew-{os.getpid()}-{next(_counter)}"
     folders = {kind: parent / name for kind, parent in parents.items()}
@@ -74,7 +75,7 @@ def open_cgroup(parents: dict[str, Path], *, memory_mb: int, processes: int) -> 
     (memory / ("memory.max" if is_second else "memory.limit_in_bytes")).write_text(size)
     for file, value in (("memory.memsw.limit_in_bytes", size), ("memory.swap.max", "0"), ("memory.oom.group", "1")):
         if (memory / file).exists():
-            with contextlib.suppress(OSError):  # swap that is not counted
+            with contextlib.suppress(OSError):  # this kernel does not count swap
                 (memory / file).write_text(value)
     return Cgroup(folders)
 
@@ -101,7 +102,7 @@ def _first_version() -> dict[str, Path] | None:
 
 
 def _second_version() -> dict[str, Path] | None:
-    """Beside the own group: one that has processes cannot have limited groups below it."""
+    """Return the folder beside the own group, because a group with processes cannot have limited groups below it."""
     for name, path in _own_groups():
         parent = _ROOT / os.path.dirname(path).lstrip("/")
         with contextlib.suppress(OSError):
@@ -112,7 +113,7 @@ def _second_version() -> dict[str, Path] | None:
 
 
 def _sweep(parents: dict[str, Path]) -> None:
-    """Remove groups of processes that were killed before they could."""
+    """Remove groups left behind by processes that were killed."""
     for parent in dict.fromkeys(parents.values()):
         for folder in parent.glob("clew-*-*"):
             owner = folder.name.split("-")[1]

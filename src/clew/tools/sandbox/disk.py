@@ -10,11 +10,11 @@ from pathlib import Path
 
 _BLOCK = 512
 _AGAIN = 0.25
-"""After a measurement that found less, so much of the limit has to go before the next."""
+"""The share of the limit that must be used up between two measurements."""
 
 
 class DiskWatch:
-    """Watches the places that a run may write, from now on."""
+    """Watches the folders that a run may write, from its creation on."""
 
     def __init__(self, places: Iterable[str], limit: int) -> None:
         self._places = tuple(places)
@@ -24,14 +24,14 @@ class DiskWatch:
         self._left = self._look()
 
     def is_due(self) -> bool:
-        """Whether so much space went that the run may be the reason. Quick."""
+        """Whether the free space has shrunk so much that a measurement is due. Does not block."""
         return any(before - now >= self._worth for before, now in zip(self._left, self._look(), strict=True))
 
     def is_over(self, pids: Iterable[int]) -> bool:
-        """Whether what was written since takes more than the limit, files without a name that the processes hold
-        included. Blocks, and as long as there are files."""
+        """Whether the files written since take more than the limit, including deleted files that the processes hold
+        open. Blocks; the time grows with the number of files."""
         taken = 0
-        for about in (*self._written(), *_nameless(pids, {os.stat(place).st_dev for place in self._places})):
+        for about in (*self._written(), *_deleted_files(pids, {os.stat(place).st_dev for place in self._places})):
             taken += about.st_blocks * _BLOCK
             if taken >= self._limit:
                 return True
@@ -67,8 +67,8 @@ def _about(entry: os.DirEntry[str]) -> os.stat_result | None:
         return None
 
 
-def _nameless(pids: Iterable[int], devices: Collection[int]) -> Iterator[os.stat_result]:
-    """Files of these devices that processes hold open though they were removed."""
+def _deleted_files(pids: Iterable[int], devices: Collection[int]) -> Iterator[os.stat_result]:
+    """Yield deleted files of these devices that processes hold open."""
     found = {}
     for held in (held for pid in pids for held in _held(pid)):
         with contextlib.suppress(OSError):
@@ -82,4 +82,4 @@ def _held(pid: int) -> list[Path]:
     try:
         return list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
-        return []  # has ended
+        return []  # the process has ended

@@ -54,7 +54,7 @@ def find_landlock() -> int:
 
 
 class LandlockWall:
-    """The kernel shuts off files and network. Descendants stay in one process group, which is killed at the end."""
+    """The kernel isolates files and network. Descendants stay in one process group, which is killed at the end."""
 
     name = "landlock"
 
@@ -65,7 +65,7 @@ class LandlockWall:
     def enclose(self, command: RuntimeCommand, confinement: Confinement, grants: Grants) -> Iterator[SandboxLaunch]:
         shares_net = bool(confinement.net)
         if shares_net and EVERYWHERE not in confinement.net and not command.confines_itself:
-            raise ToolFailure("permission", "a network of some hosts only can be given to JavaScript and TypeScript")
+            raise ToolFailure("permission", "only JavaScript and TypeScript can have a network limited to some hosts")
         # no AF_UNIX: Landlock does not stop connections to the sockets of the machine's services
         families = (AF_INET, AF_INET6, AF_NETLINK) if shares_net else ()
         place = files("clew.tools.sandbox").joinpath("launcher.py")
@@ -112,7 +112,8 @@ def _describe(stack: ExitStack, policy: bytes) -> int:
 
 
 def _processes(confinement: Confinement) -> int | None:
-    """Return the process limit, or None for root. It counts all processes of the user, so it adds the present ones."""
+    """Return the process limit, or None for root. The kernel counts all processes of the user, so the existing ones are
+    added."""
     if os.geteuid() == 0:
         return None
     mine = os.geteuid()
@@ -122,5 +123,5 @@ def _processes(confinement: Confinement) -> int | None:
             if name.isdecimal() and os.stat(f"/proc/{name}").st_uid == mine:
                 tasks += len(os.listdir(f"/proc/{name}/task"))
         except OSError:
-            continue  # has ended
+            continue  # the process has ended
     return tasks + confinement.processes

@@ -1,6 +1,7 @@
-"""Runs before a program where bubblewrap is missing: shuts itself in with Landlock and seccomp, and becomes it.
+"""Starts a program without bubblewrap: restricts itself with Landlock and seccomp, then executes the program.
 
-Started by its path with the standard library only. Whatever fails ends it with code 126: nothing runs half shut in.
+It is started by its path, and uses only the standard library. Any failure ends it with code 126, so that no program
+runs with partial isolation.
 """
 
 import ctypes
@@ -63,7 +64,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
 
 
 def _filter(program: bytes) -> None:
-    """A struct sock_fprog: how many instructions, and where they are."""
+    """Install a filter (struct sock_fprog: the number of instructions, and their address)."""
     if not program:
         return
     kept = ctypes.create_string_buffer(program, len(program))
@@ -82,5 +83,5 @@ if __name__ == "__main__":
     try:
         main()
     except OSError as problem:
-        sys.stderr.write(f"the sandbox could not be closed: {problem}\n")
+        sys.stderr.write(f"the sandbox could not be set up: {problem}\n")
         sys.exit(126)

@@ -1,4 +1,4 @@
-"""The output of a program as safe text: no terminal control codes, no secrets."""
+"""Converts the output of a program to safe text: no terminal control codes, no secrets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from clew.secrecy import MASK
 
 SHORTEST_SECRET = 4
-"""Masking shorter values would tear ordinary text apart."""
+"""Shorter values are not masked, because they occur in ordinary text."""
 
 _SEQUENCES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -23,13 +23,13 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 def clean_text(raw: bytes) -> str:
-    """The text without escape sequences, control characters and marks that reverse the direction of writing."""
+    """Remove escape sequences, control characters and bidirectional marks."""
     text = raw.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("", _SEQUENCES.sub("", text))
 
 
 class Mask:
-    """Hides secret values, also as base 64, as hexadecimal and as in an address."""
+    """Masks secret values, also in base 64, hexadecimal and URL encoding."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         values = {spelled for secret in secrets if len(secret) >= SHORTEST_SECRET for spelled in _spellings(secret)}
@@ -40,7 +40,7 @@ class Mask:
         return self._pattern.sub(MASK, text) if self._pattern else text
 
     def value(self, value: Any) -> Any:
-        """A value of JSON with every text in it masked, names of fields too."""
+        """Mask every text in a JSON value, including keys."""
         if self._pattern is None:
             return value
         if isinstance(value, str):

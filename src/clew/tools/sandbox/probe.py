@@ -1,4 +1,4 @@
-"""Runs inside the sandbox: tries what a wall should refuse, and tells what was refused."""
+"""Runs inside the sandbox: tries operations that a wall should refuse, and reports which were refused."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls, check-untyped-defs=False
 

@@ -1,4 +1,4 @@
-"""Runs one process tree to its end: input, output, limits, and killing all of it."""
+"""Runs one process tree to its end: feeds input, reads output, enforces limits, and kills all processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OnOutput = Callable[[str], Awaitable[None]]
 
 
 class ResultPipe:
-    """A pipe for the result, separate from the output. As a context manager it closes what is still open."""
+    """A pipe for the result, separate from the output. As a context manager it closes the open ends."""
 
     def __init__(self, *, is_wanted: bool) -> None:
         self._source, self.target = os.pipe() if is_wanted else (-1, -1)
@@ -45,7 +45,7 @@ class ResultPipe:
             self._transport.close()
 
     def hand_over(self) -> None:
-        """Close the program's end here, now that it has it: otherwise the pipe would have no end."""
+        """Close the program's end in this process after the start, so that the reader sees the end of the pipe."""
         if self.target >= 0:
             os.close(self.target)
             self.target = -1
@@ -69,9 +69,9 @@ async def execute(
     running: list[int],
     writes: tuple[str, ...] = (),
 ) -> Ran:
-    """Start the command and wait for its end. Nothing of it is left when this returns or is cancelled.
+    """Start the command and wait for its end. No process is left when this returns or is cancelled.
 
-    Its process is among those `running` meanwhile. `writes` are the folders that it may fill.
+    `running` has its process id meanwhile. `writes` are the writable folders.
     """
     started = time.perf_counter()
     disk = DiskWatch((*writes, *launch.own), confinement.disk_mb * 1024 * 1024)
@@ -96,7 +96,7 @@ async def execute(
 
 
 class _RunningProcess:
-    """One process with what was read from it so far."""
+    """One process with its output so far."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class _RunningProcess:
         finally:
             self._kill()
             watch.cancel()
-            await asyncio.wait({work, watch}, timeout=GRACE_SECONDS)  # what was printed before the end is still read
+            await asyncio.wait({work, watch}, timeout=GRACE_SECONDS)  # read the output from before the end
             work.cancel()
             await self._drain()
         return killed_by
@@ -139,11 +139,11 @@ class _RunningProcess:
 
     async def _work(self, results: ResultPipe) -> None:
         process, limit = self._process, self._confinement.output_bytes
-        # a result that is a line of stdout has room of its own
+        # a result line on stdout does not count against the output limit
         room = limit * 2 if self._command.marker else limit
         readers = [
-            self._read(_given(process.stdout), self._out, room),
-            self._read(_given(process.stderr), self._err, limit),
+            self._read(_required(process.stdout), self._out, room),
+            self._read(_required(process.stderr), self._err, limit),
         ]
         if results.is_wanted:
             readers.append(self._read(await results.open(), self._result, limit, tells=False))
@@ -155,8 +155,8 @@ class _RunningProcess:
                 each.cancel()
 
     async def _end_group(self) -> None:
-        """Kill the rest of the process group: it must not hold the pipes open. Waiting for the process would wait for
-        the pipes."""
+        """Kill the rest of the process group, which could keep the pipes open. Waiting for the process would also wait
+        for the pipes."""
         if self._launch.is_tree:
             return
         while self._process.returncode is None:  # noqa: ASYNC110 - see above
@@ -164,15 +164,15 @@ class _RunningProcess:
         self._kill()
 
     async def _drain(self) -> None:
-        """The end of a process is told only when its pipes are at their end."""
+        """Read the pipes to their ends, because asyncio reports the end of a process only then."""
         for stream in (self._process.stdout, self._process.stderr):
-            while await _given(stream).read(_CHUNK):
+            while await _required(stream).read(_CHUNK):
                 pass
         await self._process.wait()
 
     async def _feed(self) -> None:
-        stdin = _given(self._process.stdin)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a program need not read
+        stdin = _required(self._process.stdin)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the program does not have to read its input
             stdin.write(self._command.stdin)
             await stdin.drain()
         stdin.close()
@@ -194,12 +194,12 @@ class _RunningProcess:
         if (marker := self._command.marker.strip()) and marker in lines:
             lines = lines.partition(marker)[0].removesuffix(b"\n")
         if text := self._mask.text(clean_text(lines)):
-            await _given(self._on_output)(text)
+            await _required(self._on_output)(text)
 
     async def _watch(self) -> KilledBy:
-        """Ends when the tree takes more memory or disk than it may, or the kernel has killed a part of it for that."""
+        """Return when the tree exceeds a limit of memory or disk, or the kernel killed a process because of it."""
         limit = self._confinement.memory_mb * 1024 * 1024
-        while not (self._is_starved() or _takes_over(self._process.pid, limit)):
+        while not (self._is_starved() or _uses_more(self._process.pid, limit)):
             if self._disk.is_due() and await asyncio.to_thread(self._disk.is_over, _tree(self._process.pid)):
                 return "disk"
             await asyncio.sleep(WATCH_SECONDS)
@@ -232,14 +232,14 @@ class _RunningProcess:
         )
 
 
-def _given(value: T | None) -> T:
-    """The part that is there because the process was started with it."""
+def _required(value: T | None) -> T:
+    """Return a stream that exists because the process was started with it."""
     assert value is not None
     return value
 
 
-def _takes_over(root: int, limit: int) -> bool:
-    """Whether a tree of processes has more bytes of memory to itself; pages that its processes share count once."""
+def _uses_more(root: int, limit: int) -> bool:
+    """Whether a process tree uses more bytes of memory than the limit. Shared pages count once."""
     pids = _tree(root)
     return sum(map(_resident, pids)) > limit and sum(map(_proportional, pids)) > limit
 

@@ -14,14 +14,14 @@ LANGUAGES: tuple[Language, ...] = ("javascript", "typescript", "python")
 KilledBy = Literal["timeout", "memory", "output", "disk"]
 
 EVERYWHERE = "*"
-"""In `Confinement.net`: the whole network."""
+"""The value for the whole network in `Confinement.net`."""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """A command (`argv`, with what it reads on `stdin`), or `code` in a language.
+    """A command (`argv`, with its `stdin`), or `code` in a language.
 
-    Code defines a function of one of `names`; it is called with `input` and `context`, and `Ran.result` is what it
-    gave, as JSON.
+    Code defines a function with one of `names`, which is called with `input` and `context`. `Ran.result` has its return
+    value as JSON.
     """
 
     argv: tuple[str, ...] = ()
@@ -34,17 +34,16 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if bool(self.argv) == (self.language is not None):
-            raise InvalidInput("program", "is either a command (argv) or code in a language")
+            raise InvalidInput("program", "must be either a command (argv) or code in a language")
 
 
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
-    """The paths, hosts and variables that a program may reach. All that is not named is out of reach: no file, no host,
-    no variable.
+    """The paths, hosts and variables that a program may reach. All others are denied.
 
-    `read`, `write` and `deny` are paths, relative to `cwd`; what may be written may be read. Below them keys and
-    passwords (`.env`, `.ssh`, `.aws`), `.clew` and `deny` stay out of reach, and what makes programs run (`.git/hooks`,
-    `.vscode`) is not changed. `disk_mb` is how much it may write. `net` names hosts, with or without a port.
-    `secrets` reach code as `context.secrets`, and are masked in all that comes out.
+    `read`, `write` and `deny` are paths, relative to `cwd`; a writable path is readable. Below them, keys and passwords
+    (`.env`, `.ssh`, `.aws`), `.clew` and `deny` are hidden, and files that make programs run (`.git/hooks`, `.vscode`)
+    are read-only. `disk_mb` limits what it may write. `net` lists hosts, with or without a port. Code gets `secrets` as
+    `context.secrets`; they are masked in all output.
     """
 
     read: tuple[str, ...] = ()
@@ -67,9 +66,9 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """How a program ended. Output is text without escape sequences and secrets; `code` is negative for a signal.
+    """The result of a run. Output is text without escape sequences and secrets; `code` is negative for a signal.
 
-    `notes` say what it made that was moved aside, since it would make programs run on this machine.
+    `notes` list created files that were renamed, because they would make programs run on this machine.
     """
 
     code: int

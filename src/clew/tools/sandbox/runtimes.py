@@ -31,7 +31,8 @@ _FLAGS = (
 
 
 def build_command(program: Program, confinement: Confinement, grants: Grants, *, result_to: int) -> RuntimeCommand:
-    """The command of a program. Raises ToolFailure where its runtime is missing or cannot keep the confinement."""
+    """Return the command of a program. Raises ToolFailure if its runtime is missing or cannot enforce the
+    confinement."""
     match program.language:
         case None:
             return RuntimeCommand(argv=program.argv, stdin=program.stdin)
@@ -75,7 +76,7 @@ def _deno(program: Program, confinement: Confinement, grants: Grants) -> Runtime
         "file": "tool.ts" if is_typed else "tool.js",
         "type": "application/typescript" if is_typed else "application/javascript",
     }
-    # a text of JSON within a text of JSON is a string of JavaScript, too
+    # a JSON string is also a valid JavaScript string
     source = (
         f"const CALL = {msgspec.json.encode(msgspec.json.encode(call).decode()).decode()};\n{_harness('harness.js')}"
     )
@@ -115,15 +116,15 @@ def _permissions(confinement: Confinement, grants: Grants) -> list[str]:
 def _joined(paths: tuple[str, ...]) -> str:
     joined = ",".join(paths)
     if joined.count(",") >= len(paths):
-        raise ToolFailure("permission", "a file with secrets has a comma in its path, and cannot be kept apart")
+        raise ToolFailure("permission", "a file with secrets has a comma in its path, so Deno cannot hide it")
     if len(os.fsencode(joined)) > _MAX_ARGUMENT:
-        raise ToolFailure("permission", f"the folder holds {len(paths):,} files to be kept apart, which is too many")
+        raise ToolFailure("permission", f"the folder has {len(paths):,} files to hide, which are too many")
     return joined
 
 
 @cache
 def find_deno() -> str | None:
-    """Where Deno is: installed beside this Python, or on the path."""
+    """Return the path of Deno: installed beside this Python, or on the PATH; else None."""
     beside = os.path.join(sysconfig.get_path("scripts"), "deno")
     place = beside if os.access(beside, os.X_OK) else shutil.which("deno")
     return os.path.realpath(place) if place else None
@@ -131,7 +132,8 @@ def find_deno() -> str | None:
 
 @cache
 def find_python() -> tuple[str, tuple[str, ...]]:
-    """The interpreter below any virtual environment, and the folders that it needs beside the system's."""
+    """Return the base interpreter of any virtual environment, and the folders that it needs in addition to the
+    system's."""
     interpreter = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     prefix = os.path.realpath(sys.base_prefix)
     return interpreter, () if prefix == "/usr" or prefix.startswith("/usr/") else (prefix,)

@@ -21,7 +21,7 @@ from clew.tools.sandbox.wall import NoWall, Wall
 
 log = logging.getLogger(__name__)
 
-_HINT = "Install bubblewrap, or use Linux 5.13 or newer with Landlock; `clew doctor` says what is there"
+_HINT = "Install bubblewrap, or use Linux 5.13 or newer with Landlock; `clew doctor` shows what is available"
 
 
 class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class LocalSandbox:
     async def _resolve(self, confinement: Confinement) -> Grants:
         if not (confinement.read or confinement.write):
             return resolve_grants(confinement)
-        # it may walk through large folders; Deno alone follows links without looking where they lead
+        # it may search large folders; only Deno follows links without a check
         return await asyncio.to_thread(resolve_grants, confinement, is_thorough=not self._is_isolated)
 
     @property
@@ -100,9 +100,9 @@ class LocalSandbox:
         return self._wall.name != NoWall.name
 
     def _accept_no_wall(self) -> None:
-        """Raises SandboxUnavailable in production; otherwise warns once."""
+        """Raise SandboxUnavailable in production, else warn once."""
         if self._production:
-            raise SandboxUnavailable("nothing on this machine can shut a command or Python code in", hint=_HINT)
+            raise SandboxUnavailable("this machine has no sandbox for commands and Python code", hint=_HINT)
         if not self._has_warned:
             log.warning("tools run without a sandbox: their files, network and processes are not isolated. %s", _HINT)
             self._has_warned = True
@@ -118,7 +118,7 @@ def _without_holders(grants: Grants) -> Grants:
 
 
 async def _guarded(running: Awaitable[Ran], grants: Grants) -> Ran:
-    """Return the result of a run, with a note on each file that was moved aside. Cleans up after cancellation, too."""
+    """Return the result of a run, with a note on each renamed file. Cleans up after cancellation too."""
     if not grants.write:
         return await running
     try:
@@ -138,7 +138,7 @@ def open_sandbox(*, production: bool, deny: Sequence[str] = ()) -> LocalSandbox:
     """
     wall = find_wall()
     if production and isinstance(wall, NoWall) and find_deno() is None:
-        raise SandboxUnavailable("nothing on this machine can shut programs in", hint=_HINT)
+        raise SandboxUnavailable("this machine has no sandbox", hint=_HINT)
     return LocalSandbox(wall, production=production, deny=deny)
 
 

@@ -1,6 +1,6 @@
-"""The seccomp filter of the sandbox: it refuses system calls that no tool needs and that escapes start with.
+"""The seccomp filter of the sandbox: it refuses system calls that no tool needs and that sandbox escapes use.
 
-A refused call fails with EPERM, so libraries go on without it. See seccomp(2) and linux/filter.h.
+A refused call fails with EPERM, so libraries continue without it. See seccomp(2) and linux/filter.h.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from clew.tools.sandbox.program import Confinement
 
 OPEN_FILES = 256
 UNCOMPILED = {"PYTHONDONTWRITEBYTECODE": "1"}
-"""Programs leave no compiled files in a skill: it would be another one than was agreed to."""
+"""Prevents compiled files in a skill, which would change its digest and invalidate the consent."""
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "NO_COLOR": "1"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _STEERING = re.compile(
@@ -72,7 +72,7 @@ class Wall(Protocol):
 
 
 class NoWall:
-    """Limits of memory, time and size only: for development on machines without a wall."""
+    """Limits of memory, time and size only, for development on machines without a wall."""
 
     name = "none"
 
@@ -106,6 +106,6 @@ def limited(command: RuntimeCommand, confinement: Confinement, *, processes: int
     if processes is not None:
         # -p is the number of processes in dash and busybox, the size of pipes in bash
         lines.append(f"ulimit -p {processes} || ulimit -u {processes}")
-    # a limit that is lower already stays as it is
+    # a lower limit stays
     script = f'{{ {"; ".join(lines)}; }} 2>/dev/null; exec "$@"'
     return ("/bin/sh", "-c", script, "sh", *command.argv)

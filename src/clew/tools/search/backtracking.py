@@ -1,7 +1,7 @@
-"""Regular expressions of ignore rules, rewritten so that the places of several stars are never tried in combination.
+"""Rewrites regular expressions of ignore rules so that several stars cause no exponential backtracking.
 
-Of several stars, each but the last can as well take the first place that fits and keep it: what stands between two
-stars of a name has one length, and what stands between two `**` has one number of names.
+Each star except the last can keep its first match: the text between two stars of a name has a fixed length, and the
+part between two `**` has a fixed number of names.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _END = f"(?:{_FOLDER_ABOVE}|$)"
 
 
 def without_backtracking(expression: str) -> re.Pattern[str] | None:
-    """An expression that matches the paths of a pathspec expression, and not those below them; None when there are
-    none. Raises re.error when a range in it makes no sense."""
+    """Return an expression that matches the paths of a pathspec expression, and not those below them; None if there are
+    none. Raises re.error for an invalid range."""
     if expression.endswith(_FOLDER_ABOVE):
         return None
     if not expression.startswith("^"):
@@ -37,7 +37,7 @@ def _first_fit(folders: str) -> str:
 
 
 def _name(expression: str) -> str:
-    """The expression of one name between slashes."""
+    """Return the expression of one name between slashes."""
     first, *others = [_BRACKETS.sub(_within_name, chunk) for chunk in expression.split(_STAR)]
     if not others:
         return first
@@ -46,7 +46,7 @@ def _name(expression: str) -> str:
 
 
 def _within_name(found: re.Match[str]) -> str:
-    """Letters in brackets, which never are a slash; their marks mean nothing more than themselves."""
+    """Return a character class that does not match a slash, with special characters escaped."""
     if found.group(2) is None or found.group() == "[^/]":
         return found.group()
     letters = re.sub(r"[\[&~|]", r"\\\g<0>", found.group(2))

@@ -1,4 +1,4 @@
-"""The files of a working folder that searches look at: neither ignored by git, nor denied, nor links."""
+"""Walks over the files of a working folder for searches, without ignored files, denied files and links."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from clew.trail.model.globs import glob_matches
 from clew.trust import printable
 
 MAX_FILES = 500_000
-"""Of a larger tree only so many files are looked at."""
+"""The limit for files of one walk."""
 MAX_GLOBS = 64
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 Denied = Callable[[str], bool]
-"""Whether a path from the working folder on is kept from a search."""
+"""Whether a search may not use a path, relative to the working folder."""
 
 
 def walk(folder: WorkingFolder, base: str = "", is_denied: Denied = lambda path: False) -> Iterator[str]:
-    """The real paths of files below a real folder, in no order; a file that is named is given itself. Raises
-    InvalidInput where `base` is neither."""
+    """Yield the real paths of the files below `base`, a real folder, in any order; if `base` is a file, yield it.
+    Raises InvalidInput if it is neither."""
     if not folder.is_folder(base):
         with folder.opened(base):
             yield from () if _is_below_denied(base, is_denied) else (base,)
@@ -52,13 +52,13 @@ def walk(folder: WorkingFolder, base: str = "", is_denied: Denied = lambda path:
 
 
 def expand_globs(pattern: str) -> Sequence[str]:
-    """The globs that a pattern with braces stands for. One without a slash is of names in any folder. Raises
-    InvalidInput for one with too many braces."""
+    """Expand the braces of a pattern to globs. A glob without a slash matches names in any folder. Raises InvalidInput
+    for too many braces."""
     globs = [pattern]
     while any(_BRACES.search(each) for each in globs):
         globs = [each for glob in globs for each in _expand(glob)]
         if len(globs) > MAX_GLOBS:
-            raise InvalidInput("pattern", f"stands for more than {MAX_GLOBS} globs")
+            raise InvalidInput("pattern", f"expands to more than {MAX_GLOBS} globs")
     return [each if "/" in each else f"**/{each}" for each in (glob.removeprefix("./") for glob in globs)]
 
 
@@ -67,7 +67,7 @@ def matches_any(globs: Sequence[str], path: str) -> bool:
 
 
 def shown_path(path: str) -> str:
-    """A path on one line of text, whatever bytes are in its name."""
+    """Make a path printable on one line."""
     return printable(path, 1_000).encode(errors="backslashreplace").decode()
 
 
@@ -86,7 +86,7 @@ def _is_below_denied(base: str, is_denied: Denied) -> bool:
 
 
 def _rules_at(folder: WorkingFolder, base: str) -> IgnoreRules:
-    """The rules that hold in a folder which was asked for by name, even where they would ignore it."""
+    """Return the ignore rules inside a folder that the caller named, even if they would ignore the folder itself."""
     rules = rules_above(Path(folder.root))
     parts = base.split("/") if base else []
     for depth in range(len(parts)):
@@ -95,7 +95,7 @@ def _rules_at(folder: WorkingFolder, base: str) -> IgnoreRules:
 
 
 def _entries(folder: WorkingFolder, place: str) -> list[tuple[str, bool]]:
-    """Names of regular files and folders; nothing where it cannot be read."""
+    """Return the names of regular files and folders; empty if the folder cannot be read."""
     try:
         opened = open_inside(folder.root, place, OPEN_FOLDER) if STEPWISE else None
     except OSError:

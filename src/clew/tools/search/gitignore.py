@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class _IgnoreRule(msgspec.Struct, frozen=True):
-    """One line of a file. A line that starts with `!` does not ignore, it takes an earlier rule back."""
+    """One line of a file. A line that starts with `!` cancels an earlier rule."""
 
     pattern: re.Pattern[str]
     ignores: bool
@@ -61,7 +61,7 @@ class _IgnoreFile(msgspec.Struct, frozen=True):
 
 
 class _Allowance:
-    """The number of rules that a walk may still take on."""
+    """The number of rules that a walk may still add."""
 
     def __init__(self, rules: int) -> None:
         self.left = rules
@@ -71,7 +71,7 @@ class _Allowance:
         kept = file.rules[-self.left :] if self.left else ()
         if len(kept) < len(file.rules):
             _log.warning(
-                "%s: this folder has over %s ignore rules; the rest is not applied", file.folder, f"{MAX_RULES:,}"
+                "%s: this folder has over %s ignore rules; the others are not applied", file.folder, f"{MAX_RULES:,}"
             )
         self.left -= len(kept)
         return _IgnoreFile(file.folder, kept) if kept else None
@@ -93,7 +93,7 @@ class IgnoreRules:
         return IgnoreRules((*self._files, taken), self._allowance) if taken else self
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
-        """Whether a path in the folder is ignored; none of the folders above it is."""
+        """Whether a path in the folder is ignored. Assumes that no folder above it is ignored."""
         for file in reversed(self._files):
             relative = path[len(file.folder) :].lstrip(os.sep).replace(os.sep, "/")
             for rule in file.rules:
@@ -159,7 +159,7 @@ def _read_file(path: str | Path, limit: int, flags: int = 0) -> bytes:
 
 @lru_cache(maxsize=256)
 def _parse(text: str) -> Sequence[_IgnoreRule]:
-    """Return the rules in a text, last first. As in git, a line that is no rule is skipped."""
+    """Return the rules in a text, last first. As in git, a line that is not a rule is skipped."""
     rules = (_parse_line(line.removesuffix("\r")) for line in text.split("\n", MAX_LINES)[:MAX_LINES])
     return tuple(rule for rule in rules if rule is not None)[::-1]
 

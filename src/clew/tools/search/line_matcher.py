@@ -1,7 +1,7 @@
-"""Finds the matching lines of files, in a process of its own.
+"""Finds the matching lines of files, in a separate process.
 
-An expression can take longer than anybody waits, and only a process can be ended at any time. The process reads one
-task from its input and writes one answer.
+A regular expression can take very long, and only a process can be killed at any time. The process reads one task from
+its input and writes one answer.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from clew.tools.files.text_encoding import is_binary
 
 
 class MatchTask(msgspec.Struct, frozen=True, kw_only=True):
-    """Files below `root` to look through in this order, as the system spells them. Line numbers are kept of the first
-    `limit` matching lines; all are counted."""
+    """Files below `root` to search, in this order, as bytes. The result has the numbers of the first `limit` matching
+    lines, and the count of all."""
 
     root: str
     files: tuple[bytes, ...]
@@ -30,8 +30,7 @@ class MatchTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hits(msgspec.Struct, frozen=True, kw_only=True):
-    """The matching lines of a file of the task: how many, and the numbers of the first of them, as far as they were
-    kept."""
+    """The matching lines of one file: their count, and the numbers of the first ones, up to the limit."""
 
     file: int
     count: int
@@ -39,7 +38,7 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def match_files(task: MatchTask) -> list[Hits]:
-    """The files with matching lines, in order. Raises re.error for an expression that is none."""
+    """Return the files with matching lines, in order. Raises re.error for an invalid expression."""
     search = re.compile(task.pattern, re.IGNORECASE if task.ignore_case else 0).search
     found: list[Hits] = []
     room = task.limit
@@ -53,7 +52,7 @@ def match_files(task: MatchTask) -> list[Hits]:
 
 
 def text_lines(content: bytes) -> list[str]:
-    """The lines of a text without their ends; none of a binary file."""
+    """Return the lines of a text without their ends; none for a binary file."""
     if is_binary(content):
         return []
     marks = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
@@ -64,7 +63,7 @@ def text_lines(content: bytes) -> list[str]:
 
 
 def read_below(root: str, path: bytes, limit: int) -> bytes:
-    """The beginning of a regular file below a root; nothing where it is gone or has become something else."""
+    """Return the beginning of a regular file below a root; empty if it was deleted or replaced."""
     try:
         file = open_inside(root, os.fsdecode(path))
     except OSError:

@@ -1,4 +1,4 @@
-"""The tools that find files by name and lines by content in a working folder."""
+"""The tools `glob` and `grep`, which find files by name and lines by content in a working folder."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _EFFECTS = Effects(reads_only=True, repeats_safely=True, reaches_out=False)
 def search_tools(
     folder: WorkingFolder, searcher: Searcher | None = None, *, policy: Policy | None = None
 ) -> tuple[Tool, ...]:
-    """glob and grep. What git ignores, links, binary files and what is denied are passed over, and the paths that the
-    policy, or that of the caller, denies: to the tool itself, and to grep also those that may not be read."""
+    """Return glob and grep. They skip ignored files, links, binary files, and paths that the policy or that of the
+    caller denies; for grep this includes the paths that read-file may not read."""
     denying = policy or Policy()
     glob = _glob_tool(folder, Denials(denying, "glob"))
     return glob, _grep_tool(folder, searcher or find_searcher(), Denials(denying, "grep", "read-file"))
@@ -44,13 +44,13 @@ def search_tools(
 def _glob_tool(folder: WorkingFolder, unlisted: Denials) -> Tool:
     @tool(effects=_EFFECTS, category="files", see_also=("grep", "read-file"))
     async def glob(pattern: str, ctx: ToolContext, path: str = "", limit: Limit = 200) -> str:
-        """List the files of the working folder whose path matches a glob, sorted. `*` stays within a folder, `**`
-        crosses folders, `{a,b}` is either. A pattern without a slash is of names in any folder.
+        """List the files of the working folder whose path matches a glob, sorted. `*` matches within a folder, `**`
+        across folders, `{a,b}` either. A pattern without a slash matches names in any folder.
 
         Args:
             pattern: such as src/**/*.py or *.{md,rst}
-            path: folder to look in, from the working folder on
-            limit: how many to list
+            path: folder to search, relative to the working folder
+            limit: number of files to list
         """
         globs = expand_globs(_checked(pattern))
         base = folder.locate(path)
@@ -76,12 +76,12 @@ def _grep_tool(folder: WorkingFolder, searcher: Searcher, unread: Denials) -> To
 
         Args:
             pattern: a regular expression, matched within single lines
-            path: file or folder to look in, from the working folder on
-            include: glob of the files to look at, such as *.py
-            ignore_case: whether capitals matter not
-            fixed: take the pattern as plain text
-            context: how many lines around each to show
-            limit: how many matching lines to show; all are counted
+            path: file or folder to search, relative to the working folder
+            include: glob of the files to search, such as *.py
+            ignore_case: ignore upper and lower case
+            fixed: treat the pattern as plain text
+            context: number of lines to show around each match
+            limit: number of matching lines to show; all are counted
         """
         expression = _expression(pattern, is_fixed=fixed)
         globs = expand_globs(include) if include else ("**",)
@@ -95,7 +95,7 @@ def _grep_tool(folder: WorkingFolder, searcher: Searcher, unread: Denials) -> To
 
 
 def _expression(pattern: str, *, is_fixed: bool) -> str:
-    """The regular expression that is meant. Raises InvalidInput."""
+    """Return the regular expression of a pattern. Raises InvalidInput."""
     expression = re.escape(_checked(pattern)) if is_fixed else _checked(pattern)
     check_pattern(expression)
     return expression
@@ -119,13 +119,13 @@ def _checked(pattern: str) -> str:
 
 
 def _find(folder: WorkingFolder, base: str, globs: Sequence[str], is_denied: Denied) -> list[str]:
-    """Matching paths; globs are of paths from `base` on."""
+    """Return matching paths. Globs are relative to `base`."""
     below = len(base) + 1 if base and folder.is_folder(base) else 0
     return sorted(path for path in walk(folder, base, is_denied) if matches_any(globs, path[below:]))
 
 
 def _candidates(folder: WorkingFolder, base: str, globs: Sequence[str], is_denied: Denied) -> tuple[list[str], int]:
-    """The files to look through, and how many were too large."""
+    """Return the files to search, and the number of files that are too large."""
     files = _find(folder, base, globs, is_denied)
     chosen = [path for path in files if _size(folder, path) <= MAX_FILE]
     return chosen, len(files) - len(chosen)
@@ -149,7 +149,7 @@ def _listing(found: Sequence[str], limit: int) -> str:
 def _report(task: MatchTask, hits: Sequence[Hits], skipped: int, context: int) -> str:
     total = sum(each.count for each in hits)
     shown = sum(len(each.lines) for each in hits)
-    left_out = f" {skipped:,} files over {MAX_FILE:,} bytes were not looked at." if skipped else ""
+    left_out = f" {skipped:,} files over {MAX_FILE:,} bytes were skipped." if skipped else ""
     if not total:
         return f"No line matches in {len(task.files):,} files.{left_out}"
     rest = f"; the first {shown:,} of them" if shown < total else ""
@@ -159,7 +159,7 @@ def _report(task: MatchTask, hits: Sequence[Hits], skipped: int, context: int) -
 
 
 def _block(task: MatchTask, hits: Hits, context: int) -> str:
-    """A file with its lines, read from within the folder once more."""
+    """Format a file with its matching lines. The file is read again through the working folder."""
     path = task.files[hits.file]
     text = "\n".join(text_lines(read_below(task.root, path, task.max_bytes)))
     lines = mask_in_place(text).split("\n")
@@ -167,7 +167,7 @@ def _block(task: MatchTask, hits: Hits, context: int) -> str:
 
 
 def _shown_lines(lines: Sequence[str], wanted: Sequence[int], context: int) -> Iterator[str]:
-    """Matching lines as `12: text`, those around them as `13- text`, and a mark where lines are left out."""
+    """Yield matching lines as `12: text`, context lines as `13- text`, and a mark for omitted lines."""
     matching = set(wanted)
     around = sorted({near for at in wanted for near in range(at - context, at + context + 1) if 0 < near <= len(lines)})
     last = around[0] - 1 if around else 0

@@ -1,7 +1,7 @@
-"""Two ways to find matching lines with the same result: ripgrep where it is installed, and Python in a process.
+"""Two searchers with the same results: ripgrep if it is installed, and Python in a separate process.
 
-Ripgrep never takes long; it is given expressions that both read the same way. Neither decides which files are looked
-at, nor is a line that they found shown before it was read again from within the folder.
+Ripgrep never takes long; it gets only expressions with the same meaning in both. Neither chooses the files to search,
+and matching lines are read again through the working folder before they are shown.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from clew.tools.processes import ProcessEnded, run_process, safe_environment
 from clew.tools.search.line_matcher import Hits, MatchTask, read_below
 
 SECONDS = 20.0
-"""So long a search may take."""
+"""The time limit of a search."""
 
 _OUTPUT = 50_000_000
 _BATCH = 300_000
-"""Bytes of file names that one command line takes."""
+"""The limit for file names on one command line, in bytes."""
 _PACKAGE = str(Path(__file__).parents[3])
 _RUN = f"import sys; sys.path.insert(0, {_PACKAGE!r}); from clew.tools.search.line_matcher import main; main()"
 _COUNTED = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
@@ -34,34 +34,34 @@ _NUMBERED = re.compile(rb"([^\0]+)\0(\d+):\r?\n")
 _SHARED = re.compile(
     r"(?:\\[dDwWsSbB.\[\]{}()*+?^$|/\\-]|\[\^?\]?[^\[\]\\&~-]*(?:-[^\[\]\\&~-]+)*\]|\((?!\?)|\(\?:|[^\\\[(])*"
 )
-"""Expressions that mean the same to both, but for some repetitions."""
+"""Expressions with the same meaning in both, except for some repetitions."""
 _ONLY_PYTHONS = re.compile(r"\{,|[*+?}]\+")
 
 
 class Searcher(Protocol):
     async def search(self, task: MatchTask) -> Sequence[Hits]:
-        """The files of a task with matching lines, in its order. Raises InvalidInput where the expression takes too
+        """Return the files of a task with matching lines, in order. Raises InvalidInput if the search takes too
         long."""
         ...
 
 
 def find_searcher() -> Searcher:
-    """Ripgrep where it is installed."""
+    """Return a searcher with ripgrep if it is installed, else with Python."""
     program = shutil.which("rg")
     return RipgrepSearcher(program) if program else PythonSearcher()
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises InvalidInput for an expression that cannot be used."""
+    """Raise InvalidInput for an invalid expression."""
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        hint = "To search for the text as it is, set fixed to true"
-        raise InvalidInput("pattern", f"is no regular expression: {error}", hint=hint) from None
+        hint = "To search for plain text, set fixed to true"
+        raise InvalidInput("pattern", f"is not a regular expression: {error}", hint=hint) from None
 
 
 class PythonSearcher:
-    """Python's own expressions, in a process that is ended when it takes too long."""
+    """Search with Python's regular expressions, in a process with a time limit."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -80,11 +80,11 @@ class PythonSearcher:
         try:
             return msgspec.msgpack.decode(ended.stdout, type=list[Hits])
         except msgspec.DecodeError:
-            raise InvalidInput("pattern", "ended the search: it is too deep, or needs too much memory") from None
+            raise InvalidInput("pattern", "stopped the search: it is too complex, or needs too much memory") from None
 
 
 class RipgrepSearcher:
-    """Ripgrep, and Python for what it cannot do."""
+    """Search with ripgrep, and with Python for expressions that ripgrep does not support."""
 
     def __init__(self, program: str, seconds: float = SECONDS) -> None:
         self._program = program
@@ -107,7 +107,7 @@ class RipgrepSearcher:
     async def _collect(
         self, task: MatchTask, files: Sequence[bytes], options: Sequence[str], line: re.Pattern[bytes]
     ) -> dict[bytes, list[int]] | None:
-        """The numbers that are printed for each file; None where something went wrong."""
+        """Return the numbers that ripgrep prints for each file; None after an error."""
         found: dict[bytes, list[int]] = {}
         for batch in _batches(files):
             ended = await self._run(task, batch, options)
@@ -132,12 +132,12 @@ class RipgrepSearcher:
 
 
 def _numbering(limit: int) -> tuple[str, ...]:
-    """Line numbers without the lines."""
+    """Return the options for line numbers without the lines."""
     return "--line-number", "--only-matching", "--replace=", f"--max-count={limit}"
 
 
 def _first(task: MatchTask, counts: dict[bytes, int]) -> list[bytes]:
-    """The first files that together have as many matching lines as are kept."""
+    """Return the first files that together reach the limit of matching lines."""
     chosen: list[bytes] = []
     room = task.limit
     for path in task.files:
@@ -174,5 +174,5 @@ def _is_binary(root: str, path: bytes) -> bool:
 
 
 def _too_long(seconds: float) -> InvalidInput:
-    hint = "Make it simpler, without repetitions within repetitions, or search in fewer files"
+    hint = "Simplify it, avoid nested repetitions, or search fewer files"
     return InvalidInput("pattern", f"took longer than {seconds:g} seconds", hint=hint)

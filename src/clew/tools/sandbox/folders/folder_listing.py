@@ -1,5 +1,5 @@
-"""The entries of a folder that matter to a sandbox, cached until the folder changes. No program can set the time of its
-last change."""
+"""The entries of a folder that matter to a sandbox, cached until the change time of the folder differs. No program can
+set the change time (ctime)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from clew.tools.sandbox.folders.protected_names import (
 )
 
 TICK = 50_000_000
-"""Nanoseconds in which a folder may change twice without its time telling."""
+"""The resolution of change times, in nanoseconds. A folder may change twice within it and keep its time."""
 _USER = os.geteuid() if hasattr(os, "geteuid") else 0
 
 Identity = tuple[int, int]
-"""Device and number of a file."""
+"""Device and inode of a file."""
 
 
 class FolderListing(msgspec.Struct, frozen=True):
-    """`read_at` is when the folder was read, `changed_at` when it had changed last. `of_git` are those of the guarded
-    that belong to a repository; `is_plain` says that nothing in it but folders matters."""
+    """The relevant entries of a folder. `read_at` is the time of reading, `changed_at` that of the last change.
+    `of_git` are the guarded entries that belong to a repository; `is_plain` means that only folders in it matter."""
 
     identity: Identity
     changed_at: int
@@ -47,7 +47,7 @@ class FolderListing(msgspec.Struct, frozen=True):
 
 
 def read_listing(path: str, about: os.stat_result) -> FolderListing:
-    """Raises OSError for what is no folder or cannot be read."""
+    """Read a folder. Raises OSError if it is no folder or cannot be read."""
     read_at = time.time_ns()
     with os.scandir(path) as entries:
         listed = [(each.name, each.is_dir(follow_symlinks=False), each.is_symlink()) for each in entries]
@@ -77,6 +77,6 @@ def read_listing(path: str, about: os.stat_result) -> FolderListing:
 
 
 def is_shut(about: os.stat_result) -> bool:
-    """Whether a folder is the user's own and hides what it holds: any of his programs can open it."""
+    """Whether a folder belongs to the user but is not readable: any program of the user can make it readable."""
     hides = about.st_mode & (stat.S_IRUSR | stat.S_IXUSR) != stat.S_IRUSR | stat.S_IXUSR
     return hides and about.st_uid == _USER != 0 and stat.S_ISDIR(about.st_mode)

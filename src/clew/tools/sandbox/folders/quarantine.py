@@ -1,4 +1,4 @@
-"""After a run: what it made that would make programs run on this machine is moved aside, where nothing looks for it."""
+"""Renames files that a run created and that would make programs run on this machine, so that nothing uses them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from clew.tools.sandbox.folders.reachable_paths import Grants
 from clew.tools.sandbox.folders.survey import look_through
 
 ASIDE = ".kept-back"
-"""Ends the names of what was moved aside."""
+"""The suffix of renamed files."""
 
 
 def set_aside(grants: Grants) -> tuple[str, ...]:
-    """Move aside what was made since the grants were resolved; what the user changed meanwhile stays. Blocks.
+    """Rename guarded files that were created since the grants were resolved, and return a note for each. Blocks.
 
-    A note for each, which names it from its folder on. In folders of libraries only repositories count: who uses them
-    runs what is in them anyway.
+    Files that the user changed meanwhile stay. In folders of libraries only repositories count, because their code runs
+    anyway.
     """
     notes: list[str] = []
     for root in grants.write:
         found = look_through(root, since=grants.resolved_at).guarded
         for path in sorted(path for path, place in found.items() if place not in grants.guarded):
-            with contextlib.suppress(FileNotFoundError):  # lay in what was moved before
-                notes.append(f"{_shown(path, root)} can make programs run here, and {_move(path)}")
+            with contextlib.suppress(FileNotFoundError):  # it was in a folder that was renamed before
+                notes.append(f"{_shown(path, root)} can make programs run on this machine, and {_move(path)}")
     return tuple(notes)
 
 
 def _move(path: str) -> str:
-    """The outcome of moving a path. Raises FileNotFoundError."""
+    """Rename a path, and return the outcome as text. Raises FileNotFoundError."""
     aside = _free_name(path)
     try:
         _let_change(os.path.dirname(path))
@@ -37,12 +37,12 @@ def _move(path: str) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        return f"could not be moved aside ({error.strerror})"
-    return f"was moved aside, to {ascii(os.path.basename(aside))[1:-1]}"
+        return f"could not be renamed ({error.strerror})"
+    return f"was renamed to {ascii(os.path.basename(aside))[1:-1]}"
 
 
 def _let_change(folder: str) -> None:
-    """The run may have taken the right to write from a folder."""
+    """Restore the write permission of a folder, which the run may have removed."""
     mode = os.stat(folder).st_mode
     if mode & stat.S_IRWXU != stat.S_IRWXU:
         os.chmod(folder, stat.S_IMODE(mode) | stat.S_IRWXU)

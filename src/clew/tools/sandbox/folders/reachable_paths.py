@@ -1,7 +1,7 @@
-"""The paths that a program may reach, resolved, without protected files.
+"""Resolves the paths that a program may reach, without protected files.
 
-Names such as `.env` are looked for below every folder that is allowed, and masked there; what makes programs run on the
-machine (`.git/hooks`, `.vscode`) is kept as it is.
+Files such as `.env` are hidden in every allowed folder. Files that make programs run on the machine (`.git/hooks`,
+`.vscode`) are read-only.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt")
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True):
-    """Resolved paths. `masked` lies below the others; `links` lie there too, and lead to what is not allowed.
+    """Resolved paths. `masked` are hidden paths below the allowed ones; `links` are links to paths that are not
+    allowed.
 
-    `kept` lies below what may be written, and may only be read; `pinned` are folders that stay where they are, since
-    what they hold of both would not be looked for elsewhere. `guarded` is where something that makes programs run was
-    already, `resolved_at` when it was looked for.
+    `kept` are read-only paths below writable folders. `pinned` are folders that cannot be renamed, because masked or
+    kept paths in them would become reachable under another name. `guarded` has the files that make programs run and
+    existed at `resolved_at`.
     """
 
     read: tuple[str, ...] = ()
@@ -41,10 +42,11 @@ class Grants(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resolve_grants(confinement: Confinement, *, is_thorough: bool = False) -> Grants:
-    """Where it is not thorough, folders that programs fill are not looked through deeply, and links not looked at.
+    """Resolve a confinement. Unless `is_thorough`, folders that programs fill are searched only at the top, and links
+    are not checked.
 
-    Raises ToolFailure of the kind permission for a path that does not exist, is a part of the system, or leads to
-    what is denied."""
+    Raises ToolFailure of the kind permission for a path that does not exist, belongs to the system, or is denied.
+    """
     resolved_at = time.time_ns()
     base = os.path.realpath(confinement.cwd) if confinement.cwd else os.getcwd()
     denied = tuple(os.path.realpath(_absolute(path, base)) for path in confinement.deny)
@@ -71,12 +73,12 @@ def resolve_grants(confinement: Confinement, *, is_thorough: bool = False) -> Gr
 
 
 def is_below(path: str, root: str) -> bool:
-    """Whether the path is the root or lies below it."""
+    """Whether the path is the root or below it."""
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 
 def around(roots: tuple[str, ...], left_out: tuple[str, ...]) -> Iterator[str]:
-    """The roots, and where one holds what is left out, everything in it but that; no links."""
+    """Yield the roots. A root that contains a path in `left_out` is replaced by its other entries, without links."""
     waiting = list(roots)
     while waiting:
         path = waiting.pop()
@@ -94,7 +96,7 @@ def _absolute(path: str, base: str) -> str:
 
 def _resolve(path: str, base: str, denied: tuple[str, ...], *, writes: bool = False) -> str:
     if "\0" in path or "," in path:
-        raise ToolFailure("permission", f"the path {path!r} cannot be allowed: it holds a comma or a zero byte")
+        raise ToolFailure("permission", f"the path {path!r} cannot be allowed: it has a comma or a NUL character")
     found = os.path.realpath(_absolute(path, base))
     if not os.path.exists(found):
         raise ToolFailure("permission", f"the path {path!r} cannot be allowed: it does not exist")
@@ -104,24 +106,24 @@ def _resolve(path: str, base: str, denied: tuple[str, ...], *, writes: bool = Fa
 
 
 def _refusal(found: str, denied: tuple[str, ...], *, writes: bool) -> str:
-    """Why a real path cannot be allowed; empty where it can."""
+    """Return the reason why a real path cannot be allowed; empty if it can."""
     parts = found.split("/")
     if any(map(is_denied_in_library, parts)) or is_denied_name(parts[-1]) or any(_belongs(found, x) for x in denied):
         return "holds secrets"
     if found == "/" or any(is_below(found, root) for root in (*_MACHINE, *(_SYSTEM if writes else ()))):
-        return "is a part of the system"
+        return "belongs to the system"
     if writes and (is_guarded_name(parts[-1]) or any(part.casefold() == GIT_NAME for part in parts)):
         return "decides which programs run on this machine"
     return ""
 
 
 def _belongs(path: str, denied: str) -> bool:
-    """Whether a path is the denied one, is below it, or lies beside it as its companions do (`trail.db-wal`)."""
+    """Whether a path is the denied one, is below it, or is one of its companions (`trail.db-wal`)."""
     return is_below(path, denied) or (path.startswith(denied) and path[len(denied)] in "-.")
 
 
 def _find_links(surveys: dict[str, Survey], masked: tuple[str, ...]) -> tuple[str, ...]:
-    """Links whose target is masked or not allowed: who follows them unseeing must not be given them."""
+    """Return links whose target is masked or not allowed, for runtimes that follow links without a check."""
     targets = {link: os.path.realpath(link) for survey in surveys.values() for link in survey.links}
     return tuple(
         link
@@ -131,7 +133,7 @@ def _find_links(surveys: dict[str, Survey], masked: tuple[str, ...]) -> tuple[st
 
 
 def _find_masked(surveys: dict[str, Survey], denied: tuple[str, ...]) -> Iterator[str]:
-    """The denied paths that exist, without those inside of others."""
+    """Yield the denied paths that exist, without those inside others."""
     found = {os.path.realpath(path) for survey in surveys.values() for path in survey.denied}
     found.update(companion for path in denied for companion in _companions(path))
     last = ""
@@ -142,7 +144,7 @@ def _find_masked(surveys: dict[str, Survey], denied: tuple[str, ...]) -> Iterato
 
 
 def _companions(denied: str) -> Iterator[str]:
-    """A denied path, and what lies beside it and belongs to it."""
+    """Yield a denied path and its companion files."""
     yield denied
     folder, name = os.path.split(denied)
     try:
@@ -153,7 +155,7 @@ def _companions(denied: str) -> Iterator[str]:
 
 
 def _find_kept(surveys: list[Survey], write: tuple[str, ...], masked: tuple[str, ...]) -> Iterator[str]:
-    """The guarded paths, resolved, that could be written and are not hidden already."""
+    """Yield the real guarded paths that are writable and not hidden."""
     found = {os.path.realpath(path) for survey in surveys for path in survey.guarded}
     for path in sorted(found):
         is_writable = any(is_below(path, root) for root in write) and os.path.exists(path)
@@ -164,13 +166,13 @@ def _find_kept(surveys: list[Survey], write: tuple[str, ...], masked: tuple[str,
 def _find_pinned(
     repositories: Iterable[str], masked: tuple[str, ...], write: tuple[str, ...], kept: tuple[str, ...]
 ) -> Iterator[str]:
-    """Repositories, and the folders above what is masked, where they could be written; outer ones first."""
-    found = {*repositories, *(holder for path in masked for holder in _holders(path, write))}.difference(write)
+    """Return writable repositories and writable folders above masked paths, outer ones first."""
+    found = {*repositories, *(holder for path in masked for holder in _writable_parents(path, write))}.difference(write)
     yield from sorted(path for path in found if not any(is_below(path, each) for each in (*kept, *masked)))
 
 
-def _holders(path: str, write: tuple[str, ...]) -> Iterator[str]:
-    """The folders above a path that are or lie below one of those that may be written."""
+def _writable_parents(path: str, write: tuple[str, ...]) -> Iterator[str]:
+    """Yield the writable folders above a path."""
     path = os.path.dirname(path)
     while any(is_below(path, root) for root in write):
         yield path

@@ -22,20 +22,20 @@ from clew.tools.sandbox.folders.protected_names import (
 
 MAX_ENTRIES = 300_000
 _PACKAGES = "node_modules"
-"""Of it only the folders of its packages themselves are looked into: it may hold more than all the rest."""
+"""A folder of which only the package folders are searched, because it may be larger than everything else."""
 _PASSED_OVER = frozenset({"__pycache__"})
-"""In folders of libraries."""
+"""Folders that are skipped in libraries."""
 _OUTSIDE, _DEEP = -1, 2
-"""How deep in a folder of libraries something is: in none, or below its packages."""
+"""Depths within a folder of libraries: outside of one, and below its packages."""
 _KEPT_ROOTS = 8
 
 Place = tuple[Identity, str, int]
-"""The folder that something lies in, wherever that was moved, its name, and for a link when it changed last. What is
-kept by a wall cannot be replaced there by a program, and may be by the user; a link can be replaced by both."""
+"""Identifies an entry even if its folder was renamed: the identity of the folder, the name, and the change time of a
+link. A program cannot replace a protected file, but the user can; both can replace a link."""
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """Paths, none of them by way of a link. `denied` are also folders that cannot be looked into."""
+    """The paths found, without following links. `denied` includes folders that cannot be read."""
 
     denied: tuple[str, ...]
     guarded: dict[str, Place]
@@ -44,16 +44,16 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _kept: OrderedDict[str, dict[str, FolderListing]] = OrderedDict()
-_keeping = threading.Lock()
+_cache_lock = threading.Lock()
 
 
 def look_through(root: str, *, is_thorough: bool = False, since: int | None = None) -> Survey:
     """Survey a folder. Blocks.
 
-    Unless it is thorough, folders that programs fill are looked into only so deep. After a run that began at `since`
-    (nanoseconds), so deep and wherever a folder changed; what the run shut to hide it is opened. Raises ToolFailure of
-    the kind permission for a folder that cannot be read or has too much in it; after a run, which may be the reason,
-    not.
+    Unless `is_thorough`, folders that programs fill are searched only to a limited depth. After a run that began at
+    `since` (nanoseconds), changed folders are searched at any depth, and folders that the run made unreadable are made
+    readable. Raises ToolFailure of the kind permission for a folder that cannot be read or is too large, but not after
+    a run, which may have caused it.
     """
     walk = _Walk(root, is_thorough=is_thorough, since=since)
     walk.go()
@@ -78,7 +78,7 @@ class _Walk:
         self._repositories: list[str] = []
 
     def go(self) -> None:
-        """From the root, outer folders first, and then from where links lead."""
+        """Search from the root, outer folders first, then from the targets of links."""
         waiting = [(self._root, _OUTSIDE)]
         while waiting or (waiting := self._led_to()):
             path, depth = waiting.pop()
@@ -87,7 +87,7 @@ class _Walk:
                 continue
             self._left -= listing.count
             if self._left < 0 and not self._is_after:
-                raise _refused(self._root, f"it has more than {MAX_ENTRIES:,} files to look through")
+                raise _refused(self._root, f"it has more than {MAX_ENTRIES:,} files to search")
             if depth > _OUTSIDE:
                 self._library.add(path)
             if not listing.is_plain:
@@ -96,7 +96,7 @@ class _Walk:
                 waiting += self._below(path, depth, listing)
 
     def _led_to(self) -> list[tuple[str, int]]:
-        """Folders that were passed over or are those of libraries, and that a link from elsewhere leads to."""
+        """Return skipped folders and folders of libraries that are targets of links from elsewhere."""
         found = {os.path.realpath(link) for link in self._leads if os.path.isdir(link)}
         self._leads = []
         inner = self._root.rstrip("/") + "/"
@@ -105,7 +105,7 @@ class _Walk:
         return [(path, _OUTSIDE) for path in new if os.path.basename(path) not in LIBRARIES]
 
     def _below(self, path: str, depth: int, listing: FolderListing) -> Iterator[tuple[str, int]]:
-        """The folders to look into next, with how deep in a folder of libraries each is."""
+        """Yield the folders to search next, with the depth of each in a folder of libraries."""
         has_changed = self._is_after and listing.changed_at >= self._since
         is_all = self._is_thorough or has_changed
         if depth > 0 and not is_all and self._is_end(path):
@@ -123,11 +123,11 @@ class _Walk:
                 yield os.path.join(path, name), inner
 
     def _is_end(self, path: str) -> bool:
-        """Whether what lies below a folder in one of libraries is passed over."""
+        """Whether the search skips everything below a folder of libraries."""
         return _is_package(path) or (self._is_after and not os.path.basename(path).startswith("@"))
 
     def _read(self, path: str) -> FolderListing | None:
-        """The entries of a folder; None for a file, a missing path and an unreadable folder."""
+        """Return the entries of a folder; None for a file, a missing path and an unreadable folder."""
         try:
             about = os.lstat(path)
             if is_shut(about):
@@ -138,7 +138,7 @@ class _Walk:
             if known is None or not known.is_current(about):
                 known = read_listing(path, about)
         except PermissionError:
-            self._pass_by(path, can_be_opened=False)
+            self._hide_unreadable(path, can_be_opened=False)
             return None
         except OSError:
             return None
@@ -146,15 +146,15 @@ class _Walk:
         return known
 
     def _has_opened(self, path: str, about: os.stat_result) -> bool:
-        """Whether a folder that hides what it holds can be read now: where the run may have shut it."""
+        """Make an unreadable folder readable after a run that may have changed its permissions; return the success."""
         if not self._is_after or about.st_ctime_ns < self._since:
-            self._pass_by(path, can_be_opened=True)
+            self._hide_unreadable(path, can_be_opened=True)
             return False
         os.chmod(path, stat.S_IMODE(about.st_mode) | stat.S_IRWXU)
         return True
 
-    def _pass_by(self, path: str, *, can_be_opened: bool) -> None:
-        """Hide a folder that cannot be read, where the program could open or enter it."""
+    def _hide_unreadable(self, path: str, *, can_be_opened: bool) -> None:
+        """Hide an unreadable folder if the program could change its permissions or enter it."""
         if self._is_after:
             return
         if path == self._root:
@@ -186,7 +186,7 @@ class _Walk:
 
 
 def _keep(root: str, listings: dict[str, FolderListing]) -> None:
-    with _keeping:
+    with _cache_lock:
         _kept[root] = listings
         _kept.move_to_end(root)
         if len(_kept) > _KEPT_ROOTS:
@@ -201,15 +201,15 @@ def _link_changed_at(path: str) -> int:
     try:
         return os.lstat(path).st_ctime_ns
     except OSError:
-        return 0  # gone meanwhile
+        return 0  # deleted meanwhile
 
 
 def _is_package(path: str) -> bool:
-    """Whether a folder is that of a package: `node_modules/name` or `node_modules/@scope/name`."""
+    """Whether a folder is a package: `node_modules/name` or `node_modules/@scope/name`."""
     *_, outer, above, name = ("", "", *path.split("/"))
     return (above == _PACKAGES and not name.startswith("@")) or (outer == _PACKAGES and above.startswith("@"))
 
 
 def _refused(root: str, why: str) -> ToolFailure:
-    hint = "Name the folder within it that is needed"
+    hint = "Allow only the subfolder that the program needs"
     return ToolFailure("permission", f"the path {root!r} cannot be allowed: {why}", hint=hint)
