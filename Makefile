@@ -7,8 +7,8 @@ RUN    := $(VENV)/.run
 JOBS   ?= auto
 REPOS  ?= ../repositories
 COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-header -q
-RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits keeping library library_prompts prompt registry remembering variables) \
-	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explaining following loads loads_bounds loads_laws merging meta_tools)
+RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits exposure_store library library_prompts lru_cache prompt registry variables) \
+	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explanations load_limits load_properties loads meta_tools tool_mapping triggered_skills)
 
 .PHONY: help run dist test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference docs pictures clean
 

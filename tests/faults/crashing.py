@@ -1,4 +1,4 @@
-"""A conversation with three tool calls for test_crash_anywhere.py, and a process that has it and can be made to die at
+"""A conversation with three tool calls for test_conversation_crashes.py, and a process that has it and can be made to die at
 one point.
 
 look only reads, pay has an effect outside that is recognised by its key, note can be repeated; send, of the other

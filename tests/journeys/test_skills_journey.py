@@ -16,7 +16,7 @@ from clew.skills.registry import META_TOOLS
 from clew.skills.variables import Variables
 from clew.tools.tool import Tool, tool
 from clew.trail import open_trail
-from tests.skills.researching import call
+from tests.skills.research_manifest import call
 from tests.skills.writing import markdown, write
 
 FILES = {

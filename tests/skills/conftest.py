@@ -9,7 +9,7 @@ from clew.skills.exposure import Exposures
 from clew.skills.exposure_store import MemoryExposures, TrailExposures
 from clew.skills.library import Skills
 from clew.trail.store import Trail
-from tests.skills.researching import MANIFEST, TOOLS
+from tests.skills.research_manifest import MANIFEST, TOOLS
 
 
 @pytest.fixture(params=["trail", "memory"])

@@ -17,7 +17,7 @@ from clew.skills.exposure_store import MemoryExposures
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from clew.tools.tool import Effects, Tool, tool
-from tests.skills.researching import MANIFEST, ME, TOOLS, make_tool
+from tests.skills.research_manifest import MANIFEST, ME, TOOLS, make_tool
 
 NAME = {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"}
 PARAMETERS = {

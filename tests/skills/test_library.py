@@ -18,7 +18,16 @@ from clew.skills.prompt import INITIAL, Sections
 from clew.skills.registry import META_TOOLS
 from clew.skills.triggers import Turn
 from clew.skills.variables import Variables
-from tests.skills.researching import MANIFEST, TOOLS, call, make_manifest, make_skill, make_tool, make_toolset, names_in
+from tests.skills.research_manifest import (
+    MANIFEST,
+    TOOLS,
+    call,
+    make_manifest,
+    make_skill,
+    make_tool,
+    make_toolset,
+    names_in,
+)
 from tests.skills.writing import google, markdown, researcher, write
 
 

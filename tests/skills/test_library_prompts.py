@@ -18,7 +18,7 @@ from clew.skills.prompt import Sections
 from clew.skills.registry import META_TOOLS
 from clew.skills.triggers import Turn
 from clew.tools.tool import Tool
-from tests.skills.researching import MANIFEST, TOOLS, call, make_manifest, make_skill, make_tool, names_in
+from tests.skills.research_manifest import MANIFEST, TOOLS, call, make_manifest, make_skill, make_tool, names_in
 
 
 class Naming:

@@ -19,7 +19,7 @@ from clew.skills.prompt import (
     tools_section,
 )
 from clew.skills.sessions.session import SessionState
-from tests.skills.researching import names_in
+from tests.skills.research_manifest import names_in
 
 SEARCH = Skill(name="search", description="Search the web", content="# Search\n\nAsk {{ ENGINE }}.", toolsets=("web",))
 ANALYSIS = Skill(name="analysis", description="Analyze data", content="# Analysis", toolsets=("math", "plots"))

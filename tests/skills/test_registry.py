@@ -11,7 +11,7 @@ import pytest
 from clew.errors import BuildError, ClewError, ValidationError
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.tools.tool import Tool
-from tests.skills.researching import call, make_tool
+from tests.skills.research_manifest import call, make_tool
 
 FIRST, SECOND = make_tool("execute", "first"), make_tool("execute", "second")
 GOOGLE, BING = make_tool("google"), make_tool("bing")

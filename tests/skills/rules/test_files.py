@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clew.skills.files.tree_walk import MAX_DEPTH
 from clew.skills.rules import files as rule_files
 from clew.skills.rules.files import FoundRules, RuleFiles
-from tests.skills.formats.planting import plant
+from tests.skills.formats.trees import plant
 
 
 def on_way(root: Path, path: str, cwd: str = "") -> list[str]:

@@ -24,7 +24,7 @@ from clew.skills.rules.texts import RuleText, render
 from clew.skills.rules.tree import Rules, open_rules
 from clew.trail.store import Trail
 from clew.trust import Trust
-from tests.skills.formats.planting import plant
+from tests.skills.formats.trees import plant
 
 ANN = Principal(owner_id="acme", agent_id="ann", session="s1")
 Intercept = Callable[..., RuleInterceptor]

@@ -22,7 +22,7 @@ from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.session import SessionState
 from clew.trail import open_trail
 from clew.trail.store import Trail
-from tests.skills.researching import MANIFEST, ME, TOOLS, call, make_manifest, make_skill, make_tool
+from tests.skills.research_manifest import MANIFEST, ME, TOOLS, call, make_manifest, make_skill, make_tool
 
 FIRST = SessionState(
     agent_name="researcher",

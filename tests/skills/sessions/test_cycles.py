@@ -22,7 +22,7 @@ from clew.skills.sessions.session import SKILL
 from clew.trail import open_trail
 from clew.trail.store import Trail
 from tests.faults.processes import Child, open_at
-from tests.skills.cycling import (
+from tests.skills.long_conversation import (
     INITIAL,
     MANIFEST,
     NUMBERS,

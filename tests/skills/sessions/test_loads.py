@@ -21,8 +21,8 @@ from clew.skills.sessions.loads import (
     unload_toolset,
 )
 from clew.skills.sessions.session import SessionState
-from tests.skills.loading import NOW, STAMP, later, state_of, terms
-from tests.skills.researching import MANIFEST, make_manifest, make_skill
+from tests.skills.load_terms import NOW, STAMP, later, state_of, terms
+from tests.skills.research_manifest import MANIFEST, make_manifest, make_skill
 
 
 @pytest.mark.req("CAR-05")

@@ -13,7 +13,7 @@ from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.tool_mapping import ExposedTools
-from tests.skills.researching import MANIFEST, ME, call
+from tests.skills.research_manifest import MANIFEST, ME, call
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from clew.skills.sessions.diagnosis import Diagnostics, FilteredTool
 from clew.skills.sessions.session import SessionState
 from clew.skills.sessions.tool_mapping import ExposedTools, merge_tool_sets
 from clew.tools.tool import Tool
-from tests.skills.researching import MANIFEST, TOOLS, make_tool, make_toolset
+from tests.skills.research_manifest import MANIFEST, TOOLS, make_tool, make_toolset
 
 META = {"loadSkill": make_tool("load-skill", "ours")}
 GOOGLE, BING, EXECUTE = make_tool("google"), make_tool("bing"), make_tool("execute")

@@ -19,7 +19,7 @@ from clew.skills.registry import META_TOOLS
 from clew.skills.sessions.session import AGENT, SKILL, TOOLSET
 from clew.skills.triggers import Turn
 from tests.faults.processes import open_at
-from tests.skills.researching import call, make_manifest, make_skill, make_tool, make_toolset, names_in
+from tests.skills.research_manifest import call, make_manifest, make_skill, make_tool, make_toolset, names_in
 
 WHO = "worker"
 INITIAL = ("skill-0", "skill-1")

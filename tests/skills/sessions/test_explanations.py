@@ -12,7 +12,7 @@ from clew.skills.exposure_store import MemoryExposures
 from clew.skills.manifest import AgentSpec, Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
-from tests.skills.researching import MANIFEST, ME, TOOLS, make_manifest, make_skill, make_tool, make_toolset
+from tests.skills.research_manifest import MANIFEST, ME, TOOLS, make_manifest, make_skill, make_tool, make_toolset
 
 
 class Asking:

@@ -17,8 +17,8 @@ from clew.skills.sessions.loads import (
     unload_skill,
     unload_toolset,
 )
-from tests.skills.loading import NOW, STAMP, state_of, terms
-from tests.skills.researching import make_manifest, make_skill, make_toolset
+from tests.skills.load_terms import NOW, STAMP, state_of, terms
+from tests.skills.research_manifest import make_manifest, make_skill, make_toolset
 
 NAMES = [f"s{at}" for at in range(6)]
 SETS = [f"t{at}" for at in range(4)]

@@ -14,7 +14,7 @@ from clew.skills.registry import ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from clew.trail.store import Trail
 from tests.faults.processes import Child, open_at
-from tests.skills.researching import MANIFEST, ME
+from tests.skills.research_manifest import MANIFEST, ME
 
 ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "20"))
 NAMES = ("dataAnalysis", "reporting", "charts", "deploying")

@@ -11,7 +11,7 @@ from clew.skills.manifest import AgentSpec, Manifest, Skill, Tier, Triggers
 from clew.skills.registry import ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.triggers import Turn
-from tests.skills.researching import ME
+from tests.skills.research_manifest import ME
 
 ME_AS_LIBRARIAN = replace(ME, agent_id="librarian")
 

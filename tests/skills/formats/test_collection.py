@@ -22,7 +22,7 @@ from clew.skills.formats.definition_reader import ParseCache
 from clew.skills.manifest import Skill
 from clew.trust import Trust
 from tests.conftest import DATA
-from tests.skills.formats.planting import only_skill, plant, skill_text
+from tests.skills.formats.trees import only_skill, plant, skill_text
 
 TREES = DATA / "agents_md_trees.jsonl"
 
@@ -183,7 +183,8 @@ def test_what_the_user_may_not_read_is_told() -> None:
         run = subprocess.run([sys.executable, "-c", AS_ANYBODY, folder], capture_output=True, text=True, check=False)
         (root / "c").chmod(0o755)
     assert run.stdout.strip() == (
-        "['b'] [('c', 'the folder cannot be read: permission denied'), ('skills/a/SKILL.md', 'cannot be read: permission denied')]"
+        "['b'] [('c', 'the folder cannot be read: permission denied'), "
+        "('skills/a/SKILL.md', 'cannot be read: permission denied')]"
     ), run.stderr
 
 

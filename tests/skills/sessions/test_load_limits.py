@@ -16,8 +16,8 @@ from clew.skills.sessions.loads import (
     load_toolset,
 )
 from clew.skills.sessions.session import MAX_LOAD_DEPTH, SessionState, cost_of
-from tests.skills.loading import NOW, STAMP, later, state_of, terms
-from tests.skills.researching import MANIFEST, make_manifest, make_skill, make_toolset
+from tests.skills.load_terms import NOW, STAMP, later, state_of, terms
+from tests.skills.research_manifest import MANIFEST, make_manifest, make_skill, make_toolset
 
 
 def chain(length: int) -> Manifest:

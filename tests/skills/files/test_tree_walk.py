@@ -9,7 +9,7 @@ import pytest
 from clew.skills.files import tree_walk
 from clew.skills.files.tree_walk import walk
 from clew.skills.formats.safe_open import Root
-from tests.skills.formats.planting import plant
+from tests.skills.formats.trees import plant
 
 
 def reached(root: Path) -> set[str]:

@@ -12,7 +12,7 @@ from clew.skills.sessions.loads import (
     LoadTerms,
 )
 from clew.skills.sessions.session import SessionState, derive
-from tests.skills.researching import MANIFEST
+from tests.skills.research_manifest import MANIFEST
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STAMP = LoadRecord(since=NOW, by="ann", why="asked for")
