@@ -16,7 +16,7 @@ MAX_NAME = 100
 MAX_SUMMARY = 10_000
 
 
-class SessionState(StrEnum):
+class SessionStatus(StrEnum):
     CREATED = "created"
     ACTIVE = "active"
     SUSPENDED = "suspended"
@@ -41,27 +41,27 @@ class SessionEffect(StrEnum):
     UNFOCUS = "unfocus"
 
 
-TRANSITIONS: Mapping[SessionState, Mapping[SessionAction, SessionState]] = {
-    SessionState.CREATED: {SessionAction.ACTIVATE: SessionState.ACTIVE},
-    SessionState.ACTIVE: {
-        SessionAction.SUSPEND: SessionState.SUSPENDED,
-        SessionAction.COMPLETE: SessionState.COMPLETED,
-        SessionAction.FAIL: SessionState.FAILED,
+TRANSITIONS: Mapping[SessionStatus, Mapping[SessionAction, SessionStatus]] = {
+    SessionStatus.CREATED: {SessionAction.ACTIVATE: SessionStatus.ACTIVE},
+    SessionStatus.ACTIVE: {
+        SessionAction.SUSPEND: SessionStatus.SUSPENDED,
+        SessionAction.COMPLETE: SessionStatus.COMPLETED,
+        SessionAction.FAIL: SessionStatus.FAILED,
     },
-    SessionState.SUSPENDED: {
-        SessionAction.RESUME: SessionState.ACTIVE,
-        SessionAction.COMPLETE: SessionState.COMPLETED,
+    SessionStatus.SUSPENDED: {
+        SessionAction.RESUME: SessionStatus.ACTIVE,
+        SessionAction.COMPLETE: SessionStatus.COMPLETED,
     },
-    SessionState.COMPLETED: {},
-    SessionState.FAILED: {},
+    SessionStatus.COMPLETED: {},
+    SessionStatus.FAILED: {},
 }
 """The action that leads from one state to another. Every other action is refused."""
 
-_EFFECTS: Mapping[SessionState, tuple[SessionEffect, ...]] = {
-    SessionState.ACTIVE: (SessionEffect.FOCUS,),
-    SessionState.SUSPENDED: (SessionEffect.UNFOCUS,),
-    SessionState.COMPLETED: (SessionEffect.UNFOCUS,),
-    SessionState.FAILED: (SessionEffect.UNFOCUS,),
+_EFFECTS: Mapping[SessionStatus, tuple[SessionEffect, ...]] = {
+    SessionStatus.ACTIVE: (SessionEffect.FOCUS,),
+    SessionStatus.SUSPENDED: (SessionEffect.UNFOCUS,),
+    SessionStatus.COMPLETED: (SessionEffect.UNFOCUS,),
+    SessionStatus.FAILED: (SessionEffect.UNFOCUS,),
 }
 
 
@@ -89,7 +89,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     name: str = ""
-    state: SessionState = SessionState.CREATED
+    state: SessionStatus = SessionStatus.CREATED
     created_at: datetime
     activated_at: datetime | None = None
     suspended_at: datetime | None = None
@@ -119,9 +119,9 @@ def step(session: Session, event: SessionEvent) -> tuple[Session, tuple[SessionE
     if state is None:
         raise refusal(session, event.action)
     times: dict[str, Any] = {"last_active_at": max(session.last_active_at, event.at)}
-    if state is SessionState.ACTIVE:
+    if state is SessionStatus.ACTIVE:
         times |= {"activated_at": event.at}
-    elif state is SessionState.SUSPENDED:
+    elif state is SessionStatus.SUSPENDED:
         times |= {"suspended_at": event.at}
     else:
         times |= {"completed_at": event.at}
@@ -132,7 +132,7 @@ def step(session: Session, event: SessionEvent) -> tuple[Session, tuple[SessionE
 
 def due_event(session: Session, last_message: datetime | None, now: datetime) -> SessionEvent | None:
     """Return the event that a limit of an active session calls for, or None."""
-    if session.state is not SessionState.ACTIVE:
+    if session.state is not SessionStatus.ACTIVE:
         return None
     limits = session.limits
     if limits.session_timeout and now - session.created_at > timedelta(seconds=limits.session_timeout):

@@ -25,7 +25,7 @@ from clew.team.sessions.session import (
     SessionEffect,
     SessionEvent,
     SessionLimits,
-    SessionState,
+    SessionStatus,
     check_new,
     due_event,
     refusal,
@@ -45,7 +45,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """A session as a list shows it. `title` is its name, or the beginning of its first message."""
 
     id: str
-    state: SessionState
+    state: SessionStatus
     title: str
     agent: str
     is_focused: bool
@@ -98,7 +98,7 @@ class SessionManager:
         record, session = await self._load(id, by)
         if session.limits == SessionLimits():
             return session
-        due = due_event(session, await self._history.last_message(id, by=by), self._clock.now())
+        due = due_event(session, await self._history.last_message(id, by=_inside(by)), self._clock.now())
         return session if due is None else await self._apply(record, session, due, by)
 
     async def find(self, given: str, *, by: Principal) -> str:
@@ -119,7 +119,7 @@ class SessionManager:
         return found[0]
 
     async def list(
-        self, *, by: Principal, state: SessionState | None = None, limit: int = MAX_SESSIONS
+        self, *, by: Principal, state: SessionStatus | None = None, limit: int = MAX_SESSIONS
     ) -> Sequence[SessionView]:
         """Sessions with the newest activity first. Raises InvalidInput, AccessDenied."""
         recent = {each.id: each for each in await self._history.recent(by=by, limit=limit)}
@@ -138,7 +138,7 @@ class SessionManager:
             found = await self.get(id, by=by)
         except NotFound:
             return None
-        return found if found.state is SessionState.ACTIVE else None
+        return found if found.state is SessionStatus.ACTIVE else None
 
     async def act(self, id: str, action: SessionAction, *, by: Principal, summary: str = "") -> Session:
         """Change the state of a session. Raises NotFound, AccessDenied, IllegalState, TooLarge."""
@@ -159,9 +159,9 @@ class SessionManager:
         """Focus a session, and resume it where it is suspended. Raises NotFound, AccessDenied, IllegalState."""
         session = await self.get(id, by=by)
         _require_say(session, by)
-        if session.state is SessionState.SUSPENDED:
+        if session.state is SessionStatus.SUSPENDED:
             return await self.act(id, SessionAction.RESUME, by=by)
-        if session.state is not SessionState.ACTIVE:
+        if session.state is not SessionStatus.ACTIVE:
             raise refusal(session, "switch to")
         await self._focus(id, by)
         return session
@@ -193,12 +193,13 @@ class SessionManager:
             found = await self.get(session, by=by)
         except NotFound:
             return session  # the conversation refuses it, in its own words
-        if found.state is not SessionState.ACTIVE:
+        if found.state is not SessionStatus.ACTIVE:
             raise refusal(found, "send a message to")
         return session
 
     async def _load(self, id: str, by: Principal) -> tuple[Breadcrumb | None, Session]:
         """The record of a session, if there is one, and the session. Raises NotFound."""
+        by = _inside(by)
         found = (await self._records.find_many([id], by=by)).get(id)
         if found is not None and found.schema_name == self._flow.session:
             return found, msgspec.convert(found.context, Session)
@@ -207,7 +208,7 @@ class SessionManager:
         last = await self._history.last_message(id, by=by)
         return None, Session(
             id=sent_message(first).session,
-            state=SessionState.ACTIVE,
+            state=SessionStatus.ACTIVE,
             created_at=began,
             activated_at=began,
             last_active_at=last or began,
@@ -282,12 +283,12 @@ class SessionManager:
         raise ClewError("the focused session changes too often", hint="Try again")
 
 
-def read_state(text: str) -> SessionState:
+def read_state(text: str) -> SessionStatus:
     """Raises InvalidInput."""
     try:
-        return SessionState(text)
+        return SessionStatus(text)
     except ValueError:
-        raise InvalidInput("state", f"{text[:40]!r} is not a state", hint=f"Use {', '.join(SessionState)}") from None
+        raise InvalidInput("state", f"{text[:40]!r} is not a state", hint=f"Use {', '.join(SessionStatus)}") from None
 
 
 def _view(stored: Session | None, recent: SessionInfo | None, *, is_focused: bool) -> SessionView:
@@ -295,7 +296,7 @@ def _view(stored: Session | None, recent: SessionInfo | None, *, is_focused: boo
         assert recent is not None  # one of them named the session
         return SessionView(
             id=recent.id,
-            state=SessionState.ACTIVE,
+            state=SessionStatus.ACTIVE,
             title=recent.title,
             agent=recent.agent,
             is_focused=is_focused,
@@ -307,14 +308,14 @@ def _view(stored: Session | None, recent: SessionInfo | None, *, is_focused: boo
         state=stored.state,
         title=stored.name or (recent.title if recent else "Session"),
         agent=recent.agent if recent else "",
-        is_focused=is_focused and stored.state is SessionState.ACTIVE,
+        is_focused=is_focused and stored.state is SessionStatus.ACTIVE,
         started_at=stored.created_at,
         last_at=max(stored.last_active_at, recent.last_at) if recent else stored.last_active_at,
     )
 
 
 def _is_over(session: Session) -> bool:
-    return session.state in (SessionState.COMPLETED, SessionState.FAILED)
+    return session.state in (SessionStatus.COMPLETED, SessionStatus.FAILED)
 
 
 def _require_say(session: Session, by: Principal) -> None:

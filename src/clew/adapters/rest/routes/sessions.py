@@ -12,7 +12,7 @@ from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, re
 from clew.agents.conversations.conversation import Conversations, open_conversations
 from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, SessionTurn
 from clew.errors import AlreadyExists, IllegalState, InvalidInput, NotFound, TooLarge
-from clew.team.sessions.session import MAX_SUMMARY, Session, SessionAction, SessionLimits, SessionState
+from clew.team.sessions.session import MAX_SUMMARY, Session, SessionAction, SessionLimits, SessionStatus
 from clew.team.sessions.session_manager import SessionManager, SessionView
 
 
@@ -26,7 +26,7 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class SessionsQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_SESSIONS, description="At most this many")] = 20
-    state: Annotated[SessionState | None, Meta(description="Only sessions in this state")] = None
+    state: Annotated[SessionStatus | None, Meta(description="Only sessions in this state")] = None
 
 
 class SessionList(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
     """A session and its last turns, oldest first."""
 
     session: str
-    state: SessionState
+    state: SessionStatus
     items: Sequence[SessionTurn]
 
 
