@@ -10,6 +10,7 @@ ClewError
 ├── NotFound                absent, expired, or not visible to the caller: the same answer for all three
 ├── Conflict                the version is not the expected one
 ├── AlreadyExists           the uniqueness rule of an edge, or an id that is taken
+├── IllegalState            an action that the present state does not allow: state, allowed
 ├── CycleRefused            the edge would close a cycle in a type that stays acyclic
 ├── LeaseLost               another worker holds the claim now; nothing was written
 ├── EmbedderMismatch        a vector of another dimension or model than the trail's
@@ -134,6 +135,19 @@ class AlreadyExists(ClewError):
         super().__init__(f"{kind} {id} exists already")
         self.kind = kind
         self.id = id
+
+
+class IllegalState(ClewError):
+    """`state` is the present one; `allowed` are the actions that it does allow."""
+
+    def __init__(
+        self, verb: str, subject: str, state: str, allowed: Sequence[str], *, reason: str = "", hint: str = ""
+    ) -> None:
+        because = f" because {reason}" if reason else ""
+        hint = hint or f"Possible now: {', '.join(allowed)}"
+        super().__init__(f"cannot {verb} {subject}: it is {state}{because}", hint=hint)
+        self.state = str(state)
+        self.allowed = tuple(map(str, allowed))
 
 
 class CycleRefused(ClewError):

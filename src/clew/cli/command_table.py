@@ -41,6 +41,24 @@ class Group:
 
 COMMANDS: tuple[CliCommand | Group, ...] = (
     CliCommand("chat", "Talk to an agent of this folder.", "clew.cli.chat.chat:chat", "[MESSAGE...]"),
+    Group(
+        "session",
+        "Begin, list, switch, suspend, resume and close sessions.",
+        (
+            CliCommand("new", "Begin a session and focus it.", "clew.cli.commands.session:new", "[NAME]"),
+            CliCommand("ls", "List the sessions, newest first.", "clew.cli.commands.session:ls"),
+            CliCommand("switch", "Focus another session.", "clew.cli.commands.session:switch", "WHICH"),
+            CliCommand("suspend", "Suspend a session.", "clew.cli.commands.session:suspend", "[WHICH]"),
+            CliCommand(
+                "resume", "Resume a suspended session and focus it.", "clew.cli.commands.session:resume", "WHICH"
+            ),
+            CliCommand(
+                "show", "Show the state, times and notes of a session.", "clew.cli.commands.session:show", "[WHICH]"
+            ),
+            CliCommand("close", "Close a session for good.", "clew.cli.commands.session:close", "[WHICH]"),
+        ),
+        default="ls",
+    ),
     CliCommand(
         "ask",
         "Ask a question about this folder, or about what can be done here.",

@@ -56,6 +56,8 @@ def plumbing(flow: Flow) -> tuple[str, ...]:
         flow.checkpoint,
         flow.permission_request,
         flow.permission_answer,
+        flow.session,
+        flow.focus,
     )
 
 

@@ -90,7 +90,7 @@ def test_an_agent_of_markdown_says_that_it_waits_that_it_changed_or_that_it_is_b
     [
         (("--list", "hello"), "--list"),
         (("hello", "--agent", "nobody"), "clew agents"),
-        (("hello", "--session", "none-such"), "clew chat --list"),
+        (("hello", "--session", "none-such"), "clew session list"),
         (("hello", "--last", "-1"), "--last"),
         (("",), "message"),
         (("hello", "--script", "nowhere.yaml"), "--script"),

@@ -82,7 +82,7 @@ def test_a_session_is_listed_and_gone_on_with_by_the_end_of_its_id(say: Say, cle
     assert result.code == 0
     assert "you: greet me" in result.err
     assert session_of(clew) == session
-    assert clew("chat", "--list").rows[0][::3] == [session, "greet me"]
+    assert clew("chat", "--list").rows[0][::4] == [session, "greet me"]
 
 
 def test_piped_lines_are_messages_of_one_session(say: Say, clew: Clew) -> None:

@@ -102,9 +102,17 @@ class Agent(Protocol):
         ...
 
 
+class SessionGate(Protocol):
+    """Chooses the session of each message."""
+
+    async def choose(self, session: str | None, *, by: Principal) -> str | None:
+        """The session of a message, or None for a new one. Raises IllegalState for a session that is not active."""
+        ...
+
+
 class AgentCore:
     """An agent on the trail. With `running` it works in this process between `start` and `stop`; without, another
-    process does its work."""
+    process does its work. Each message passes the `gate`."""
 
     def __init__(
         self,
@@ -115,6 +123,7 @@ class AgentCore:
         running: Running | None = None,
         registry: DomainRegistry | None = None,
         tools: ToolNames | None = None,
+        gate: SessionGate | None = None,
         source: str = "chat",
     ) -> None:
         self.name = name
@@ -123,6 +132,7 @@ class AgentCore:
         self._by = by
         self._running = running
         self._tools = tools
+        self._gate = gate
         self._source = source
         self._open: AsyncExitStack | None = None
 
@@ -133,8 +143,11 @@ class AgentCore:
             yield step
 
     async def send(self, input: AgentInput) -> SentMessage:
+        session = input.session
+        if self._gate is not None:
+            session = await self._gate.choose(session, by=self._by)
         return await self._conversations.send(
-            input.text, by=self._by, session=input.session, agent=self.name, source=self._source, key=input.key
+            input.text, by=self._by, session=session, agent=self.name, source=self._source, key=input.key
         )
 
     async def follow(self, sent: SentMessage) -> AsyncGenerator[Step, None]:

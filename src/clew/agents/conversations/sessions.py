@@ -78,7 +78,13 @@ class Sessions:
             if cursor is None or len(latest) >= limit:
                 break
         newest = list(latest.items())[:limit]
-        return [_info(await self.first(session, by=by), last) for session, last in newest]
+        return [self._info(await self.first(session, by=by), last) for session, last in newest]
+
+    async def last_message(self, session: str, *, by: Principal) -> datetime | None:
+        """The time of the newest message of a session."""
+        selector = Selector(schema_name=self._flow.message, session=session)
+        page = await self._records.list(selector, by=by, limit=1)
+        return page.items[0].created_at if page.items else None
 
     async def turns(self, session: str, *, by: Principal, limit: int = 20) -> list[SessionTurn]:
         """The last turns of a session, oldest first. Raises NotFound, InvalidInput."""
@@ -88,8 +94,9 @@ class Sessions:
         return [self._turn(each) for each in reversed(await self._said(session, limit, by))]
 
     async def first(self, session: str, *, by: Principal) -> Breadcrumb:
-        """The message that began a session. Raises NotFound."""
-        selector = Selector(schema_name=self._flow.message, session=session)
+        """The record that began a session: its first message, or the session record written before it. Raises
+        NotFound."""
+        selector = Selector(schema_names=(self._flow.message, self._flow.session), session=session)
         page = await self._records.list(selector, by=by, limit=1, oldest_first=True)
         if not page.items:
             raise NotFound("session", session[:_NAME])
@@ -106,6 +113,16 @@ class Sessions:
         """Messages and answers, newest first."""
         selector = Selector(schema_names=(self._flow.message, self._flow.answer), session=session)
         return (await self._records.list(selector, by=by, limit=limit)).items
+
+    def _info(self, first: Breadcrumb, last: Breadcrumb) -> SessionInfo:
+        is_message = first.schema_name == self._flow.message
+        return SessionInfo(
+            id=last.session or "",
+            title=title_of((_text_of(first) if is_message else "") or first.title),
+            agent=sent_message(first if is_message else last).agent,
+            started_at=first.created_at,
+            last_at=last.created_at,
+        )
 
     def _turn(self, found: Breadcrumb) -> SessionTurn:
         is_user = found.schema_name == self._flow.message
@@ -141,17 +158,6 @@ def title_of(text: str) -> str:
     """The beginning of a message on one line, without characters that nobody sees."""
     line = " ".join(clean(text).split()) or "Message"
     return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
-
-
-def _info(first: Breadcrumb, last: Breadcrumb) -> SessionInfo:
-    began = sent_message(first)
-    return SessionInfo(
-        id=began.session,
-        title=title_of(_text_of(first) or first.title),
-        agent=began.agent,
-        started_at=first.created_at,
-        last_at=last.created_at,
-    )
 
 
 def _text_of(found: Breadcrumb) -> str:

@@ -23,9 +23,9 @@ from clew.catalog.workspace.workspace import Workspace
 from clew.cli import INTERRUPTED
 from clew.cli.chat.chat_input import Lines, open_lines
 from clew.cli.chat.chat_screen import Display, JsonLines, Screen, show_turns
-from clew.cli.chat.chat_sessions import find_session, show_sessions, tell_sessions
 from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
 from clew.cli.commands.catalog import read_for_answer
+from clew.cli.commands.session import print_sessions
 from clew.cli.options import HERE, Here, open_here
 from clew.cli.project import project_root, trail_file
 from clew.cli.terminal.answer import render_for_people
@@ -33,6 +33,7 @@ from clew.cli.terminal.output import can_ask, is_terminal, note, print_json, pri
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, InvalidInput, ModelError, NotFound
 from clew.llm.model import Models, open_models
+from clew.team.sessions.session_manager import SessionManager
 from clew.tools.permissions.permission_settings import find_strays
 
 PROMPT = "you> "
@@ -84,13 +85,14 @@ async def chat(
     wishes = Wishes(agent=agent, session=session, allow=allow, adapters=adapter, script=script, last=last, json=json)
     _check(message, wishes, listed=list)
     if list and (file := trail_file(here.config())) is not None and not file.exists():
-        tell_sessions([], as_json=json)
+        print_sessions([], as_json=json)
         return 0
     async with open_here(here, create=True, tell_first=True) as app:
         await app.bootstrap()
         conversations = await open_conversations(app.trail, app.clock, by=app.me, scopes=app.me.scopes)
         if list:
-            await show_sessions(conversations, by=app.me, as_json=json)
+            manager = SessionManager(app.trail, conversations, app.clock)
+            print_sessions(await manager.list(by=app.me), as_json=json)
             return 0
         return await _talk(app, conversations, " ".join(message), wishes)
 
@@ -111,7 +113,7 @@ async def _talk(app: App, conversations: Conversations, message: str, wishes: Wi
     missing = await find_missing_model(app.trail, conversations.flow, models, definition, by=app.me)
     if missing is not None:
         return await _talk_without(app, missing, message, as_json=wishes.json)
-    session = await find_session(conversations, wishes.session, by=app.me) if wishes.session else None
+    session = await _choose_session(app, conversations, wishes.session)
     display: Display = JsonLines() if wishes.json else Screen(streams=is_terminal())
     async with _working(app, conversations, models, wishes) as agent:
         with interrupts() as caught, open_lines(await _said(agent, session)) as lines:
@@ -160,7 +162,8 @@ async def _working(app: App, conversations: Conversations, models: Models, wishe
     for line in find_strays(app.config.permissions, await runtime.parts.tools.toolbox.names(by=app.me)):
         note(line)
     registry = (await app.workspace()).catalog.registry if adapters else None
-    core = AgentCore(wishes.agent, conversations, by=app.me, running=runtime.running, registry=registry)
+    gate = SessionManager(app.trail, conversations, app.clock)
+    core = AgentCore(wishes.agent, conversations, by=app.me, running=runtime.running, registry=registry, gate=gate)
     agent = wrap_all(core, adapters)
     await agent.start()
     try:
@@ -168,6 +171,12 @@ async def _working(app: App, conversations: Conversations, models: Models, wishe
     finally:
         await agent.stop()
         await models.close()
+
+
+async def _choose_session(app: App, conversations: Conversations, named: str | None) -> str | None:
+    """The session that is named, else the focused one, else None for a new one. Raises NotFound, IllegalState."""
+    manager = SessionManager(app.trail, conversations, app.clock)
+    return await manager.choose(await manager.find(named, by=app.me) if named else None, by=app.me)
 
 
 def _asker(lines: Lines, allowed: tuple[str, ...], *, is_asked: bool) -> Asker:

@@ -49,6 +49,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     started: str
     checkpoint: str
     host: str = "runtime.host.v1"
+    session: str = "session.v1"
+    focus: str = "session.focus.v1"
     model_tool: str = "llm"
     """No schema, but a tool: the one whose responses are the answers of models."""
 

@@ -1,4 +1,4 @@
-"""Conversations over REST: send a message, wait for the answer or follow it, list sessions, cancel, allow."""
+"""Conversations over REST: send a message, wait for the answer or follow it, answer permission questions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from clew.agents.conversations.conversation import (
     run_selector,
 )
 from clew.agents.conversations.no_model_fallback import ask_instead, find_missing_model
-from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, SentMessage, SessionInfo, SessionTurn
+from clew.agents.conversations.sessions import SentMessage
 from clew.agents.conversations.steps import Answered, Choice, PermissionAsked, RunAbandoned, Step, step_of
-from clew.errors import AccessDenied, AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge
+from clew.errors import AccessDenied, AlreadyExists, IllegalState, InvalidInput, ModelError, NotFound, TooLarge
+from clew.team.sessions.session_manager import SessionManager
 from clew.trail.model.event import Event, sse_payload
 
 MAX_WAIT = 300.0
@@ -73,40 +74,6 @@ class ChatAnswer(msgspec.Struct, frozen=True, kw_only=True):
     permission: str | None = None
     asked: Asked | None = None
     cursor: int = 0
-
-
-class SessionsQuery(msgspec.Struct, frozen=True, kw_only=True):
-    limit: Annotated[int, Meta(ge=1, le=MAX_SESSIONS, description="At most this many")] = 20
-
-
-class SessionList(msgspec.Struct, frozen=True, kw_only=True):
-    """Sessions, the one in which something was said last first."""
-
-    items: Sequence[SessionInfo]
-
-
-class TurnsQuery(msgspec.Struct, frozen=True, kw_only=True):
-    limit: Annotated[int, Meta(ge=1, le=MAX_TURNS, description="At most this many of the newest")] = 20
-
-
-class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
-    """The last turns of a session, oldest first."""
-
-    session: str
-    items: Sequence[SessionTurn]
-
-
-class Cancel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The run to end; without one, all runs of the session that have no answer yet."""
-
-    run: str | None = None
-    reason: str = "cancelled by its user"
-
-
-class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs that are being cancelled; each will have an answer with status cancelled."""
-
-    runs: Sequence[str]
 
 
 class Allow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -231,23 +198,6 @@ def _answer(sent: SentMessage, last: Step | None) -> ChatAnswer:
     return ChatAnswer(**head, **ended, cursor=cursor)
 
 
-async def list_sessions(call: RestCall) -> RestAnswer:
-    agent = _agent(call, await _conversations(call))
-    return reply(SessionList(items=await agent.sessions(limit=call.query.limit)))
-
-
-async def get_session(call: RestCall) -> RestAnswer:
-    agent, session = _agent(call, await _conversations(call)), call.path["session"]
-    turns = await agent.turns(session, limit=call.query.limit)
-    return reply(SessionTurns(session=session, items=turns))
-
-
-async def cancel_session(call: RestCall) -> RestAnswer:
-    agent, asked = _agent(call, await _conversations(call)), call.body
-    runs = await agent.cancel(call.path["session"], run=asked.run, reason=asked.reason)
-    return reply(Cancelled(runs=runs))
-
-
 async def answer_permission(call: RestCall) -> RestAnswer:
     agent = _agent(call, await _conversations(call))
     asked: Allow = call.body
@@ -257,7 +207,8 @@ async def answer_permission(call: RestCall) -> RestAnswer:
 
 def _agent(call: RestCall, conversations: Conversations, name: str = DEFAULT_AGENT) -> AgentCore:
     """The agent as the caller sees it. Another process does its work."""
-    return AgentCore(name, conversations, by=call.by, source="rest")
+    gate = SessionManager(call.trail, conversations, call.services.clock)
+    return AgentCore(name, conversations, by=call.by, gate=gate, source="rest")
 
 
 async def _conversations(call: RestCall) -> Conversations:
@@ -282,39 +233,7 @@ OPERATIONS = (
                 name="Last-Event-ID", description="With a key and `stream`: the last message that was received"
             ),
         ),
-        raises=(AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge),
-    ),
-    RestOperation(
-        method="GET",
-        path="/sessions",
-        handler=list_sessions,
-        summary="List the sessions, newest first",
-        group="chat",
-        verb="read",
-        query=SessionsQuery,
-        answer=SessionList,
-    ),
-    RestOperation(
-        method="GET",
-        path="/sessions/{session}",
-        handler=get_session,
-        summary="What was said last in a session",
-        group="chat",
-        verb="read",
-        query=TurnsQuery,
-        answer=SessionTurns,
-    ),
-    RestOperation(
-        method="POST",
-        path="/sessions/{session}/cancel",
-        handler=cancel_session,
-        summary="Cancel what runs in a session; for a curator, or whoever began it",
-        group="chat",
-        verb="create",
-        writes=True,
-        body=Cancel,
-        is_body_needed=False,
-        answer=Cancelled,
+        raises=(AlreadyExists, IllegalState, InvalidInput, ModelError, NotFound, TooLarge),
     ),
     RestOperation(
         method="POST",

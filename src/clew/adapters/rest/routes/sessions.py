@@ -1,0 +1,214 @@
+"""Sessions over REST: create, list, read, focus, suspend, resume and complete them, and cancel their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, reply
+from clew.agents.conversations.conversation import Conversations, open_conversations
+from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, SessionTurn
+from clew.errors import AlreadyExists, IllegalState, InvalidInput, NotFound, TooLarge
+from clew.team.sessions.session import MAX_SUMMARY, Session, SessionAction, SessionLimits, SessionStatus
+from clew.team.sessions.session_manager import SessionManager, SessionView
+
+
+class NewSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A session to begin. It becomes active, and the caller's focused one: messages without a session go there."""
+
+    name: str = ""
+    limits: SessionLimits = SessionLimits()
+    metadata: dict[str, Any] = {}
+
+
+class SessionsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    limit: Annotated[int, Meta(ge=1, le=MAX_SESSIONS, description="At most this many")] = 20
+    state: Annotated[SessionStatus | None, Meta(description="Only sessions in this state")] = None
+
+
+class SessionList(msgspec.Struct, frozen=True, kw_only=True):
+    """Sessions, the one with the newest activity first."""
+
+    items: Sequence[SessionView]
+
+
+class TurnsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    limit: Annotated[int, Meta(ge=1, le=MAX_TURNS, description="At most this many of the newest")] = 20
+
+
+class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
+    """A session and its last turns, oldest first."""
+
+    session: str
+    state: SessionStatus
+    items: Sequence[SessionTurn]
+
+
+class CompleteSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    summary: Annotated[str, Meta(max_length=MAX_SUMMARY)] = ""
+
+
+class Cancel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The run to end; without one, all runs of the session that have no answer yet."""
+
+    run: str | None = None
+    reason: str = "cancelled by its user"
+
+
+class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs that are being cancelled; each will have an answer with status cancelled."""
+
+    runs: Sequence[str]
+
+
+async def create_session(call: RestCall) -> RestAnswer:
+    asked: NewSession = call.body or NewSession()
+    manager, _ = await _open(call)
+    made = await manager.create(asked.name, by=call.by, limits=asked.limits, metadata=asked.metadata)
+    return reply(made, status=201)
+
+
+async def list_sessions(call: RestCall) -> RestAnswer:
+    manager, _ = await _open(call)
+    return reply(SessionList(items=await manager.list(by=call.by, state=call.query.state, limit=call.query.limit)))
+
+
+async def get_session(call: RestCall) -> RestAnswer:
+    manager, conversations = await _open(call)
+    id = call.path["session"]
+    session = await manager.get(id, by=call.by)
+    turns = await conversations.sessions.turns(id, by=call.by, limit=call.query.limit)
+    return reply(SessionTurns(session=id, state=session.state, items=turns))
+
+
+async def focus_session(call: RestCall) -> RestAnswer:
+    manager, _ = await _open(call)
+    return reply(await manager.switch(call.path["session"], by=call.by))
+
+
+async def suspend_session(call: RestCall) -> RestAnswer:
+    return await _act(call, SessionAction.SUSPEND)
+
+
+async def resume_session(call: RestCall) -> RestAnswer:
+    return await _act(call, SessionAction.RESUME)
+
+
+async def complete_session(call: RestCall) -> RestAnswer:
+    return await _act(call, SessionAction.COMPLETE, (call.body or CompleteSession()).summary)
+
+
+async def cancel_session(call: RestCall) -> RestAnswer:
+    _, conversations = await _open(call)
+    asked: Cancel = call.body
+    runs = await conversations.cancel(call.path["session"], by=call.by, run=asked.run, reason=asked.reason)
+    return reply(Cancelled(runs=runs))
+
+
+async def _act(call: RestCall, action: SessionAction, summary: str = "") -> RestAnswer:
+    manager, _ = await _open(call)
+    return reply(await manager.act(call.path["session"], action, by=call.by, summary=summary))
+
+
+async def _open(call: RestCall) -> tuple[SessionManager, Conversations]:
+    conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
+    return SessionManager(call.trail, conversations, call.services.clock), conversations
+
+
+OPERATIONS = (
+    RestOperation(
+        method="GET",
+        path="/sessions",
+        handler=list_sessions,
+        summary="List the sessions, newest first",
+        group="sessions",
+        verb="read",
+        query=SessionsQuery,
+        answer=SessionList,
+    ),
+    RestOperation(
+        method="POST",
+        path="/sessions",
+        handler=create_session,
+        summary="Begin a session and focus it",
+        group="sessions",
+        verb="create",
+        writes=True,
+        body=NewSession,
+        is_body_needed=False,
+        answer=Session,
+        status=201,
+        raises=(AlreadyExists, InvalidInput),
+    ),
+    RestOperation(
+        method="GET",
+        path="/sessions/{session}",
+        handler=get_session,
+        summary="The state of a session and its last messages",
+        group="sessions",
+        verb="read",
+        query=TurnsQuery,
+        answer=SessionTurns,
+    ),
+    RestOperation(
+        method="POST",
+        path="/sessions/{session}/cancel",
+        handler=cancel_session,
+        summary="Cancel what runs in a session; for a curator, or whoever began it",
+        group="sessions",
+        verb="create",
+        writes=True,
+        body=Cancel,
+        is_body_needed=False,
+        answer=Cancelled,
+    ),
+    RestOperation(
+        method="POST",
+        path="/sessions/{session}/focus",
+        handler=focus_session,
+        summary="Make a session the one that messages without a session go to; a suspended one is resumed",
+        group="sessions",
+        verb="create",
+        writes=True,
+        answer=Session,
+        raises=(IllegalState, NotFound),
+    ),
+    RestOperation(
+        method="POST",
+        path="/sessions/{session}/suspend",
+        handler=suspend_session,
+        summary="Suspend a session: it takes no messages until it is resumed",
+        group="sessions",
+        verb="create",
+        writes=True,
+        answer=Session,
+        raises=(IllegalState, NotFound),
+    ),
+    RestOperation(
+        method="POST",
+        path="/sessions/{session}/resume",
+        handler=resume_session,
+        summary="Resume a suspended session and focus it",
+        group="sessions",
+        verb="create",
+        writes=True,
+        answer=Session,
+        raises=(IllegalState, NotFound),
+    ),
+    RestOperation(
+        method="POST",
+        path="/sessions/{session}/complete",
+        handler=complete_session,
+        summary="Complete a session for good, with a summary",
+        group="sessions",
+        verb="create",
+        writes=True,
+        body=CompleteSession,
+        is_body_needed=False,
+        answer=Session,
+        raises=(IllegalState, NotFound, TooLarge),
+    ),
+)

@@ -1,0 +1,84 @@
+"""`clew session`, and `clew chat` in the focused session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.chat.conftest import Say, say, script, session_of
+from tests.cli.conftest import Clew
+
+__all__ = ["say", "script"]
+
+
+def focused(clew: Clew) -> list[str]:
+    return [each["title"] for each in clew("session", "list", "--json").json["items"] if each["is_focused"]]
+
+
+@pytest.mark.req("RCR-49")
+@pytest.mark.req("SYL-01")
+def test_exactly_one_session_is_focused_through_new_switch_suspend_and_close(clew: Clew) -> None:
+    first = clew("session", "new", "first", "--json").json
+    assert first["state"] == "active"
+    second = clew("session", "new", "second", "--json").json
+    assert focused(clew) == ["second"]
+    assert clew("session", "switch", first["id"][-8:]).code == 0
+    assert focused(clew) == ["first"]
+    assert clew("session", "suspend").code == 0
+    assert focused(clew) == []
+    assert clew("session", "list", "--state", "suspended").rows[0][1] == "suspended"
+    refused = clew("session", "suspend", "first")
+    assert refused.code != 0
+    assert "it is suspended" in refused.err
+    assert "resume" in refused.err
+    assert clew("session", "switch", "first").code == 0
+    assert focused(clew) == ["first"]
+    assert clew("session", "close", "first", "--summary", "all done").code == 0
+    shown = clew("session", "show", "first", "--json").json
+    assert (shown["state"], shown["context"]["summary"]) == ("completed", "all done")
+    assert "is completed" in clew("session", "resume", "first").err
+    assert clew("session", "show", "second", "--json").json["id"] == second["id"]
+
+
+@pytest.mark.req("SYL-14")
+def test_a_suspended_session_takes_no_message_and_a_resumed_one_does(clew: Clew, say: Say) -> None:
+    say("greet me")
+    session = session_of(clew)
+    assert clew("session", "suspend", session[-8:]).code == 0
+    refused = say("greet me again", "--session", session[-8:])
+    assert refused.code != 0
+    assert "cannot send a message to session" in refused.err
+    assert "it is suspended" in refused.err
+    assert clew("session", "resume", session[-8:]).code == 0
+    assert say("greet me again").code == 0, "the focused session is continued"
+    assert [each["id"] for each in clew("session", "list", "--json").json["items"]] == [session]
+
+
+def test_a_chat_goes_to_the_focused_session_until_it_is_closed(clew: Clew, say: Say) -> None:
+    made = clew("session", "new", "kettles", "--json").json["id"]
+    assert say("greet me").code == 0
+    assert session_of(clew) == made
+    assert clew("session", "list").rows[0][4] == "kettles"
+    assert clew("session", "close").code == 0
+    assert say("greet me").code == 0
+    assert session_of(clew) != made
+
+
+def test_what_cannot_be_done_is_said_in_one_line(clew: Clew, folder: Path) -> None:
+    assert clew("session", "list", "--json").json == {"items": []}
+    assert not folder.exists(), "a list makes no trail"
+    clew("session", "new", "one")
+    for arguments, told in [
+        (("switch", "none-such"), "clew session list"),
+        (("list", "--state", "asleep"), "created, active, suspended, completed, failed"),
+        (("new", "one"), "exists already"),
+        (("new", "x" * 200), "100 are allowed"),
+        (("resume", "one"), "it is active"),
+    ]:
+        result = clew("session", *arguments)
+        assert result.code != 0
+        assert told in result.err
+        assert len(result.err.splitlines()) <= 2
+    clew("session", "suspend")
+    assert "clew session list" in clew("session", "show").err
