@@ -190,8 +190,11 @@ class Catalog:
         registry = self._for(by).registry
         return [_info(domain, registry, by) for domain in registry.domains(by)]
 
-    async def ask(self, question: Question, *, by: Principal, refresh: bool = True) -> CatalogAnswer:
-        """Answer a question with entry points, resources and knowledge. Without `refresh` no file is read again before.
+    async def ask(
+        self, question: Question, *, by: Principal, refresh: bool = True, tells_pending: bool = True
+    ) -> CatalogAnswer:
+        """Answer a question with entry points, resources and knowledge. Without `refresh` no file is read again before;
+        with `tells_pending` the first answer of a handle says how much waits for consent.
 
         Raises InvalidInput, NotFound (a domain), HandleRefused.
         """
@@ -203,7 +206,8 @@ class Catalog:
         rest = msgspec.structs.replace(question, budget=question.budget - sum(map(estimate_tokens, lines)))
         hints = [] if is_current else [STILL_READING]
         refusal = f"{self._providers.refusal}." if self._providers.refusal and self._may_look(by) else ""
-        hints += filter(None, [await self._tell_loaded(question, by), self._tell_pending(question, by), refusal])
+        pending = self._tell_pending(question, by) if tells_pending else ""
+        hints += filter(None, [await self._tell_loaded(question, by), pending, refusal])
         asking = self._for(by).asking
         answer = await asking.ask(rest, by=by, reader=self._reader(by), known=known, hints=hints)
         self._asked[by.owner_id, answer.handle] = question.query

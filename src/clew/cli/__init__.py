@@ -70,6 +70,13 @@ def _answer(given: list[str]) -> int:
 
 
 def _run(given: list[str]) -> int:
+    if given[:1] == ["ask"]:
+        # where a server answers, nothing else is loaded
+        from clew.cli.local_server.client import ask_server
+
+        code = ask_server(given[1:])
+        if code is not None:
+            return code
     # The parser takes as long to load as the rest of a short command, and help does not need it.
     import asyncio
     import inspect

@@ -18,6 +18,9 @@ MAX_ITEMS = 50
 DEFAULT_PER_DOMAIN = 10
 DEFAULT_BUDGET = 2_000
 MAX_SHOWN_ROUTE = 200
+NOTHING_AT_ALL = "There is nothing here for you yet: no domain is open to your scopes."
+MORE = "more not shown. Name a folder or a file to see those."
+"""The end of the note that counts further citations."""
 ITEM_EXAMPLE = 'For example {"route": "warehouse://tools/analyst", "params": {}}'
 
 Code = Literal["INVALID_ROUTE", "NOT_FOUND", "ACCESS_DENIED", "NOT_REVEALED", "INVALID_PARAMS", "EXECUTION_ERROR"]

@@ -16,7 +16,15 @@ from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.indexing.resource_queries import find_resource
 from clew.catalog.indexing.tool_index import TOOL_SCHEMA
 from clew.catalog.operations.answer_layout import lay_out
-from clew.catalog.operations.answers import MAX_PER_DOMAIN, MAX_QUESTION, CatalogAnswer, Known, Question
+from clew.catalog.operations.answers import (
+    MAX_PER_DOMAIN,
+    MAX_QUESTION,
+    MORE,
+    NOTHING_AT_ALL,
+    CatalogAnswer,
+    Known,
+    Question,
+)
 from clew.catalog.operations.discovery import FOREIGN_TOOL_SCHEMA, Discovery, DomainHits
 from clew.catalog.operations.markdown import render_answer
 from clew.catalog.registry import DomainRegistry, EntryPoints
@@ -41,9 +49,6 @@ STILL_READING = "Local files are still being read: ask again in a moment for all
 NOTHING_CLOSE = (
     "Nothing here is close to that question. These are the entry points; rephrase, or start from one of them."
 )
-NOTHING_AT_ALL = "There is nothing here for you yet: no domain is open to your scopes."
-MORE = "more not shown. Name a folder or a file to see those."
-"""The end of the note that counts further citations."""
 REPEATED = "You asked this before, and the answer is the same: follow its routes and their guidance instead of asking."
 
 

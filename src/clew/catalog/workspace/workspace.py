@@ -87,7 +87,6 @@ class Workspace:
         self._noticing = asyncio.Lock()
         self._looking: asyncio.Task[None] | None = None
         self._looked = -LOOK_SECONDS
-        self._is_person_told = False
         self.catalog = Catalog(
             trail,
             clock,
@@ -98,7 +97,7 @@ class Workspace:
                 keep_up=self.keep_up,
                 knows=knows,
                 refusal=refusal,
-                count_pending=lambda: 0 if self._is_person_told else len(self.waiting.names),
+                count_pending=lambda: len(self.waiting.names),
                 pending_domains=lambda: {*self.waiting.servers, *self.waiting.spared},
                 skills=lambda: self.loaded_skills,
                 tell_broken=definitions.tell_broken,
@@ -245,11 +244,6 @@ class Workspace:
         """The domains that the caller may see. A curator of the owner also sees what waits for consent."""
         is_keeper = by.owner_id == self._owner.owner_id and by.may("administer")
         return [*self.catalog.domains(by=by), *(self.waiting.listed() if is_keeper else ())]
-
-    def tell_person(self) -> list[str]:
-        """The problems, for the person at the terminal. Answers do not repeat then how much waits for consent."""
-        self._is_person_told = True
-        return self.tell_problems()
 
     def tell_problems(self) -> list[str]:
         """The problems, one line each; all that waits for consent shares a line."""

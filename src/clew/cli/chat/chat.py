@@ -248,7 +248,6 @@ async def _talk_without(app: App, missing: ModelError, message: str, *, as_json:
     if not message:
         note(advice)
     workspace = await app.workspace()
-    workspace.tell_person()
     with interrupts() as caught, open_lines() as lines:
         try:
             while True:
@@ -269,7 +268,7 @@ async def _answer_without(app: App, workspace: Workspace, text: str, reason: str
         note(app.refusal)
     await read_for_answer(app, workspace)
     question = question_of(text)
-    answer = await workspace.catalog.ask(question, by=app.me, refresh=False)
+    answer = await workspace.catalog.ask(question, by=app.me, refresh=False, tells_pending=False)
     if as_json:
         found = await describe_answer(workspace.catalog, answer, by=app.me)
         print_json({"type": "without_model", "text": found, "reason": reason})

@@ -15,15 +15,15 @@ from clew.background_tasks import beside
 from clew.cli.arguments.route_arguments import read_arguments
 from clew.cli.commands.context import why_context
 from clew.cli.options import HERE, Here, Json, check_readable, open_here
-from clew.cli.project import is_empty_project, project_root
+from clew.cli.project import project_root
 from clew.cli.terminal.markdown import print_markdown
-from clew.cli.terminal.output import GREEN, RED, YELLOW, count, note, print_json, print_lines, print_rows, say
+from clew.cli.terminal.output import GREEN, RED, YELLOW, count, note, print_json, print_rows, say
 from clew.cli.terminal.progress import progress
 from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
     from clew.catalog.indexing.pipeline import Report
-    from clew.catalog.operations.answers import CatalogAnswer, Item
+    from clew.catalog.operations.answers import Item
     from clew.catalog.operations.why import RouteExplanation
     from clew.catalog.registry import DomainRegistry
     from clew.catalog.workspace.workspace import Workspace
@@ -34,7 +34,6 @@ SHOWN_SKIPPED, SHOWN_PATH = 10, 120
 
 Handle = Annotated[str | None, Parameter(help="The handle of an earlier answer. Routes that it revealed stay visible.")]
 
-EMPTY = "Add files, or go to a project (cd PROJECT), and ask again."
 PATIENCE_SECONDS = 30.0
 """How long a command waits for citations: a person prefers a complete answer to a quick one."""
 
@@ -49,13 +48,16 @@ async def ask(
     agent: Annotated[
         bool, Parameter(help="Print the answer as an agent gets it: all routes, tools and a handle.")
     ] = False,
+    no_server: Annotated[
+        bool, Parameter(help="Do not let a running `clew up` of this folder answer. CLEW_NO_SERVER=1 says the same.")
+    ] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Ask a question about this folder, or about what can be done here.
 
     Shows the lines that answer the question, with their places, and the two closest tools. The first call indexes the
-    files of the project; each further call looks for changes.
+    files of the project; each further call looks for changes. A running `clew up` answers at once.
 
         clew ask "how are writes made durable"
         clew ask "what calls parse_config" --agent
@@ -64,26 +66,15 @@ async def ask(
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.operations.answers import Question
     from clew.catalog.operations.ask import check_question
-    from clew.cli.terminal.answer import render_for_people
+    from clew.cli.terminal.answer import print_answer
 
     question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
     check_question(question)
     async with open_workspace_here(here) as (app, workspace):
         if not cached:
             await read_for_answer(app, workspace)
-        answer = await workspace.catalog.ask(question, by=app.me, refresh=False)
-    if json:
-        print_json(answer)
-    elif agent:
-        print_markdown(answer.markdown)
-    elif not answer.known and not _has_resources(answer) and is_empty_project(project_root(app.config)):
-        say(f"{project_root(app.config)} is empty. {EMPTY}")
-    else:
-        print_lines(render_for_people(answer, question.query, project_root(app.config)))
-
-
-def _has_resources(answer: CatalogAnswer) -> bool:
-    return any(section.resources for section in answer.sections)
+        answer = await workspace.catalog.ask(question, by=app.me, refresh=False, tells_pending=False)
+    print_answer(answer, question.query, project_root(app.config), agent=agent, json=json)
 
 
 async def get(
@@ -230,7 +221,7 @@ async def open_workspace_here(here: Here, *, is_agreed: bool = False) -> AsyncIt
     await check_readable(here, is_agreed=is_agreed)
     async with open_here(here, create=True, patience=PATIENCE_SECONDS) as app:
         workspace = await app.workspace()
-        for problem in workspace.tell_person():
+        for problem in workspace.tell_problems():
             note(problem)
         yield app, workspace
 

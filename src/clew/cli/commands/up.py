@@ -71,6 +71,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
     # the REST door takes a third of a second to import; wrong arguments are told before
     from clew.adapters.mcp.lazy_mount import LateMcp
     from clew.adapters.rest import Metrics, build_app, open_keys, run_server
+    from clew.cli.local_server.service import answering_commands
     from clew.llm.model import open_models
 
     prepare_folder(config.folder)
@@ -96,7 +97,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
                 mcp=mcp,
             )
             agents = app.running_agents() if config.agents else contextlib.nullcontext()
-            async with mcp.running(door.closing), app.keeping_fresh(), agents:
+            async with mcp.running(door.closing), app.keeping_fresh(), agents, answering_commands(app):
                 await run_server(door, server.host, server.port, ready=told)
     if not as_json:
         if sys.stderr.isatty():

@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Cited, Section
-from clew.catalog.operations.ask import MORE, NOTHING_AT_ALL
-from clew.cli.terminal.markdown import plain_text
-from clew.cli.terminal.output import CYAN, DIM, clean, is_terminal, paint
+from clew.catalog.operations.answers import MORE, NOTHING_AT_ALL, CatalogAnswer, CatalogEntry, Cited, Section
+from clew.cli.project import is_empty_project
+from clew.cli.terminal.markdown import plain_text, print_markdown
+from clew.cli.terminal.output import CYAN, DIM, clean, is_terminal, paint, print_json, print_lines, say
 from clew.cli.terminal.source_lines import SourceLines
 
 RESOURCES, TOOLS = 5, 2
@@ -20,13 +20,32 @@ ROWS, FIRST_ROWS = 2, 4
 """Rows of a terminal for one citation, and for the first."""
 REPOSITORY = "repo"
 NOTHING = "Nothing here is close to that question. Try other words, or a name from the code."
+EMPTY = "Add files, or go to a project (cd PROJECT), and ask again."
 
 
-def render_for_people(answer: CatalogAnswer, question: str, root: Path) -> str:
+def print_answer(
+    answer: CatalogAnswer, question: str, root: Path, *, agent: bool, json: bool, files: SourceLines | None = None
+) -> None:
+    """Print the answer for people, as an agent gets it, or as JSON. `files` are the files below `root`."""
+    if json:
+        print_json(answer)
+    elif agent:
+        print_markdown(answer.markdown)
+    elif not answer.known and not _has_resources(answer) and is_empty_project(root):
+        say(f"{root} is empty. {EMPTY}")
+    else:
+        print_lines(render_for_people(answer, question, root, files))
+
+
+def _has_resources(answer: CatalogAnswer) -> bool:
+    return any(section.resources for section in answer.sections)
+
+
+def render_for_people(answer: CatalogAnswer, question: str, root: Path, files: SourceLines | None = None) -> str:
     """The answer as lines. `CatalogAnswer.markdown` is the form for agents."""
     blocks = [
         _before(answer),
-        [*_cited_lines(answer.known, question, SourceLines(root))],
+        [*_cited_lines(answer.known, question, files or SourceLines(root))],
         [*_resource_lines(answer)],
         [paint(clean(note), DIM) for note in answer.notes if note.endswith(MORE)],
         _tool_lines(answer),

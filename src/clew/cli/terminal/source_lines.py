@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from clew.cli.terminal.output import CYAN, DIM, clean, link, paint, wants_styles
@@ -15,13 +16,16 @@ _WORD = re.compile(r"[a-z0-9]{3,}")
 _STEM = 5
 """Letters by which a word of the question and a word of a line count as the same."""
 
+ReadLines = tuple[str, list[str]]
+"""The blob id of a file, and its lines."""
+
 
 class SourceLines:
-    """Reads files below a folder, each once. Keys in them are masked."""
+    """Reads files below a folder, each once; those in `known` are read already. Keys in them are masked."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, known: Mapping[str, ReadLines] | None = None) -> None:
         self._root = Path(os.path.realpath(root))
-        self._files: dict[str, tuple[str, list[str]]] = {}
+        self._files = dict(known or {})
 
     def place(self, path: str, line: int) -> str:
         """`path:line`, which opens the file when it is clicked on a terminal."""
@@ -50,14 +54,18 @@ class SourceLines:
         numbers = (paint(f"{number:>{width}}", DIM) for number in range(start, end + 1))
         return [f"    {number}  {line}" for number, line in zip(numbers, highlight(shown, path), strict=True)]
 
-    def _read(self, path: str) -> tuple[str, list[str]]:
-        """The blob id and the lines of a file."""
+    def _read(self, path: str) -> ReadLines:
         if path not in self._files:
-            from clew.knowledge.code.file_content import read_content, readable_lines  # numpy is slow to load
-
-            found = read_content(str(self._root), path)
-            self._files[path] = (found.blob, readable_lines(found.body)) if found is not None else ("", [])
+            self._files[path] = read_lines(self._root, path)
         return self._files[path]
+
+
+def read_lines(root: Path, path: str) -> ReadLines:
+    """The blob id and the lines of a file; both empty for a file that is not read."""
+    from clew.knowledge.code.file_content import read_content, readable_lines  # numpy is slow to load
+
+    found = read_content(str(root), path)
+    return (found.blob, readable_lines(found.body)) if found is not None else ("", [])
 
 
 def highlight(lines: list[str], path: str) -> list[str]:

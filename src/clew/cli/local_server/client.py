@@ -1,0 +1,130 @@
+"""`clew ask` by way of a running server: the same output, without loading the catalog.
+
+Everything unusual is left to the command itself: other arguments, errors, a server that does not answer. So this module
+imports little, and every doubt ends in `None`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from clew.cli.local_server.protocol import ACKNOWLEDGED, VARIABLE, LocalReply, LocalRequest, short_path, socket_name
+from clew.cli.terminal.output import note, print_json
+from clew.config import find_folder, is_broad
+
+ACKNOWLEDGE_SECONDS = 1.0
+ANSWER_SECONDS = 60.0
+_TEXTS = ("--domain", "--handle", "--folder", "--owner", "--scopes")
+_NUMBERS = ("--per-domain", "--budget")
+_FLAGS = ("--agent", "--json", "--cached")
+_DEFAULTS = {"per_domain": 10, "budget": 2_000}
+
+
+def ask_server(arguments: Sequence[str]) -> int | None:
+    """Ask the server of the folder and print its answer: the exit code. None where no server answers, and for arguments
+    that need the parser."""
+    is_used = hasattr(socket, "AF_UNIX") and not os.environ.get(VARIABLE)
+    given = read_arguments(arguments) if is_used else None
+    folder = None if given is None else _find_folder(given)
+    if given is None or folder is None:
+        return None
+    is_json, is_for_agents = "json" in given, "agent" in given
+    request = LocalRequest(
+        query=given["query"],
+        domain=given.get("domain"),
+        per_domain=given["per_domain"],
+        budget=given["budget"],
+        handle=given.get("handle"),
+        cached="cached" in given,
+        owner=given.get("owner"),
+        scopes=given.get("scopes", "").split(","),
+        wants_lines=not is_json and not is_for_agents,
+    )
+    reply = None
+    with suppress(OSError, msgspec.MsgspecError, UnicodeError):
+        reply = _exchange(folder, msgspec.json.encode(request) + b"\n")
+    if reply is None:
+        return None
+    for line in reply.notes:
+        note(line)
+    if is_json:
+        print_json(reply.answer)
+        return 0
+    from clew.catalog.operations.answers import CatalogAnswer  # only for an answer that is rendered here
+    from clew.cli.terminal.answer import print_answer
+    from clew.cli.terminal.source_lines import SourceLines
+
+    answer = msgspec.json.decode(reply.answer, type=CatalogAnswer)
+    root = Path(reply.root)
+    print_answer(answer, request.query, root, agent=is_for_agents, json=False, files=SourceLines(root, reply.files))
+    return 0
+
+
+def read_arguments(arguments: Sequence[str]) -> dict[str, Any] | None:
+    """The arguments of `clew ask` by name, as far as they are plain: words, options that are known, and values that are
+    right. None for all others."""
+    words: list[str] = []
+    found: dict[str, Any] = dict(_DEFAULTS)
+    rest = iter(arguments)
+    for each in rest:
+        option, equals, value = each.partition("=") if each.startswith("--") else (each, "", "")
+        if option in _FLAGS and not equals:
+            found[option[2:]] = True
+        elif option in (*_TEXTS, *_NUMBERS):
+            value = value if equals else next(rest, "")
+            is_number = value.isascii() and value.isdigit() and len(value) < 10
+            if not value or value.startswith("-") or (option in _NUMBERS and not is_number):
+                return None
+            name = option[2:].replace("-", "_")
+            found[name] = int(value) if option in _NUMBERS else value
+        elif each.startswith("-"):
+            return None
+        else:
+            words.append(each)
+    query = " ".join(words)
+    return {**found, "query": query} if query.strip() else None
+
+
+def _find_folder(given: dict[str, Any]) -> Path | None:
+    named = given.get("folder") or os.environ.get("CLEW_FOLDER")
+    if named:
+        return Path(named)
+    folder = find_folder(Path.cwd())
+    return None if is_broad(folder.absolute().parent) else folder
+
+
+def _exchange(folder: Path, request: bytes) -> LocalReply | None:
+    """The reply of the server. Raises OSError where none runs, or it is not of this user."""
+    with short_path(folder) as place, socket.socket(socket.AF_UNIX) as connection:
+        path = place / socket_name(place, os.environ)
+        found = path.lstat()
+        if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+            return None
+        connection.settimeout(ACKNOWLEDGE_SECONDS)
+        connection.connect(str(path))
+        if not _is_mine(connection):
+            return None
+        connection.sendall(request)
+        if connection.recv(1) != ACKNOWLEDGED:
+            return None
+        connection.settimeout(ANSWER_SECONDS)
+        received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    return msgspec.json.decode(received, type=LocalReply) if received else None
+
+
+def _is_mine(connection: socket.socket) -> bool:
+    """Whether the process at the other end is of this user, where the system says so."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return True
+    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
+    return bool(user == os.geteuid())

@@ -1,0 +1,161 @@
+"""The server's side of the socket: answers `clew ask` with the open trail and index of `clew up`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from clew.app import App
+from clew.background_tasks import beside
+from clew.cli.local_server.protocol import (
+    ACKNOWLEDGED,
+    MAX_REQUEST,
+    PREFIX,
+    SUFFIX,
+    LocalReply,
+    LocalRequest,
+    short_path,
+    socket_name,
+)
+from clew.cli.project import project_root
+from clew.cli.terminal.source_lines import ReadLines, read_lines
+from clew.config import read_config
+from clew.errors import ClewError
+
+if TYPE_CHECKING:
+    from clew.catalog.operations.answers import Cited
+    from clew.catalog.workspace.workspace import Workspace
+
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def answering_commands(app: App) -> AsyncIterator[None]:
+    """Answer commands of this user and folder while the context is open. Where no socket is possible, commands do their
+    work themselves."""
+    folder = app.config.folder.absolute()
+    try:
+        with short_path(folder) as place:
+            name = socket_name(place, os.environ)
+            remove_stale(place)
+            listener = bind_socket(place / name)
+    except (OSError, AttributeError) as error:  # a file system or a platform without sockets
+        _log.info("commands do not use this server: %s", error)
+        yield
+        return
+    path, made = folder / name, (folder / name).lstat()
+    owner = read_config(app.config.folder, os.environ).owner
+    server = await asyncio.start_unix_server(partial(_serve, app, owner), sock=listener, limit=MAX_REQUEST)
+    try:
+        yield
+    finally:
+        server.close()
+        with suppress(OSError):
+            if os.path.samestat(path.lstat(), made):  # a later server may have replaced it
+                path.unlink()
+
+
+def bind_socket(path: Path) -> socket.socket:
+    """A socket at a path, for this user only, in place of an earlier one. Raises OSError."""
+    listener = socket.socket(socket.AF_UNIX)
+    draft = path.with_name(f"{PREFIX}{secrets.token_hex(6)}.new")
+    try:
+        listener.bind(str(draft))
+        draft.chmod(0o600)
+        draft.replace(path)
+    except OSError:
+        listener.close()
+        draft.unlink(missing_ok=True)
+        raise
+    return listener
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove the sockets of servers that ended without doing so."""
+    for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            if stat.S_ISSOCK(path.lstat().st_mode):
+                connection.settimeout(1.0)
+                try:
+                    connection.connect(str(path))
+                except ConnectionRefusedError:
+                    path.unlink()
+
+
+async def _serve(app: App, owner: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One command: its request is one line. An error is left to the command, which meets it again and tells it."""
+    try:
+        line = await reader.readline()
+        writer.write(ACKNOWLEDGED)
+        await writer.drain()
+        reply = await _answer(app, msgspec.json.decode(line, type=LocalRequest), owner)
+        if reply is not None:
+            writer.write(msgspec.json.encode(reply))
+            await writer.drain()
+    except (ClewError, OSError, ValueError) as error:  # of ValueError, a request that is not one
+        _log.info("a command does its work itself: %s", error)
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+async def _answer(app: App, request: LocalRequest, owner: str) -> LocalReply | None:
+    """The answer, or None where the command has to find it itself. `owner` is the owner that the settings name."""
+    from clew.catalog.operations.answers import Question  # loaded with the workspace
+    from clew.knowledge.base import LATE
+
+    workspace = await app.workspace()
+    if (request.owner or owner) != app.config.owner or app.refusal:
+        return None
+    question = Question(
+        query=request.query,
+        domain=request.domain,
+        per_domain=request.per_domain,
+        budget=request.budget,
+        handle=request.handle,
+    )
+    by = msgspec.structs.replace(app.me, scopes=frozenset(filter(None, map(str.strip, request.scopes))))
+    notes = workspace.tell_problems()
+    is_read = request.cached or await _read(app, workspace, notes)
+    answer = await workspace.catalog.ask(question, by=by, refresh=not is_read, tells_pending=False)
+    if LATE in answer.notes and is_read:  # a command waits longer
+        return None
+    root = project_root(app.config)
+    files = await asyncio.to_thread(_cited_lines, answer.known, root) if request.wants_lines else {}
+    return LocalReply(answer=msgspec.Raw(msgspec.json.encode(answer)), notes=notes, root=str(root), files=files)
+
+
+def _cited_lines(known: Sequence[Cited], root: Path) -> dict[str, ReadLines]:
+    """The cited files, each up to its last cited line."""
+    ends: dict[str, int] = {}
+    for item in known:
+        if item.path:
+            ends[item.path] = max(item.end, ends.get(item.path, 0))
+    read = {path: read_lines(root, path) for path in ends}
+    return {path: (blob, lines[: ends[path]]) for path, (blob, lines) in read.items()}
+
+
+async def _read(app: App, workspace: Workspace, notes: list[str]) -> bool:
+    """Read what changed in the files, as the command would. False while all of them are read for the first time."""
+    if not app.has_knowledge():
+        reports = await workspace.look_again()
+    elif app.knowledge().code.is_whole:
+        async with beside(workspace.look_again()) as looking:
+            await app.knowledge().gather(until="embedded")
+        reports = looking.result()
+    else:
+        return False
+    notes += [f"{each.source_id} was not refreshed: {each.error}" for each in reports if each.outcome == "failed"]
+    return True

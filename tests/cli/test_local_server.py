@@ -1,0 +1,273 @@
+"""`clew ask` beside a running `clew up`: the same output, of a process that loads almost nothing."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clew.cli.commands.catalog import ask
+from clew.cli.local_server.client import read_arguments
+from clew.cli.local_server.protocol import VARIABLE, socket_name
+from clew.cli.options import Here
+from clew.cli.parser import build_parser
+from tests.cli.conftest import PATIENCE, Clew, OnTerminal, Result
+from tests.cli.test_up import running
+from tests.knowledge.code.repositories import make_repository
+from tests.serving import give_key
+
+QUESTION = "where are the seconds before the next attempt"
+FILES = {
+    "src/retry.py": 'def backoff(attempt):\n    """Seconds before the next attempt."""\n    return 2**attempt\n',
+    "docs/decisions/0001-retry.md": "# 1. Retry twice\n\n## Decision\n\nA payment is retried twice.\n",
+    ".gitignore": ".clew/\n",
+}
+HEAVY = {"apsw", "asyncio", "cyclopts", "httpx", "jsonschema_rs", "mcp", "numpy", "rich", "starlette", "tree_sitter"}
+OWN = {"clew.app", "clew.catalog.catalog", "clew.knowledge.base", "clew.trail.store"}
+PROGRAM = """
+import json, sys
+from clew.cli import main
+code = main(sys.argv[1:])
+names = {name.partition(".")[0] for name in sys.modules} | {name for name in sys.modules if name.startswith("clew.")}
+sys.stderr.write(json.dumps(sorted(names)))
+sys.exit(code)
+"""
+
+
+@pytest.fixture
+def project(clew: Clew, folder: Path, tmp_path: Path) -> Path:
+    """A repository whose files are indexed."""
+    make_repository(tmp_path, FILES)
+    give_key(folder)
+    assert clew("index").code == 0
+    return tmp_path
+
+
+@pytest.fixture
+def served(project: Path) -> Iterator[Path]:
+    """The project, with a running server."""
+    with running():
+        yield project
+
+
+def loaded_by(*arguments: str, **environment: str) -> tuple[str, set[str]]:
+    """The output of a command in a process of its own, and the modules that it loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=os.environ | environment,
+        check=True,
+    )
+    return done.stdout, set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def lasting(result: Result) -> tuple[int, str, str]:
+    """A result without what differs from call to call: the handle, and scores, which age."""
+    return result.code, re.sub(r'clew-[\w-]{16}|"score":[\d.]+', "", result.out), result.err
+
+
+@pytest.mark.req("BEY-11")
+def test_a_command_beside_a_server_loads_no_heavy_library(served: Path) -> None:
+    out, loaded = loaded_by("ask", QUESTION)
+    assert "src/retry.py:1" in out
+    assert not loaded & (HEAVY | OWN)
+
+
+@pytest.mark.parametrize("form", [[], ["--agent"], ["--json"], ["--agent", "--budget", "400", "--per-domain=2"]])
+def test_the_output_is_the_same_with_and_without_a_server(clew: Clew, served: Path, form: list[str]) -> None:
+    by_server = clew("ask", QUESTION, *form)
+    assert by_server.code == 0
+    assert lasting(by_server) == lasting(clew("ask", QUESTION, "--no-server", *form))
+
+
+def test_a_terminal_shows_the_same(on_terminal: OnTerminal, served: Path) -> None:
+    assert on_terminal("ask", QUESTION) == on_terminal("ask", QUESTION, **{VARIABLE: "1"})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--domain", "nowhere"],
+        ["--handle", "clew-unknown"],
+        ["--budget", "1"],
+        ["--owner", "ann"],
+        ["--owner", "local"],
+        ["--scopes", "a,b"],
+        ["--cached"],
+    ],
+    ids=" ".join,
+)
+def test_errors_and_identities_are_the_same(clew: Clew, served: Path, arguments: list[str]) -> None:
+    by_server = clew("ask", QUESTION, *arguments)
+    assert lasting(by_server) == lasting(clew("ask", QUESTION, "--no-server", *arguments))
+
+
+def test_a_file_changed_just_now_is_read_before_the_answer(clew: Clew, served: Path) -> None:
+    clew("ask", QUESTION)
+    (served / "src/retry.py").write_text('\n\ndef wait(attempt):\n    """Seconds before the next attempt."""\n')
+    assert "src/retry.py:3" in clew("ask", QUESTION).out
+
+
+def test_notes_about_the_folder_are_shown_as_without_a_server(clew: Clew, served: Path) -> None:
+    skill = served / ".claude/skills/release"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: release\ndescription: Make a release\n---\n# Release\n\nTag it.\n")
+    for form in ("--agent", "--json"):
+        by_server, by_itself = clew("ask", QUESTION, form), clew("ask", QUESTION, form, "--no-server")
+        assert by_server.err == by_itself.err
+
+
+@pytest.mark.parametrize(
+    "environment", [{VARIABLE: "1"}, {"CLEW_EMBEDDER": "none"}, {"CLEW_CATALOG_STRICT": "1"}], ids=str
+)
+def test_a_command_with_other_settings_does_the_work_itself(served: Path, environment: dict[str, str]) -> None:
+    out, loaded = loaded_by("ask", QUESTION, **environment)
+    assert "src/retry.py:1" in out
+    assert "clew.app" in loaded
+
+
+def test_settings_that_changed_since_the_start_count(served: Path, folder: Path) -> None:
+    (folder / "config.toml").write_text("catalog.strict = true\n")
+    assert "clew.app" in loaded_by("ask", QUESTION)[1]
+
+
+def test_the_socket_is_for_its_user_only_and_goes_with_the_server(project: Path, folder: Path) -> None:
+    with running() as (process, _):
+        (found,) = folder.glob("server-*")
+        assert found.name == socket_name(folder, os.environ)
+        assert stat.S_IMODE(found.stat().st_mode) == 0o600
+        process.terminate()
+        process.wait(PATIENCE)
+        assert not found.exists()
+    with running() as (process, _):
+        process.kill()
+        process.wait(PATIENCE)
+        assert found.exists()
+    assert "src/retry.py:1" in loaded_by("ask", QUESTION)[0]
+    (folder / "config.toml").write_text("catalog.strict = true\n")
+    with running():
+        assert [path.name for path in folder.glob("server-*")] == [socket_name(folder, os.environ)] != [found.name]
+
+
+def test_of_two_servers_the_later_one_answers_and_stays(project: Path, folder: Path) -> None:
+    with running() as (first, _), running():
+        first.terminate()
+        first.wait(PATIENCE)
+        assert "clew.app" not in loaded_by("ask", QUESTION)[1]
+
+
+@pytest.mark.parametrize("reply", [b"", b"\n", b"\n{}", b'\n{"answer": 1, "notes": [], "root": "/"', b"HTTP/1.1 200"])
+def test_a_socket_without_a_right_answer_is_left(project: Path, folder: Path, reply: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        path = folder / socket_name(folder, os.environ)
+        os.chdir(folder)  # the path of a socket is short
+        listener.bind(path.name)
+        os.chdir(project)
+        listener.listen()
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(reply)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        assert "src/retry.py:1" in loaded_by("ask", QUESTION)[0]
+        thread.join(PATIENCE)
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_a_cloned_folder_brings_is_not_used(project: Path, folder: Path, tmp_path: Path, kind: str) -> None:
+    path = folder / socket_name(folder, os.environ)
+    if kind == "file":
+        path.write_text("127.0.0.1:80")
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    assert "src/retry.py:1" in loaded_by("ask", QUESTION)[0]
+
+
+def test_a_folder_with_a_long_path_has_a_socket_too(
+    clew: Clew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 100) / ("e" * 100)
+    make_repository(deep, FILES)
+    monkeypatch.setenv("CLEW_FOLDER", str(deep / ".clew"))
+    monkeypatch.chdir(deep)
+    assert clew("index").code == 0
+    with running():
+        assert "clew.app" not in loaded_by("ask", QUESTION)[1]
+    shutil.rmtree(deep)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["where", "is", "it"],
+        ["where is it?", "--json"],
+        ["--agent", "what", "calls", "x", "--budget", "500"],
+        ["x", "--domain=repo", "--per-domain", "3", "--handle", "clew-abc", "--cached"],
+        ["x", "--folder", "a/.clew", "--owner", "ann", "--scopes", "a,b"],
+        ["x = 1", "a=b"],
+    ],
+    ids=" ".join,
+)
+def test_plain_arguments_mean_what_the_parser_says(arguments: list[str]) -> None:
+    _, bound, _ = build_parser().parse_args(["ask", *arguments], print_error=False, exit_on_error=False)
+    bound.apply_defaults()
+    expected = {name: value for name, value in bound.arguments.items() if name not in ("here", "query", "no_server")}
+    here: Here = bound.arguments["here"]
+    expected |= {"query": " ".join(bound.arguments["query"]), "owner": here.owner, "scopes": here.scopes}
+    expected["folder"] = here.folder and str(here.folder)
+    found = read_arguments(arguments)
+    assert found is not None
+    assert {
+        name: found.get(name, type(value)() if value is not None else None) for name, value in expected.items()
+    } == (expected)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--json"],
+        ["x", "--nonsense"],
+        ["x", "--budget", "many"],
+        ["x", "--domain"],
+        ["x", "--", "--json"],
+        ["x", "--no-server"],
+        ["-h"],
+        ["x", "--json=true"],
+        ["x", "--handle", "--json"],
+        ["x", "--budget", "-5"],
+    ],
+    ids=" ".join,
+)
+def test_other_arguments_are_left_to_the_parser(arguments: list[str]) -> None:
+    assert read_arguments(arguments) is None
+
+
+def test_every_option_of_ask_is_known_here() -> None:
+    options = {name for name, each in inspect.signature(ask).parameters.items() if each.kind is each.KEYWORD_ONLY}
+    given = [part for name in options - {"here", "no_server"} for part in _as_typed(name)]
+    found = read_arguments(["x", *given])
+    assert found is not None
+    assert found.keys() == options - {"here", "no_server"} | {"query"}
+
+
+def _as_typed(name: str) -> list[str]:
+    option = f"--{name.replace('_', '-')}"
+    return [option] if name in ("agent", "json", "cached") else [option, "7"]
