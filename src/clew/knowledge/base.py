@@ -157,7 +157,7 @@ class Knowledge:
             return None
 
     async def _gather(self, report: Progress | None, until: Until) -> GatherReport:
-        indexed = await self.code.refresh(report, until="embedded" if until == "followed" else until)
+        indexed = await self.code.refresh(report, until="read" if until == "followed" else until)
         async with beside(self.code.follow(report)) if until == "followed" else nullcontext():
             return await self._gather_history(indexed)
 

@@ -65,7 +65,7 @@ def extract(content: bytes, language: str) -> FileFacts:
     whole = _as_utf8(content)
     source, is_cut = _cut_statements(whole)
     grammar = _grammar(language)
-    tree, is_whole = _parse(source, grammar.language)
+    tree, is_whole = _parse(source, language, grammar.language)
     walk = Walker(source, grammar.table)
     root = tree.root_node
     walk.run(root, grammar.query, grammar.handlers)
@@ -144,10 +144,12 @@ def _as_utf8(content: bytes) -> bytes:
     return content if b"\r" not in content or b"\n" in content else content.replace(b"\r", b"\n")
 
 
-def _parse(source: bytes, language: Language) -> tuple[Tree, bool]:
+def _parse(source: bytes, name: str, language: Language) -> tuple[Tree, bool]:
     """The tree, and whether it covers the whole source. After the time limit the parser sees the end of the file."""
     from tree_sitter import Parser  # native code, loaded only to read code
 
+    if name in _UNPROBED:
+        return Parser(language).parse(source), True
     # if the first bytes are hard, the parser may not ask for more before it is too late
     begun = time.thread_time()
     beginning = Parser(language).parse(source[:_PIECE])
