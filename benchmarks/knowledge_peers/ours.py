@@ -40,7 +40,7 @@ class Ours:
         readable = make_readable(FileContent(path, _NO_STATUS, 0, blob_id(body), body))
         if readable.left_out or self._index.link(path, readable.content.blob, readable.language):
             return
-        words = run_job(readable.job).words
+        words = run_job(readable.job()).words
         assert words is not None
         self._index.put_encoded(path, readable.content.blob, readable.language, EncodedText(*words))
 

@@ -55,6 +55,22 @@ async def test_a_path_narrows_the_search(catalog: Catalog, me: Principal) -> Non
     assert nothing.data.content == "No file matches that."
 
 
+async def test_a_file_of_code_is_one_resource_with_all_its_text(
+    tmp_path: Path, trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    code = '"""Counts sheep."""\n' + "\n".join(f"def sheep_{at}() -> None: ...\n" for at in range(500))
+    (tmp_path / "sheep.py").write_text(code)
+    made = Catalog(trail, clock, owner=me)
+    domain = build_repository(tmp_path, trail, me.owner_id)
+    await made.add(domain)
+    await Lifecycle(trail, [domain], by=me, clock=clock).restart()
+    assert [entry.route for entry in await made.list_resources(by=me)] == ["repo://resources/sheep.py"]
+    (read,) = (await made.get([Item(route="repo://resources/sheep.py")], by=me)).results
+    assert read.data is not None
+    assert "sheep_0()" in str(read.data.content)
+    assert "sheep_499()" in str(read.data.content)
+
+
 async def test_an_excerpt_is_about_the_question_and_short(catalog: Catalog, me: Principal) -> None:
     found = await search(catalog, me, query="needle", limit=1)
     assert found.data is not None

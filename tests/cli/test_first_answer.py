@@ -1,4 +1,4 @@
-"""The first question in a folder is answered before everything is indexed."""
+"""The first questions in a folder are answered before everything is indexed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,24 @@ FILES = {
 
 
 @pytest.mark.req("BEY-11")
-def test_the_first_answer_says_that_indexing_is_not_complete_and_the_second_has_the_whole(
+def test_answers_wait_for_no_indexing_and_say_that_it_is_not_complete(
     clew: Clew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_repository(tmp_path, FILES)
-    monkeypatch.setattr(base, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(base, "BRIEF_SECONDS", 0.0)
     monkeypatch.setattr(base, "FEW_FILES", 0)
     first = clew("ask", "where are the seconds before the next attempt")
     assert "src/retry.py:1" in first.out
     assert base.PARTIAL in first.out
 
-    second = clew("ask", "what did we decide about retry of a payment")
-    assert base.PARTIAL not in second.out
-    assert "0001-retry.md:1" in second.out
+    second = clew("ask", "where is backoff")
+    assert "src/retry.py:1" in second.out
+    assert base.PARTIAL in second.out
+
+    monkeypatch.setattr(base, "BRIEF_SECONDS", 600.0)
+    third = clew("ask", "what did we decide about retry of a payment")
+    assert base.PARTIAL not in third.out
+    assert "0001-retry.md:1" in third.out
 
 
 @pytest.mark.req("BEY-11")
@@ -38,7 +43,7 @@ def test_a_small_folder_is_indexed_before_its_first_answer(
     clew: Clew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_repository(tmp_path, FILES)
-    monkeypatch.setattr(base, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(base, "BRIEF_SECONDS", 0.0)
     first = clew("ask", "what did we decide about retry of a payment")
     assert base.PARTIAL not in first.out
     assert "0001-retry.md:1" in first.out

@@ -7,7 +7,6 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +25,7 @@ from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import parse_question, refers_back, with_subject
 from clew.knowledge.answering.resolver import MAX_QUESTION, Resolver
 from clew.knowledge.code.graph import CodeGraph, open_code
-from clew.knowledge.code.index import IndexReport, Until
+from clew.knowledge.code.index import IndexReport
 from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.watch import CodeWatch
@@ -55,13 +54,13 @@ WAIT_SECONDS = 1.5
 """The longest that an answer takes by default."""
 READING_SECONDS = 4.0
 """The same while the files are read for the first time."""
-FIRST_SECONDS = 2.0
-"""The time for indexing before the first answer, unless reading the files alone takes longer."""
+BRIEF_SECONDS = 2.0
+"""The time for indexing before an answer, unless reading the files alone takes longer."""
 FEW_FILES = 200
 """A folder with fewer files is indexed completely before the first answer."""
 PARTIAL = (
-    "Indexing is not complete: this answer comes from names and words. The next question, or `clew index`, reads the"
-    " rest: commits, documents and vectors."
+    "Indexing is not complete: this answer comes from names and words. Each question reads more of the rest (commits,"
+    " documents and vectors), and `clew index` reads all of it."
 )
 LATE = "The answer could not be looked up in time. Ask again in a moment."
 SWEEP_SECONDS = 3_600.0
@@ -131,19 +130,19 @@ class Knowledge:
             ModelAnswer(model, self._ground) if model is not None else None,
         )
 
-    async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> GatherReport:
+    async def gather(self, report: Progress | None = None) -> GatherReport:
         """Bring everything up to date: code first, then the commits and decisions. Meanwhile, find the edges that need
         values to be followed."""
-        done = await self.code.with_rebuild(lambda: self._gather(report, until))
+        done = await self.code.with_rebuild(lambda: self._gather(report))
         if self.is_partial:
             self.is_partial = False
             self.resolver.cache.clear()
         return done
 
-    async def gather_first(self, documents: Callable[[], Awaitable[T]], report: Progress | None = None) -> T | None:
-        """Read all files for the first time and link them by names. Then index the rest, `documents` included, until
-        FIRST_SECONDS are over; if that was not enough, answers say so, and `gather` completes it."""
-        end = time.monotonic() + FIRST_SECONDS
+    async def gather_briefly(self, documents: Callable[[], Awaitable[T]], report: Progress | None = None) -> T | None:
+        """Read all changed files and link them by names. Then index the rest, `documents` included, until BRIEF_SECONDS
+        are over; if that was not enough, answers say so, and the next call or `gather` continues."""
+        end = time.monotonic() + BRIEF_SECONDS
         indexed = await self.code.refresh(report, until="linked")
         left = max(0.0, end - time.monotonic()) if indexed.files >= FEW_FILES else None
         try:
@@ -151,14 +150,17 @@ class Knowledge:
                 await self.commits.catch_up()
                 await self.decisions.sync()
                 await self.code.refresh(report, until="embedded")
+            if self.commits.is_unread:
+                async with asyncio.timeout(max(0.0, end - time.monotonic())):
+                    await self.commits.read()
             return read.result()
         except TimeoutError:
             self.is_partial = True
             return None
 
-    async def _gather(self, report: Progress | None, until: Until) -> GatherReport:
-        indexed = await self.code.refresh(report, until="embedded" if until == "followed" else until)
-        async with beside(self.code.follow(report)) if until == "followed" else nullcontext():
+    async def _gather(self, report: Progress | None) -> GatherReport:
+        indexed = await self.code.refresh(report, until="read")
+        async with beside(self.code.follow(report)):
             return await self._gather_history(indexed)
 
     async def _gather_history(self, indexed: IndexReport) -> GatherReport:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from clew.knowledge.code.file_content import readable_text
 from clew.knowledge.code.languages.detect import LANGUAGES
-from clew.knowledge.code.languages.extract import MAX_BYTES, MAX_STATEMENTS, extract
+from clew.knowledge.code.languages.extract import MAX_BYTES, extract
+from clew.knowledge.code.languages.token_limit import cut_tokens
 from clew.knowledge.code.models import CUT, FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
@@ -229,9 +230,16 @@ def test_facts_go_to_another_process_and_into_a_file() -> None:
     )
 
 
-def test_of_a_file_with_very_many_statements_a_part_is_read() -> None:
-    found = extract(b"first = 1\n" + b"a=1\n" * MAX_STATEMENTS + b"last = 1\n", "python")
+@pytest.mark.parametrize("line", [b"a=1\n", b"a=" * 300 + b"1\n", b"[" + b"a," * 300 + b"]\n", b"a.b.c.d.e\n"])
+def test_of_a_file_with_very_many_tokens_a_part_is_read(line: bytes) -> None:
+    many = line * (1_900_000 // len(line))
+    found = extract(b"first = 1\n" + many + b"last = 1\n", "python")
     assert found.error == CUT
     assert [symbol.name for symbol in found.symbols if symbol.name in ("first", "last")] == ["first"]
-    assert found.lines == MAX_STATEMENTS + 2
-    assert summarize(b"a=1;" * (MAX_STATEMENTS + 2)).error == "too large"
+    assert found.lines == 1_900_000 // len(line) + 2
+    assert summarize(many).error == "too large"
+
+
+def test_prose_and_blank_lines_do_not_count_as_code_by_their_bytes() -> None:
+    text = b"# " + b"documentation " * 30 + b"\n" + b" " * 100 + b"\n\n"
+    assert cut_tokens(text * 3_000) == (text * 3_000, False)

@@ -162,7 +162,7 @@ def test_what_a_parser_does_not_survive_is_tried_three_times_in_all() -> None:
 
 def test_a_worker_answers_in_time_or_not_at_all_for_the_flow_too() -> None:
     with Pool(1, seconds=0.0) as workers:
-        (found,) = workers.submit([ParseJob(b"x = 1\n", "python", True)]).result()
+        (found,) = workers.submit([ParseJob(b"x = 1\n", "python", has_facts=False, has_flow=True)]).result()
     summary = msgspec.msgpack.decode(found.summary, type=FlowSummary)
     assert summary.error in ("", NOT_SURVIVED)
     assert found.summary

@@ -17,7 +17,7 @@ import pytest
 from clew.errors import NotFound
 from clew.knowledge.code.file_content import MAX_BYTES, ParseJob, readable_text
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.pool import BATCH, IN_FLIGHT, Pool
+from clew.knowledge.code.pool import BATCH, IN_FLIGHT, POOL_FROM, Pool
 from clew.knowledge.code.rows import decode_facts, find_files
 from clew.secrecy import mask_in_place
 from tests.knowledge.code.repositories import git, make_repository, write
@@ -181,6 +181,31 @@ def test_a_worker_that_dies_takes_one_file_with_it() -> None:
         assert [facts.symbols[0].name for facts in found] == ["f", "g"]
     finally:
         pool.close()
+
+
+def test_a_worker_that_dies_of_a_flow_still_gives_the_facts() -> None:
+    with Pool(workers=1) as pool:
+        job = ParseJob(b"def f():\n    pass\n", "python", has_flow=True)
+        (whole,) = pool.submit([job]).result()
+        os.kill(pool._all[0].process.pid, signal.SIGKILL)
+        (parsed,) = pool.submit([job]).result()
+    assert whole.summary
+    assert parsed == whole._replace(summary=b"")
+
+
+@pytest.mark.parametrize("files", [2, POOL_FROM])
+async def test_reading_before_following_gives_the_same_calls(files: int, tmp_path: Path) -> None:
+    code = {f"pkg/m{at}.py": f"def f{at}():\n    pass\n" for at in range(files)}
+    code["main.py"] = "from pkg import m1\n\n\ndef run():\n    call = m1.f1\n    call()\n"
+    root = make_repository(tmp_path / "r", code)
+    async with opened(root) as graph:
+        await graph.refresh(until="read")
+        with graph.store.reading() as sql:
+            assert not sql.execute("SELECT count(*) FROM blobs WHERE summary = x''").fetchone()[0]
+        await graph.follow()
+        (called,) = (await graph.callers("f1")).symbols
+        assert [link.node.name for link in called.callers] == ["run"]
+        assert graph.is_current
 
 
 def test_a_content_that_no_worker_survives_has_an_error() -> None:

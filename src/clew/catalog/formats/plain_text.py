@@ -20,13 +20,29 @@ class PlainText:
         return media_type(content_type).startswith("text/")
 
     def parse(self, content: RawContent, base_path: str) -> Sequence[ResourceNode]:
-        text = read_text(content)
-        is_code = media_type(content.content_type) == SOURCE_CODE
-        beginning = describe_code(text) if is_code else describe(text) or one_line(text[:300])
-        root = Branch(
-            name=content.name,
-            text=text,
-            description=f"{content.name}: {beginning}" if is_code else beginning,
-            type="code" if is_code else "document",
-        )
-        return build_tree(content, base_path, root)
+        return build_tree(content, base_path, read_branch(content))
+
+
+class WholeCode:
+    """Source code that another index searches passage by passage: one node, however long it is."""
+
+    name = "whole-code"
+
+    def can_handle(self, content_type: str) -> bool:
+        return media_type(content_type) == SOURCE_CODE
+
+    def parse(self, content: RawContent, base_path: str) -> Sequence[ResourceNode]:
+        return build_tree(content, base_path, read_branch(content), is_whole=True)
+
+
+def read_branch(content: RawContent) -> Branch:
+    """A text with its description. That of code begins with the name of the file."""
+    text = read_text(content)
+    is_code = media_type(content.content_type) == SOURCE_CODE
+    beginning = describe_code(text) if is_code else describe(text) or one_line(text[:300])
+    return Branch(
+        name=content.name,
+        text=text,
+        description=f"{content.name}: {beginning}" if is_code else beginning,
+        type="code" if is_code else "document",
+    )

@@ -88,9 +88,10 @@ def _list_items(lines: list[str]) -> list[str]:
 
 def one_line(text: str) -> str:
     """Without line breaks, runs of blanks and control characters."""
-    if text.isprintable():
-        return " ".join(text.split())
-    return " ".join("".join(character if _is_readable(character) else " " for character in text).split())
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return " ".join("".join(character if _is_readable(character) else " " for character in line).split())
 
 
 def cut_sentence(text: str) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.domain import Domain
 from clew.catalog.formats import ALL
+from clew.catalog.formats.plain_text import WholeCode
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.operations.text import fence, inline
 from clew.catalog.resource import Pipeline
@@ -36,13 +37,14 @@ EXCERPT = 400
 
 def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
     """The domain of the files below a folder, without those that tell agents what to do: rules, skills, agents and
-    commands have doors of their own, behind which consent is asked for."""
+    commands have doors of their own, behind which consent is asked for. A file of code is one resource: its functions
+    are searched in the index of code."""
     source = LocalSource(root, leaves_out=partial(_is_definition, os.path.realpath(root)))
     return Domain(
         name=NAME,
         description=f"The files of this repository, {_named(root)}: documents and code, by section",
         tools=(_search_tool(trail, owner_id),),
-        extractors=(Pipeline(source=source, formats=ALL),),
+        extractors=(Pipeline(source=source, formats=(WholeCode(), *ALL)),),
     )
 
 

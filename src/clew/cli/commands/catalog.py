@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from clew.catalog.registry import DomainRegistry
     from clew.catalog.workspace.workspace import Workspace
     from clew.knowledge.base import GatherReport
-    from clew.knowledge.code.index import Until
 
 SHOWN_SKIPPED, SHOWN_PATH = 10, 120
 
@@ -227,13 +226,13 @@ async def open_workspace_here(here: Here, *, is_agreed: bool = False) -> AsyncIt
 
 
 async def read_for_answer(app: App, workspace: Workspace) -> None:
-    """Read what changed in the files of the folder, or the first time so far that a question can be answered."""
+    """Read what changed in the files of the folder, so far that a question can be answered soon."""
     if not app.has_knowledge():
         await look_again(workspace)
-    elif app.knowledge().code.is_whole:
-        await read_all(app, workspace, until="embedded")
-    else:
-        await read_first(app, workspace)
+        return
+    with _resumable(), progress("Reading the files of this folder") as shown:
+        reports = await app.knowledge().gather_briefly(workspace.look_again, shown.advance)
+    _tell_failed(reports or ())
 
 
 async def look_again(workspace: Workspace) -> None:
@@ -242,24 +241,15 @@ async def look_again(workspace: Workspace) -> None:
         _tell_failed(await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents")))
 
 
-async def read_all(app: App, workspace: Workspace, until: Until = "followed") -> GatherReport:
-    """As `look_again`, and at the same time index code and history up to `until`."""
+async def read_all(app: App, workspace: Workspace) -> GatherReport:
+    """As `look_again`, and at the same time index code and history."""
     with _resumable(), progress("Reading the files of this folder") as shown:
         documents = shown.beside()
         looking = workspace.look_again(lambda done, total, _: documents.advance(done, total, "documents"))
         async with beside(looking) as looked:
-            gathered = await app.knowledge().gather(
-                lambda done, total, what: shown.advance(done, total, what), until=until
-            )
+            gathered = await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
     _tell_failed(looked.result())
     return gathered
-
-
-async def read_first(app: App, workspace: Workspace) -> None:
-    """Read the files for the first time, so far that a question can be answered soon."""
-    with _resumable(), progress("Reading the files of this folder") as shown:
-        reports = await app.knowledge().gather_first(workspace.look_again, shown.advance)
-    _tell_failed(reports or ())
 
 
 def _tell_failed(reports: Sequence[Report]) -> None:

@@ -28,6 +28,8 @@ from clew.secrecy import MaskedLines, is_secret_file, mask_in_place, mask_keys, 
 MAX_BYTES = 2_000_000
 """Larger files are not read: people do not write them."""
 BINARY = "is binary"
+FOLLOWED = "python"
+"""The language whose values are followed."""
 _HEAD_BYTES = 8_000
 """Bytes that decide whether a file is text, and its language."""
 _CACHED_TEXTS = 128
@@ -67,11 +69,12 @@ class FileContent(NamedTuple):
 
 
 class ParseJob(NamedTuple):
-    """A content to parse, into facts and words, or into the summary of its flow."""
+    """A content to parse: into facts and words, into the summary of its flow, or into both."""
 
     body: bytes
     language: str
-    is_flow: bool = False
+    has_facts: bool = True
+    has_flow: bool = False
 
 
 class ReadableFile(NamedTuple):
@@ -82,9 +85,10 @@ class ReadableFile(NamedTuple):
     text: str = ""
     left_out: str = ""
 
-    @property
-    def job(self) -> ParseJob:
-        return ParseJob(self.text.encode("utf-8", errors="replace"), self.language)
+    def job(self, *, has_facts: bool = True, has_flow: bool = False) -> ParseJob:
+        """The job that parses the text. Only Python has a flow."""
+        is_followed = has_flow and self.language == FOLLOWED
+        return ParseJob(self.text.encode("utf-8", errors="replace"), self.language, has_facts, is_followed)
 
 
 def blob_id(body: bytes) -> str:

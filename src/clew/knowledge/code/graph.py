@@ -127,7 +127,7 @@ class CodeGraph:
         return await self._run(lambda: self._refresh(report, until))
 
     async def follow(self, report: Progress | None = None) -> None:
-        """The last step of `refresh` alone: edges by following values, of the indexed files."""
+        """The last steps of `refresh` alone: vectors, and edges by following values, of the indexed files."""
         await self._run(lambda: self.indexer.follow(report))
 
     async def look(self) -> None:

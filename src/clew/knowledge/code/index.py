@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -30,8 +30,9 @@ _DOCUMENTS = frozenset(
     (".md", ".rst", ".txt", ".json", ".csv", ".svg", ".html", ".xml", ".lock", ".yml", ".yaml", ".css")
 )
 
-Until = Literal["linked", "embedded", "followed"]
-"""The last step of a refresh."""
+Until = Literal["read", "linked", "embedded", "followed"]
+"""The last step of a refresh. One that only reads prepares for `follow`."""
+_UNTIL: tuple[Until, ...] = get_args(Until)
 Step = Callable[[Progress], None]
 
 
@@ -85,7 +86,7 @@ class Indexer:
             self._links.close()
 
     def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> IndexReport:
-        """Index all changed files and link them by names, then embed them, then follow their values, up to the step
+        """Index all changed files, then link them by names, then embed them, then follow their values, up to the step
         `until`. Waits while another process refreshes."""
         report = report or _report_nothing
         began = time.monotonic()
@@ -97,13 +98,17 @@ class Indexer:
             self._mark_whole(not doubtful and not gone and self.is_whole)
             if doubtful or gone:
                 self._links.prepare(len(present))
-            done = self._pass(known, report, len(doubtful))
+            done = self._pass(known, report, len(doubtful), has_flow=until == "read")
             done.run(sorted(doubtful, key=_order))
             self._drop(gone)
             self._prune()
             self._mark_whole(not self._stopped.is_set())
-            steps: dict[Until, Step] = {"linked": self.link, "embedded": self.embed, "followed": self._follow}
-            self._run_steps(report, list(steps.values())[: list(steps).index(until) + 1])
+            steps: list[tuple[Until, Step]] = [
+                ("linked", self.link),
+                ("embedded", self.embed),
+                ("followed", self._follow),
+            ]
+            self._run_steps(report, [step for name, step in steps if _UNTIL.index(name) <= _UNTIL.index(until)])
         gone = sorted({*gone, *done.gone})
         seconds = time.monotonic() - began
         return IndexReport(files=len(present), changed=done.changed, gone=gone, parsed=done.parsed, seconds=seconds)
@@ -140,10 +145,11 @@ class Indexer:
                 self._links.link()
 
     def follow(self, report: Progress | None = None) -> None:
-        """Bring all edges of the indexed files up to date, also those that need values to be followed."""
+        """Bring all edges of the indexed files up to date, also those that need values to be followed, and make the
+        missing vectors meanwhile."""
         report = report or _report_nothing
         with self._refreshing, process_lock(self._store.path, lambda: report(0, 0, "another process is indexing")):
-            self._run_steps(report, [self._follow])
+            self._run_steps(report, [self._follow_and_embed])
 
     def embed(self, report: Progress | None = None) -> None:
         """Make the missing vectors, if there is an embedder."""
@@ -163,11 +169,18 @@ class Indexer:
                 report(0, 0, "following")
                 self._links.follow()
 
+    def _follow_and_embed(self, report: Progress) -> None:
+        """Both at once: following mostly waits for the link worker."""
+        with ThreadPoolExecutor(1, thread_name_prefix="clew-following") as thread:
+            following = thread.submit(self._follow, report)
+            self.embed()
+            following.result()
+
     def _has_reached(self, mark: str) -> bool:
         with self._store.reading() as sql:
             return bool(read_meta(sql, "generation", 0) == read_meta(sql, mark, 0))
 
-    def _pass(self, known: dict[str, FileInfo], report: Progress, total: int) -> IndexPass:
+    def _pass(self, known: dict[str, FileInfo], report: Progress, total: int, *, has_flow: bool = False) -> IndexPass:
         return IndexPass(
             self._tree,
             self._store,
@@ -176,6 +189,7 @@ class Indexer:
             report=lambda done: report(done, total, "reading"),
             is_stopped=self._stopped.is_set,
             seen=int(self._clock.now().timestamp()),
+            has_flow=has_flow,
         )
 
     def _list_files(self) -> tuple[dict[str, FileStatus], dict[str, FileInfo]]:

@@ -48,8 +48,10 @@ class IndexPass:
         report: Callable[[int], None],
         is_stopped: Callable[[], bool],
         seen: int,
+        has_flow: bool = False,
     ) -> None:
-        """`report` receives the number of files that are done; `seen` is the time of the pass in seconds."""
+        """`report` receives the number of files that are done; `seen` is the time of the pass in seconds. With
+        `has_flow`, it also summarizes how values move."""
         self.changed: list[str] = []
         self.gone: list[str] = []
         self.parsed = 0
@@ -60,6 +62,7 @@ class IndexPass:
         self._report = report
         self._is_stopped = is_stopped
         self._seen = seen
+        self._has_flow = has_flow
         self._done = 0
         self._unparsed: list[tuple[str, str]] = []
 
@@ -72,7 +75,8 @@ class IndexPass:
         if self._is_stopped():
             return None
         entries = [self._read(path) for path in paths]
-        return entries, [entry.readable.job for entry in entries if entry.readable is not None and entry.is_unparsed]
+        unparsed = [entry.readable for entry in entries if entry.readable is not None and entry.is_unparsed]
+        return entries, [readable.job(has_flow=self._has_flow) for readable in unparsed]
 
     def _read(self, path: str) -> _FileEntry:
         content = read_content(self._tree.root, path)

@@ -95,7 +95,7 @@ def _finished(prepared: P, results: Future[list[ParsedContent]] | list[ParsedCon
 
 def run_jobs(jobs: Sequence[ParseJob], pool: Pool | None = None) -> list[ParsedContent]:
     """Parse contents in order. A worker parses those that may take long, and gives up after the time limit."""
-    hard = [at for at, job in enumerate(jobs) if not job.is_flow and is_hard(job.body, job.language)]
+    hard = [at for at, job in enumerate(jobs) if job.has_facts and is_hard(job.body, job.language)]
     found = {at: run_job(job) for at, job in enumerate(jobs) if at not in hard}
     if hard:
         with contextlib.nullcontext(pool) if pool is not None else Pool(1) as workers:
@@ -105,19 +105,20 @@ def run_jobs(jobs: Sequence[ParseJob], pool: Pool | None = None) -> list[ParsedC
 
 def run_job(job: ParseJob, *, is_careful: bool = False) -> ParsedContent:
     """Parse a content; if careful, not one that takes a parser long. Without a known language it has no symbols."""
-    if job.is_flow:
-        return ParsedContent(b"", _encoder.encode(summarize(job.body)))
+    summary = _encoder.encode(summarize(job.body)) if job.has_flow else b""
+    if not job.has_facts:
+        return ParsedContent(b"", summary)
     is_code = job.language in LANGUAGES
     if is_careful and is_code and takes_long(job.body, job.language):
         return _unparsed(job, GIVEN_UP)
     text = job.body.decode("utf-8", errors="replace")
     known = extract(job.body, job.language) if is_code else None
     facts = known or FileFacts(language=job.language, lines=text.count("\n") + 1)
-    return ParsedContent(encode_facts(facts), words=encode_text(facts, text))
+    return ParsedContent(encode_facts(facts), summary, encode_text(facts, text))
 
 
 def _unparsed(job: ParseJob, reason: str) -> ParsedContent:
-    if job.is_flow:
+    if not job.has_facts:
         return ParsedContent(b"", _encoder.encode(FlowSummary(error=reason)))
     return ParsedContent(encode_facts(FileFacts(language=job.language, lines=job.body.count(b"\n") + 1, error=reason)))
 
@@ -159,7 +160,8 @@ class Pool:
         return found
 
     def _parse_some(self, jobs: list[ParseJob], worker: _Worker) -> list[ParsedContent]:
-        """Parse up to the content that crashes the worker. If that may not be its fault, it is tried again alone."""
+        """Parse up to the content that crashes the worker. If that may not be its fault, or that of its facts, it is
+        tried again alone, without its flow."""
         done: list[ParsedContent] = []
         is_new = worker.is_new
         try:
@@ -171,6 +173,8 @@ class Pool:
             self._idle.put(worker)
             return done
         culprit = jobs[len(done)]
+        if culprit.has_facts and culprit.has_flow:
+            return [*done, *self._parse_some([culprit._replace(has_flow=False)], self._start())]
         self._strikes[culprit.language] += 1
         if worker.has_timed_out or (is_new and not done):
             return [*done, _unparsed(culprit, NOT_SURVIVED)]

@@ -59,7 +59,7 @@ def read_file(code: CodeGraph, path: str) -> FileText | None:
     if readable.language:
         with code.store.reading() as sql:
             stored = find_facts(sql, content.blob, readable.language)
-        facts = decode_facts(stored or run_jobs([readable.job])[0].facts)
+        facts = decode_facts(stored or run_jobs([readable.job()])[0].facts)
     return FileText(path, readable.language, readable.text, facts)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clew.knowledge.code.languages.actions import ACTIONS
 from clew.knowledge.code.languages.descriptions import describe_comment, describe_docstring
 from clew.knowledge.code.languages.detect import LANGUAGES, load_grammar
+from clew.knowledge.code.languages.token_limit import cut_tokens
 from clew.knowledge.code.languages.walker import Handler, LanguageTable, Walker, last_row, named_at
 from clew.knowledge.code.models import CUT, FileFacts
 
@@ -21,8 +22,6 @@ MAX_BYTES = 2_000_000
 MAX_MEAN_LINE = 2_000
 """Files with longer lines on average are generated."""
 
-MAX_STATEMENTS = 100_000
-"""Statements of a file that are parsed: the syntax tree of each takes about a kilobyte."""
 _PIECE = 2_048
 _FIRST_SECONDS = 0.1
 """A hundred times what the first piece of code takes."""
@@ -63,9 +62,9 @@ def extract(content: bytes, language: str) -> FileFacts:
     if len(content) > 20 * MAX_MEAN_LINE and len(content) > MAX_MEAN_LINE * lines:
         return FileFacts(language, lines=lines, error="made by a machine: its lines are too long")
     whole = _as_utf8(content)
-    source, is_cut = _cut_statements(whole)
+    source, is_cut = cut_tokens(whole)
     grammar = _grammar(language)
-    tree, is_whole = _parse(source, grammar.language)
+    tree, is_whole = _parse(source, language, grammar.language)
     walk = Walker(source, grammar.table)
     root = tree.root_node
     walk.run(root, grammar.query, grammar.handlers)
@@ -79,15 +78,6 @@ def extract(content: bytes, language: str) -> FileFacts:
     return FileFacts(
         language, walk.symbols, walk.imports, references, _describe(source, root), _count_lines(whole), error
     )
-
-
-def _cut_statements(source: bytes) -> tuple[bytes, bool]:
-    """The first MAX_STATEMENTS lines and statements, and whether there are more."""
-    if max(source.count(b"\n"), source.count(b";")) <= MAX_STATEMENTS:
-        return source, False
-    for end in (b"\n", b";"):
-        source = end.join(source.split(end, MAX_STATEMENTS)[:MAX_STATEMENTS])
-    return source, True
 
 
 def is_hard(content: bytes, language: str) -> bool:
@@ -144,10 +134,12 @@ def _as_utf8(content: bytes) -> bytes:
     return content if b"\r" not in content or b"\n" in content else content.replace(b"\r", b"\n")
 
 
-def _parse(source: bytes, language: Language) -> tuple[Tree, bool]:
+def _parse(source: bytes, name: str, language: Language) -> tuple[Tree, bool]:
     """The tree, and whether it covers the whole source. After the time limit the parser sees the end of the file."""
     from tree_sitter import Parser  # native code, loaded only to read code
 
+    if name in _UNPROBED:
+        return Parser(language).parse(source), True
     # if the first bytes are hard, the parser may not ask for more before it is too late
     begun = time.thread_time()
     beginning = Parser(language).parse(source[:_PIECE])

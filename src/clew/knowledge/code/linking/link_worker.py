@@ -20,7 +20,7 @@ import msgspec
 
 from clew.errors import ClewError, Corrupted, StorageError
 from clew.knowledge.code import rows
-from clew.knowledge.code.file_content import ParseJob, read_content, readable_text
+from clew.knowledge.code.file_content import FOLLOWED, ParseJob, ReadableFile, read_content, readable_text
 from clew.knowledge.code.linking.imports import DeclaredFolders
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
@@ -32,7 +32,6 @@ from clew.sqlite_file import Sql
 WORKER_FROM = 200
 """Files from which a worker links. Smaller projects are linked here, as starting a process takes longer."""
 
-_FOLLOWED = "python"
 _START = "import sys; from clew.knowledge.code.linking.link_worker import serve; serve(*sys.argv[1:])"
 _DONE, _DAMAGED = "done", "damaged: "
 _MANIFESTS = {
@@ -111,19 +110,20 @@ class Links:
             wanted = {
                 content[0]: path
                 for path, content in contents.items()
-                if content[1] == _FOLLOWED and self._known.get(path) != content and not rows.find_summary(sql, *content)
+                if content[1] == FOLLOWED and self._known.get(path) != content and not rows.find_summary(sql, *content)
             }
         for blobs, results in parse_batches(list(wanted.items()), self._prepare_summaries):
             with self._store.writing() as sql:
                 for blob, parsed in zip(blobs, results, strict=True):
-                    rows.write_summary(sql, blob, _FOLLOWED, parsed.summary)
+                    rows.write_summary(sql, blob, FOLLOWED, parsed.summary)
 
     def _prepare_summaries(self, batch: Iterable[tuple[str, str]]) -> tuple[list[str], list[ParseJob]]:
         found: dict[str, ParseJob] = {}
         for blob, path in batch:
             content = read_content(self._root, path)
             if content is not None and content.blob == blob:
-                found[blob] = ParseJob(readable_text(content.body).encode("utf-8", errors="replace"), _FOLLOWED, True)
+                readable = ReadableFile(content, FOLLOWED, readable_text(content.body))
+                found[blob] = readable.job(has_facts=False, has_flow=True)
         return [*found], [*found.values()]
 
     def _packages(self, paths: Iterable[str]) -> DeclaredFolders:
@@ -153,7 +153,7 @@ def _read_facts(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str,
 
 
 def _read_summaries(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, FlowSummary]:
-    python = (path for path in sorted(paths) if contents[path][1] == _FOLLOWED)
+    python = (path for path in sorted(paths) if contents[path][1] == FOLLOWED)
     found = {path: rows.find_summary(sql, *contents[path]) for path in python}
     return {path: _decode_summary(summary) for path, summary in found.items() if summary}
 

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 
+from clew.knowledge.code.languages.token_limit import has_more_tokens
 from clew.knowledge.code.python_calls.expressions import Expressions, last_name
 from clew.knowledge.code.python_calls.scopes import PythonScope
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, FlowSummary, FunctionKind, ModuleImport
@@ -19,8 +20,6 @@ DECORATOR_KINDS: dict[str, FunctionKind] = {
 }
 """The kind of method that a decorator with this last name makes."""
 LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-MAX_BYTES, MAX_STATEMENTS = 4_000_000, 100_000
-"""A larger file was hardly written by a person."""
 
 _INNER = r"(?>(?:[^\[\]]|\[(?>(?:[^\[\]]|\[[^\[\]]*+\])*)\])*)"
 _ALIAS = re.compile(rf"^([ \t]*+)type[ \t]++(\w++)[ \t]*+(?>(?:\[{_INNER}\])?)[ \t]*+=(?!=)", re.MULTILINE)
@@ -34,7 +33,7 @@ _PARAMETERS = re.compile(
 
 def summarize(content: bytes) -> FlowSummary:
     """The summary of a Python file. Never raises: an unreadable file has a summary with `error`."""
-    if len(content) > MAX_BYTES or max(content.count(b"\n"), content.count(b";")) > MAX_STATEMENTS:
+    if has_more_tokens(content):
         return FlowSummary(error="too large")
     try:
         with warnings.catch_warnings():

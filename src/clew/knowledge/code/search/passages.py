@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter
 
 import msgspec
@@ -17,9 +17,9 @@ import numpy as np
 
 from clew.catalog.formats.restructured_text import find_titles
 from clew.knowledge.code.models import FileFacts, Symbol
-from clew.knowledge.code.search.words import TERM_BYTES, pack_terms
+from clew.knowledge.code.search.words import MAX_KNOWN, MAX_WORD, TERM_BYTES, pack_terms
 from clew.trail.model.readable import find_words
-from clew.trail.search.text import split_text
+from clew.trail.search.text import split_word
 
 FORMAT = 4
 """Changes with the packed form: contents packed in another format are packed again."""
@@ -166,16 +166,12 @@ def _cut_between(facts: FileFacts, lines: Sequence[str], is_free: Sequence[bool]
         for each in facts.symbols
         if each.kind not in SYMBOL_KINDS and "." not in each.qualname
     ]
-    start = 0
-    while start < len(lines):
-        end = start
-        while end < len(lines) and is_free[end]:
-            end += 1
-        for first, last in _cut_run(lines, start, end):
+    for is_between, run in groupby(range(len(lines)), is_free.__getitem__):
+        span = list(run)
+        for first, last in _cut_run(lines, span[0], span[-1] + 1) if is_between else ():
             defined = " ".join(name for line, name in names if first < line <= last)
             about = facts.doc if first == 0 else ""
             yield Passage("module", first + 1, last, about=about, defined=defined, lines=list(lines[first:last]))
-        start = max(end, start) + 1
 
 
 def _sections(lines: Sequence[str], headings: Sequence[tuple[int, int, str]], kind: str) -> Iterator[Passage]:
@@ -252,10 +248,28 @@ def split_comments(text: str, language: str) -> tuple[str, str]:
 
 def _embedded(passage: Passage, body: str) -> str:
     """The text whose vector stands for a passage: names in their words, then the beginning of the body."""
-    name = " ".join(split_text(f"{passage.owner} {passage.defined}").parts)
+    name = _spell(f"{passage.owner} {passage.defined}")
     if passage.kind in ("section", "text"):
         return f"{name}. {body[:MAX_EMBEDDED]}"
-    return f"{name}. {passage.about} {' '.join(split_text(body[:MAX_EMBEDDED]).parts)}"
+    return f"{name}. {passage.about} {_spell(body[:MAX_EMBEDDED])}"
+
+
+def _spell(text: str) -> str:
+    """The words of a text, identifiers in their parts."""
+    return " ".join(filter(None, map(_spelled.__getitem__, find_words(text))))
+
+
+class _SpelledWords(dict[str, str]):
+    """A cache of words in their parts. Cleared when it is full."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= MAX_KNOWN:
+            self.clear()
+        found = self[word] = " ".join(split_word(word[:MAX_WORD]))
+        return found
+
+
+_spelled = _SpelledWords()
 
 
 def _pack(passages: Sequence[Passage], words: np.ndarray, sizes: np.ndarray) -> Packed:
