@@ -28,6 +28,7 @@ from clew.knowledge.domains.search_tools import search_tools
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.git.store import CommitFilter
+from clew.knowledge.history.journal import Limit, Query
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 
@@ -43,12 +44,10 @@ STILL_READING = "None is known yet, but not all files have been read: ask again 
 MAX_SHOWN = 30
 """Lines that one part of an answer shows."""
 
-Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
 SymbolId = Annotated[str, msgspec.Meta(description="`path#qualname`, a name, or the path of a file")]
 FilePath = Annotated[str, msgspec.Meta(description="the path from the top of the repository")]
 Kind = Literal["function", "method", "class", "interface", "constant", "variable", "module", "file", "all"]
 Folder = Annotated[str, msgspec.Meta(description="only below it")]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=5, description="how many steps")]
 EdgeKind = Literal["imports", "calls", "references", "extends", "implements", "all"]
 OpenKnowledge = Callable[[], "Awaitable[Knowledge]"]

@@ -11,7 +11,7 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.operations.text import inline
-from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
+from clew.knowledge.domains.code import FilePath, OpenKnowledge
 from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import Moment, lesson_tools
 from clew.knowledge.domains.method_tool import method_tool
@@ -21,9 +21,10 @@ from clew.knowledge.git.commits import commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.brief import Tier, write_brief
+from clew.knowledge.history.decisions import DECISION_PREFIX
 from clew.knowledge.history.entries import NO_SESSION
 from clew.knowledge.history.explanation import find_resolutions
-from clew.knowledge.history.journal import ALL, DECISIONS, FAILURES, WORK, Archive, SummaryType
+from clew.knowledge.history.journal import ALL, DECISIONS, FAILURES, WORK, Archive, Limit, Query, SummaryType
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeFilter, ScoredNode
 from clew.knowledge.text import stems
@@ -89,14 +90,15 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         is_known = await knowledge.search.nodes.knows(query, NodeDomain.HISTORY, by=ctx.by)
         kind = {} if summary_type == "any" else {"summary_type": summary_type}
         wanted = msgspec.structs.replace(ALL, metadata=kind, session_id=session_id or None, created_after=since)
-        found = await knowledge.archive(ctx.by).find(query, limit, wanted) if is_known else []
+        archive = knowledge.archive(ctx.by)
+        found = await (archive.find if is_known else archive.find_records)(query, limit, wanted)
         if summary_type == "any" and not session_id:
             await knowledge.commits.catch_up()
             commits = await knowledge.commits.search(query, limit=limit, since=since)
             found = _in_turns(query, found, commits)[:limit]
         if not found:
             return GuidedContent(content=f"Nothing was noted on that. {HOW_TO_NOTE}")
-        if found[0].node.id.startswith(COMMIT_PREFIX):
+        if found[0].node.id.startswith((COMMIT_PREFIX, DECISION_PREFIX)):
             return GuidedContent(content=node_lines(found))
         step = guide(f"{NAME}://tools/hidden/get_code_for_history", "its code", history_id=found[0].node.id)
         return GuidedContent(content=node_lines(found), guidance=[step])
@@ -110,8 +112,8 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     async def briefing(ctx: ToolContext, tier: Tier = "standard") -> str:
         """Show the state of the session: open threads, decisions and failures, each with its source."""
         knowledge = await known()
-        await knowledge.decisions.catch_up()
-        return (await write_brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)).text
+        chronicle = knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION)
+        return (await write_brief(chronicle, tier, await knowledge.decisions.nodes())).text
 
     return search_history, why_line, briefing
 
@@ -168,6 +170,7 @@ def _topic_tools(known: OpenKnowledge) -> Sequence[Tool]:
     return (
         get_decisions,
         find_failures,
+        method_tool(Archive.why_chosen, archive, lambda found: _related_lines(found) or "No decision fits."),
         method_tool(Archive.find_patterns, archive, _pattern_lines),
         method_tool(Archive.get_session_history, archive, _node_list),
         method_tool(Archive.get_code_for_history, archive, _node_list),
@@ -193,12 +196,6 @@ def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
         wanted = NodeFilter(domain=NodeDomain.CODE, path=path or None)
         found = await (await _links(known, ctx)).search(query, limit, wanted, along=EdgeType.IMPLEMENTS_PATTERN)
         return _related_lines([each for each in found if each.linked]) or "No pattern is linked."
-
-    @tool(name="why_chosen", effects=READS, searchable=False)
-    async def why_chosen(query: Query, ctx: ToolContext, limit: Limit = 5) -> str:
-        """List the decisions that fit a question, with the references they rest on and the code they name."""
-        found = await (await _links(known, ctx)).search(query, limit, DECISIONS)
-        return _related_lines(found) or "No decision fits."
 
     @tool(name="what_changed", effects=READS, searchable=False)
     async def what_changed(
@@ -228,7 +225,7 @@ def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
         lines = [*map(node_line, filter(_is_issue, noted)), *await _resolution_lines(knowledge, code)]
         return "\n".join(lines) or "No issue is known."
 
-    return which_patterns, why_chosen, what_changed, past_issues
+    return which_patterns, what_changed, past_issues
 
 
 def _neighbour_tools(known: OpenKnowledge) -> Sequence[Tool]:

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from clew.catalog.operations.text import inline
-from clew.knowledge.domains.code import Limit, OpenKnowledge
+from clew.knowledge.domains.code import OpenKnowledge
 from clew.knowledge.domains.lessons import Moment
 from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import WIDTH
 from clew.knowledge.history.brief import entry_text, summarise_session
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
-from clew.knowledge.history.journal import Chronicle
+from clew.knowledge.history.journal import Chronicle, Limit
 from clew.knowledge.nodes.node_store import Node
 from clew.tools import Effects, Tool, ToolContext
 

@@ -14,11 +14,12 @@ from clew.knowledge.documents.findings import ResearchFindings
 from clew.knowledge.documents.ingest import Kind, NewSource
 from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.documents.research import Library
-from clew.knowledge.domains.code import Limit, OpenKnowledge
+from clew.knowledge.domains.code import OpenKnowledge
 from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
 from clew.knowledge.evidence.provenance import NodeSource, on_one_line, sources_of
+from clew.knowledge.history.journal import Limit
 from clew.knowledge.nodes.kinds import NodeDomain
 from clew.secrecy import mask_keys
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool

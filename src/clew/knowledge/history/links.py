@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.refs import PREFIX, CodeRef, parse_ref
-from clew.knowledge.node_search import FileChecks, NodeSearch, NoFileChecks
+from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFilter, NodeGraph, ScoredNode
 from clew.knowledge.upsert import keyed_id
@@ -75,23 +75,17 @@ class CrossDomain:
     """The three domains as one principal sees them. Code is named by a node's id or by its place (`path`,
     `path#qualname`); code without notes has no neighbours."""
 
-    def __init__(self, trail: Trail, by: Principal, checks: FileChecks | None = None) -> None:
-        self._trail, self._by, self._checks = trail, by, checks or NoFileChecks()
+    def __init__(self, trail: Trail, by: Principal) -> None:
+        self._trail, self._by = trail, by
 
     async def linked(
         self, id_or_ref: str, domain: NodeDomain | None = None, *, along: EdgeType | None = None
     ) -> list[Node]:
         """Nodes at the other ends of edges, newest first, each once: of one domain, along edges of one type, or all."""
-        id = self._node_id(id_or_ref)
-
-        async def find() -> list[ScoredNode]:
-            around = await self._trail.edges.around([id], by=self._by)
-            ends = dict.fromkeys(each.far for each in around if along is None or each.type == along.label)
-            found = await self._nodes(ends)
-            ordered = sorted(found, key=lambda node: (node.created_at, node.id), reverse=True)
-            return [ScoredNode(node=node, similarity=1.0) for node in ordered if domain in (None, node.domain)]
-
-        return [each.node for each in await self._checks.recheck(find)]
+        around = await self._trail.edges.around([self._node_id(id_or_ref)], by=self._by)
+        ends = dict.fromkeys(each.far for each in around if along is None or each.type == along.label)
+        found = [node for node in await self._nodes(ends) if domain in (None, node.domain)]
+        return sorted(found, key=lambda node: (node.created_at, node.id), reverse=True)
 
     async def related(self, found: ScoredNode, *, along: EdgeType | None = None) -> Related:
         """A node with its neighbours in the other domains."""
@@ -110,7 +104,7 @@ class CrossDomain:
         """Nodes that fit a question, best first, each with its neighbours in the other domains."""
         if not query.strip():
             return []
-        found = await NodeSearch(self._trail, self._checks).search(query, filter, by=self._by, limit=limit)
+        found = await NodeSearch(self._trail).search(query, filter, by=self._by, limit=limit)
         return [await self.related(each, along=along) for each in found]
 
     def _node_id(self, id_or_ref: str) -> str:
