@@ -28,8 +28,7 @@ from clew.knowledge.documents.findings import (
 )
 from clew.knowledge.documents.ingest import Ingested, NewSource, ingest_source, verify_source
 from clew.knowledge.evidence.conflicts import detect, record_conflicts
-from clew.knowledge.history.journal import Limit, Query
-from clew.knowledge.history.links import CrossDomain
+from clew.knowledge.history.links import CrossDomain, Limit, Query
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.search_domains import SearchDomains

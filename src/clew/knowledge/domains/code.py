@@ -28,7 +28,7 @@ from clew.knowledge.domains.search_tools import search_tools
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.git.store import CommitFilter
-from clew.knowledge.history.journal import Limit, Query
+from clew.knowledge.history.links import Limit, Query
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 

@@ -24,7 +24,7 @@ from clew.knowledge.history.entries import (
     newest_first,
     write_entry,
 )
-from clew.knowledge.history.links import CrossDomain, Related, ensure_anchors, link, references_of
+from clew.knowledge.history.links import CrossDomain, Limit, Query, Related, ensure_anchors, link, references_of
 from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
@@ -48,8 +48,7 @@ SummaryType = Literal[
 ]
 Include = Literal["all", "decisions", "tasks", "failures"]
 EntryId = Annotated[str, msgspec.Meta(description="the id of an entry")]
-Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
+Topic = Annotated[str, msgspec.Meta(description="on what, in your own words; empty: the newest")]
 
 _CATEGORIES: dict[SummaryType, Category] = {
     "task_completion": Category.TASK_STATE,
@@ -234,6 +233,17 @@ class Archive:
             found = [ScoredNode(node=node, similarity=0.0) for node in await self._decisions.nodes()]
         since = wanted.created_after
         return [each for each in found if since is None or each.node.at > since]
+
+    async def get_decisions(self, query: Topic = "", limit: Limit = 10) -> list[ScoredNode]:
+        """List the decisions on a topic, or the newest, each with its place: entries and decision records."""
+        return await self.find(query, limit, DECISIONS)
+
+    async def find_failures(
+        self, query: Topic = "", limit: Limit = 10, resolved_only: bool = False
+    ) -> list[ScoredNode]:
+        """List failures and mistakes that fit a description, or the newest, with their resolutions."""
+        wanted = msgspec.structs.replace(FAILURES, metadata={"resolved": True} if resolved_only else {})
+        return await self.find(query, limit, wanted)
 
     async def why_chosen(self, query: Query, limit: Limit = 5) -> list[Related]:
         """List the decisions that fit a question, with the references they rest on and the code they name."""

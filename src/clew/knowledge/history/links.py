@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Annotated
 
 import msgspec
 
@@ -19,6 +20,9 @@ from clew.knowledge.upsert import keyed_id
 from clew.trail.model.edge import Edge, EdgeType
 from clew.trail.store import Trail
 
+Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
+PathFilter = Annotated[str, msgspec.Meta(description="a glob of paths; empty: all")]
 MAX_REFS = 500
 WEIGHTS = {EdgeType.REFERENCED_IN: 0.9, EdgeType.IMPLEMENTS_PATTERN: 0.85, EdgeType.INSPIRED_BY: 0.8}
 """Weights of the edges that are drawn here."""
@@ -93,10 +97,26 @@ class CrossDomain:
         others = tuple(each for each in linked if each.domain is not found.node.domain)
         return Related(node=found.node, similarity=found.similarity, linked=others)
 
-    async def neighbours_of(self, id_or_ref: str) -> Related:
-        """The same for a node that is named by its id or place. Raises NotFound."""
-        node = await NodeGraph(self._trail, self._by).get_node(self._node_id(id_or_ref))
+    async def get_related(
+        self,
+        of: Annotated[str, msgspec.Meta(description="the id of a node, or a place in the code: path or path#qualname")],
+    ) -> Related:
+        """Show a node of any domain with the code, entries and references that are linked to it.
+
+        Raises NotFound.
+        """
+        node = await NodeGraph(self._trail, self._by).get_node(self._node_id(of))
         return await self.related(ScoredNode(node=node, similarity=1.0))
+
+    async def which_patterns(self, query: Query, path: PathFilter = "", limit: Limit = 10) -> list[Related]:
+        """List the patterns that code implements, for code that fits a question."""
+        wanted = NodeFilter(domain=NodeDomain.CODE, path=path or None)
+        found = await self.search(query, limit, wanted, along=EdgeType.IMPLEMENTS_PATTERN)
+        return [each for each in found if each.linked]
+
+    async def similar_across_domains(self, query: Query, k: Limit = 10, path_filter: PathFilter = "") -> list[Related]:
+        """List the nodes of all domains that fit a question best, each with its neighbours in the other domains."""
+        return await self.search(query, k, NodeFilter(path=path_filter or None))
 
     async def search(
         self, query: str, limit: int, filter: NodeFilter, *, along: EdgeType | None = None
