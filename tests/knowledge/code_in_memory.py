@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from clew.errors import NotFound
@@ -30,6 +30,12 @@ class Code:
 
     async def look(self) -> None:
         """Its files never change."""
+
+    async def state(self, paths: Iterable[str] = ()) -> str:
+        return ""
+
+    async def files(self) -> list[Any]:
+        return []
 
     async def symbol(self, ref: str) -> Node:
         for each in self._nodes:

@@ -28,11 +28,8 @@ from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.readers import MAX_MARKS
 from clew.knowledge.domains.code import STILL_READING
-from clew.knowledge.evidence.provenance import MARK
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
-from clew.knowledge.nodes.node_store import SCHEMA, UNVERIFIED, NodeGraph, build_node
-from clew.trail.model.breadcrumb import Change
-from clew.trail.model.selector import Selector
+from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph, build_node
 from tests.knowledge.code.repositories import git, make_repository, write
 from tests.knowledge.documents.writing import verified
 from tests.knowledge.doors import known as lines_of
@@ -165,7 +162,7 @@ def told_root(tmp_path: Path) -> Path:
 async def telling(root: Path, *, is_watched: bool) -> AsyncIterator[tuple[App, Knowledge]]:
     """What is known, with all of it read; where it is watched, changes of files are noticed."""
     async with opened(root) as (app, known):
-        watch = CodeWatch(known.code, known._note_changes) if is_watched else contextlib.nullcontext()
+        watch = CodeWatch(known.code) if is_watched else contextlib.nullcontext()
         async with watch:
             await known.gather()
             assert known.code.is_watched is is_watched
@@ -250,11 +247,6 @@ async def test_what_another_part_of_the_program_has_taken_in_is_told_too(told_ro
 
 async def forge(app: App, root: Path) -> None:
     """Have the trail say of files what they do not say, as whoever can write to it may."""
-    page = await app.trail.records.list(Selector(schema_name=SCHEMA), by=app.me, limit=200)
-    for each in page.items:
-        if "noon" in each.context["content"]:
-            context = {**each.context, "content": "Payments are settled by whoever runs turnip.sh as root."}
-            await app.trail.records.update(each.id, Change(context=context), expect=each.version, by=app.me)
     hash = blob_id((root / README).read_bytes())
     for source in ("repository", "a friend"):
         await NodeGraph(app.trail, app.me).add_node(
@@ -298,27 +290,12 @@ async def test_what_a_trail_says_of_a_file_is_told_only_where_the_file_says_it(
             await known.gather()
         told = await asked(app, WHEN)
         doors = [await get(app, route, **params) for route, params in DOORS]
-        assert "turnip" not in "".join((told, *doors))
-        assert "parsnip of repository" not in "".join((told, *doors))
-        assert not any(README in line for line in "\n".join((told, *doors)).splitlines() if "parsnip" in line)
+        forged = [line for line in "\n".join((told, *doors)).splitlines() if "turnip" in line or "parsnip" in line]
+        assert not any(README in line or RECORD in line for line in forged)
+        assert forged == [] or maker == "user"
         assert {README, RECORD} <= cited_in(told, told_root)
         assert "noon" in told
-        again = await known.gather()
-        assert again.decisions == 0
-
-
-async def test_what_was_kept_before_there_were_marks_is_kept_anew_once(told_root: Path) -> None:
-    async with opened(told_root) as (app, known):
-        await known.gather()
-        page = await app.trail.records.list(Selector(schema_name=SCHEMA), by=app.me, limit=200)
-        for each in page.items:
-            bare = {key: value for key, value in each.context["metadata"].items() if key != MARK}
-            change = Change(context={**each.context, "metadata": bare})
-            await app.trail.records.update(each.id, change, expect=each.version, by=app.me)
-    async with opened(told_root) as (app, known):
-        first, second = await known.gather(), await known.gather()
-        assert first.decisions > 0
-        assert second.decisions == 0
+        assert (await known.gather()).decisions == 1
 
 
 # -- the store of code -----------------------------------------------------------------------------------------

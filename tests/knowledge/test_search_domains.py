@@ -13,6 +13,7 @@ from clew.errors import NotFound
 from clew.knowledge.domains.code import build_code
 from clew.knowledge.domains.history import build_history
 from clew.knowledge.domains.reference import build_reference
+from clew.knowledge.history.decisions import Decisions
 from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import NodeGraph
@@ -38,7 +39,7 @@ async def domains(trail: Trail, graph: NodeGraph, code: Code) -> SearchDomains:
     await graph.add_node("Retries", HISTORY, NodeType.DECISION, "A request is tried again three times", verified=True)
     await graph.add_node("Colours", HISTORY, NodeType.DECISION, "Buttons are green")
     await graph.add_node("Backoff", ACADEMIC, NodeType.PAPER, "Exponential backoff spreads load", verified=True)
-    return SearchDomains(NodeSearch(trail), code, NoCommits())  # type: ignore[arg-type]
+    return SearchDomains(NodeSearch(trail), code, NoCommits(), Decisions(code))  # type: ignore[arg-type]
 
 
 @pytest.fixture

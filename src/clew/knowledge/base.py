@@ -24,6 +24,7 @@ from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import parse_question, refers_back, with_subject
 from clew.knowledge.answering.resolver import MAX_QUESTION, Resolver
+from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import IndexReport
 from clew.knowledge.code.index_pass import Progress
@@ -36,11 +37,13 @@ from clew.knowledge.expiry import remove_expired
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
-from clew.knowledge.history.decisions import DecisionSync
+from clew.knowledge.history.changelog import read_changelog
+from clew.knowledge.history.decisions import Decisions, remove_stored_decisions
 from clew.knowledge.history.explanation import LineExplanation, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences
 from clew.knowledge.history.links import ensure_anchors
+from clew.knowledge.history.parsed_files import ParsedFiles
 from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain
 from clew.knowledge.nodes.node_store import NodeGraph, ScoredNode
@@ -76,8 +79,8 @@ T = TypeVar("T")
 
 
 class GatherReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of reading everything: code, new commits, and decisions that are new or changed. `is_log_cut` says
-    that there may be older commits, which are not read."""
+    """The result of reading everything: code, new commits, and the number of decision records. `is_log_cut` says that
+    there may be older commits, which are not read."""
 
     code: IndexReport
     commits: int
@@ -111,14 +114,15 @@ class Knowledge:
         self.patience = WAIT_SECONDS if patience is None else patience
         self.is_partial = False
         """Whether answers come before commits, documents and vectors are indexed."""
-        self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear())
+        self.decisions = Decisions(code)
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
-        nodes = NodeSearch(self._shown, self.decisions)
-        self.search = SearchDomains(nodes, code, self.commits)
+        nodes = NodeSearch(self._shown)
+        self.search = SearchDomains(nodes, code, self.commits, self.decisions)
+        changelogs = ParsedFiles(code, is_changelog, lambda file: read_changelog(file.path, file.body))
         finder = SourceFinder(
             code,
-            HistoryHandler(self.commits, self.decisions.changes, code),
-            Notes(self._shown, nodes),
+            HistoryHandler(self.commits, changelogs.read, code),
+            Notes(self._shown, nodes, self.decisions),
             ProjectFacts(code),
             clock,
         )
@@ -148,7 +152,6 @@ class Knowledge:
         try:
             async with asyncio.timeout(left), beside(_await(documents)) as read:
                 await self.commits.catch_up()
-                await self.decisions.sync()
                 await self.code.refresh(report, until="embedded")
             if self.commits.is_unread:
                 async with asyncio.timeout(max(0.0, end - time.monotonic())):
@@ -165,12 +168,12 @@ class Knowledge:
 
     async def _gather_history(self, indexed: IndexReport) -> GatherReport:
         async with beside(self.commits.read()) as log:
-            kept = await self.decisions.sync()
+            await remove_stored_decisions(self._trail, by=self._owner)
         return GatherReport(
             code=indexed,
             commits=log.result().added,
             is_log_cut=await self.commits.count() >= NEWEST,
-            decisions=kept,
+            decisions=len(await self.decisions.records()),
         )
 
     async def answer(self, question: str, by: Principal, previous: str = "") -> Known:
@@ -181,7 +184,7 @@ class Knowledge:
         try:
             async with asyncio.timeout(patience):
                 await self.code.with_rebuild(self.commits.catch_up)
-                await self.decisions.catch_up()
+                await self.decisions.records()  # if their files changed, as by a checkout, all files are read again
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 withheld = await self.consent.withheld()  # clears the cache where consent was given meanwhile
                 asked = await self._with_subject(asked, previous[:MAX_QUESTION], by)
@@ -215,7 +218,7 @@ class Knowledge:
             if what not in ("looking", "reading"):
                 loop.call_soon_threadsafe(on_read)
 
-        async with CodeWatch(self.code, self._note_changes, report):
+        async with CodeWatch(self.code, report=report):
             await self.gather()
             on_read()
             while sweeps:
@@ -229,13 +232,10 @@ class Knowledge:
         except ClewError as error:  # the next round may do better
             _log.warning("expired records were not removed: %s", error)
 
-    async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
-        await self.decisions.catch_up()
-
     async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> LineExplanation:
         """Explain a line, or all lines from it to the last. Raises NotFound, InvalidInput, ClewError."""
         place = file_of(self.root, path)
-        symbol, decisions = await self._symbol_at(place, line), await self.decisions.decisions()
+        symbol, decisions = await self._symbol_at(place, line), await self.decisions.records()
         return await blame_why(
             self.root, place, line, last_line, trail=self._shown, by=by, decisions=decisions, symbol=symbol
         )

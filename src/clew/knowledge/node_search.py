@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Protocol
 
 from clew.access import Principal
 from clew.errors import NotFound
@@ -26,26 +25,11 @@ _WEIGHTS = {"title": 1.5, "content": 1.0}
 _FOLLOWED_BY = EdgeType.FOLLOWED_BY.label
 
 
-class FileChecks(Protocol):
-    """Checks nodes against the files that they describe."""
-
-    async def recheck(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
-        """The nodes that `find` returns, once their claims about files are true."""
-        ...
-
-
-class NoFileChecks:
-    """For nodes that describe no files."""
-
-    async def recheck(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
-        return await find()
-
-
 class NodeSearch:
-    """The nodes that a caller may see, as far as `checks` confirms them."""
+    """The nodes that a caller may see."""
 
-    def __init__(self, trail: Trail, checks: FileChecks | None = None) -> None:
-        self._trail, self._checks = trail, checks or NoFileChecks()
+    def __init__(self, trail: Trail) -> None:
+        self._trail = trail
 
     async def search(
         self, query: str, filter: NodeFilter, *, by: Principal, limit: int = 10, exclude: Collection[str] = ()
@@ -59,17 +43,13 @@ class NodeSearch:
             weights=_WEIGHTS,
             exclude=tuple(exclude)[:MAX_LIMIT],
         )
-
-        async def find() -> list[ScoredNode]:
-            hits = (await self._trail.index.search(request, by=by)).hits
-            scores = {hit.breadcrumb.id: hit.score for hit in hits if hit.score > 0}
-            if filter.domain in (NodeDomain.HISTORY, None):
-                scores = await boost_by_neighbours(self._trail, scores, by=by)
-            best = _best(hits, scores, limit)
-            nodes = await self.graph(by).as_nodes([hit.breadcrumb for hit, _ in best])
-            return [ScoredNode(node=node, similarity=each) for node, (_, each) in zip(nodes, best, strict=True)]
-
-        return await self._checks.recheck(find)
+        hits = (await self._trail.index.search(request, by=by)).hits
+        scores = {hit.breadcrumb.id: hit.score for hit in hits if hit.score > 0}
+        if filter.domain in (NodeDomain.HISTORY, None):
+            scores = await boost_by_neighbours(self._trail, scores, by=by)
+        best = _best(hits, scores, limit)
+        nodes = await self.graph(by).as_nodes([hit.breadcrumb for hit, _ in best])
+        return [ScoredNode(node=node, similarity=each) for node, (_, each) in zip(nodes, best, strict=True)]
 
     async def knows(self, text: str, domain: NodeDomain, *, by: Principal) -> bool:
         """Whether any node of a domain has a word of a text. Compares no vectors."""
@@ -78,17 +58,13 @@ class NodeSearch:
 
     async def get(self, id: str, domain: NodeDomain, *, by: Principal) -> Node:
         """Raises NotFound."""
-
-        async def find() -> list[ScoredNode]:
-            return [ScoredNode(node=await self.graph(by).get_node(id), similarity=1.0)]
-
-        found = await self._checks.recheck(find)
-        if not found or found[0].node.domain is not domain:
+        found = await self.graph(by).get_node(id)
+        if found.domain is not domain:
             raise NotFound(f"{domain.label} node", id)
-        return found[0].node
+        return found
 
     def graph(self, by: Principal) -> NodeGraph:
-        """The nodes of the trail that a caller may see, unchecked."""
+        """The nodes of the trail that a caller may see."""
         return NodeGraph(self._trail, by)
 
 

@@ -23,6 +23,7 @@ from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.evidence.trust import freshness_of, rank_by_freshness
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX
+from clew.knowledge.history.decisions import Decisions
 from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import Node, NodeFields, NodeFilter, ScoredNode
@@ -54,9 +55,9 @@ class SmartAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class SearchDomains:
     """One search over each domain, with the same results: nodes with their similarity from 0 to 1, best first."""
 
-    def __init__(self, nodes: NodeSearch, code: CodeGraph, commits: Commits) -> None:
+    def __init__(self, nodes: NodeSearch, code: CodeGraph, commits: Commits, decisions: Decisions) -> None:
         self.nodes = nodes
-        self._code, self._commits = code, commits
+        self._code, self._commits, self._decisions = code, commits, decisions
 
     async def search(
         self,
@@ -75,6 +76,7 @@ class SearchDomains:
             case NodeDomain.HISTORY:
                 found = await self._search_nodes(domain, query, by, limit, (), exclude)
                 found += await self._search_commits(query, limit, exclude)
+                found += await self._decisions.search(query, limit + len(exclude))
             case _:
                 found = await self._search_nodes(domain, query, by, limit, types, exclude)
                 found += await self._search_sections(query, types)

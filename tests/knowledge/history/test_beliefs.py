@@ -147,7 +147,7 @@ async def test_a_retraction_leaves_the_past_answerable(ledger: BeliefLedger, clo
     clock.advance(days=1)
     await ledger.retract(wrong.id, "a typing mistake")
     assert await ledger.as_of() == []
-    assert values(await ledger.as_of(recorded=before)) == ["10 s"]
+    assert values(await ledger.as_of(recorded_by=before)) == ["10 s"]
     clock.advance(days=1)
     again = await ledger.add(fact("10 s"))
     assert again.id != wrong.id
@@ -222,7 +222,7 @@ async def test_what_says_where_a_fact_is_from_has_an_end(ledger: BeliefLedger, f
 
 async def test_a_moment_without_a_time_zone_is_refused(ledger: BeliefLedger) -> None:
     await ledger.add(fact("10 s"))
-    with pytest.raises(InvalidInput, match="valid: must carry a time zone"):
+    with pytest.raises(InvalidInput, match="as_of: must carry a time zone"):
         await ledger.as_of(datetime(2024, 1, 1))
-    with pytest.raises(InvalidInput, match="recorded: must carry a time zone"):
+    with pytest.raises(InvalidInput, match="recorded_by: must carry a time zone"):
         await ledger.as_of(None, datetime(2024, 1, 1))

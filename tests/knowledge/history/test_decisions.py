@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 
 from clew.access import Principal
+from clew.errors import NotFound
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.git.log import GitCommit
 from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog
-from clew.knowledge.history.decisions import DecisionRecord, is_adr, keep_decisions, node_id, read_adr
+from clew.knowledge.history.decisions import (
+    Decisions,
+    find_superseded,
+    is_adr,
+    read_adr,
+    remove_stored_decisions,
+)
 from clew.knowledge.history.explanation import find_resolutions
-from clew.knowledge.history.journal import DECISIONS, Archive
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import NodeGraph
-from clew.skills.discovery.mirror import Mirrored
 from clew.trail.store import Trail
+from tests.knowledge.project.samples import project
 
 NYGARD = b"""# 2. Use one queue
 
@@ -268,53 +274,48 @@ def test_commits_tell_what_was_resolved() -> None:
     ]
 
 
-def read_decisions(files: list[tuple[str, bytes]]) -> list[DecisionRecord]:
-    found = [read_adr(path, content) for path, content in files]
-    return [each for each in found if each is not None]
+# -- records as nodes ----------------------------------------------------------------------------------------------
+
+FIRST, SECOND = "docs/adr/0001-use-two-queues.md", "docs/adr/0002-use-one-queue.md"
 
 
-async def test_decisions_are_kept_once_with_their_edges(trail: Trail, me: Principal) -> None:
-    files = [("docs/adr/0001-use-two-queues.md", OLD), ("docs/adr/0002-use-one-queue.md", NYGARD)]
-    decisions = read_decisions(files)
-    assert (await keep_decisions(trail, decisions, ["src/queue/worker.py"], by=me)).created == 2
-    assert await keep_decisions(trail, decisions, ["src/queue/worker.py"], by=me) == Mirrored()
-
-    graph, archive = NodeGraph(trail, me), Archive(trail, me)
-    old, new = (node_id(me, decision) for decision in decisions)
-    assert (await graph.get_node(old)).superseded_by == new
-    [code] = await archive.get_code_for_history(new)
-    assert code.path == "src/queue/worker.py"
-    found = (await archive.find("why one queue", 10, DECISIONS))[0].node
-    assert (found.path, found.line_start, found.content_hash) == (
-        "docs/adr/0002-use-one-queue.md",
-        1,
-        blob_id(NYGARD),
-    )
+async def test_records_are_nodes_with_their_place_their_files_and_what_replaced_them(tmp_path: Path) -> None:
+    files = {FIRST: OLD.decode(), SECOND: NYGARD.decode(), "src/queue/worker.py": "def run():\n    pass\n"}
+    async with project(tmp_path, files) as code:
+        decisions = Decisions(code)
+        new, old = await decisions.nodes()
+        assert (new.path, new.line_start, new.content_hash, new.name) == (SECOND, 1, blob_id(NYGARD), "Use one queue")
+        assert (new.superseded_by, old.superseded_by) == (None, new.id)
+        assert [each.node.path for each in await decisions.search("why one queue", 10)] == [SECOND, FIRST]
+        assert await decisions.search("elephants", 10) == []
+        assert [each.path for each in await decisions.about("src/queue/worker.py")] == [SECOND]
+        assert [each.path for each in await decisions.files_named_in(new)] == ["src/queue/worker.py"]
 
 
-async def test_processes_that_sync_the_same_decisions_at_once_write_each_once(trail: Trail, me: Principal) -> None:
-    texts = [(f"adr/{at:04}-use-queue-{at}.md", NYGARD.replace(b"one queue", b"queue %d" % at)) for at in range(30)]
-    decisions = read_decisions(texts)
-    await asyncio.gather(*(keep_decisions(trail, decisions, by=me) for _ in range(3)))
-    assert {(await trail.records.get(node_id(me, each), by=me)).version for each in decisions} == {1}
-    assert await keep_decisions(trail, decisions[:-1], by=me) == Mirrored(deleted=1)
+async def test_an_edited_record_is_read_anew_and_a_deleted_one_is_gone(tmp_path: Path) -> None:
+    async with project(tmp_path, {FIRST: OLD.decode(), SECOND: NYGARD.decode()}) as code:
+        decisions = Decisions(code)
+        first = await decisions.records()
+        root = Path(code.tree.root)
+        (root / SECOND).write_bytes(NYGARD.replace(b"one queue.", b"one queue, in memory."))
+        (root / FIRST).unlink()
+        [edited] = await decisions.nodes()
+    assert len(first) == 2
+    assert "in memory" in edited.content
+    assert edited.content_hash != blob_id(NYGARD)
 
 
-async def test_a_record_that_was_edited_is_written_anew(trail: Trail, me: Principal) -> None:
-    path = "docs/adr/0002-use-one-queue.md"
-    [before] = read_decisions([(path, NYGARD)])
-    await keep_decisions(trail, [before], by=me)
-    [after] = read_decisions([(path, NYGARD.replace(b"one queue.", b"one queue, in memory."))])
-    assert await keep_decisions(trail, [after], by=me) == Mirrored(updated=1)
-    node = await NodeGraph(trail, me).get_node(node_id(me, after))
-    assert "in memory" in node.content
-    assert node.content_hash == after.hash
-
-
-async def test_records_that_replace_each_other_do_no_harm(trail: Trail, me: Principal) -> None:
+def test_records_that_replace_each_other_do_no_harm() -> None:
     loop = OLD.replace(b"Superseded by [2. Use one queue](0002-use-one-queue.md)", b"Supersedes 2")
-    one = NYGARD.replace(b"Use two queues](0001-use-two-queues.md)", b"Use two queues](0001-use-two-queues.md)")
-    decisions = read_decisions([("adr/0001-use-two-queues.md", loop), ("adr/0002-use-one-queue.md", one)])
-    await keep_decisions(trail, decisions, by=me)
-    nodes = [await NodeGraph(trail, me).get_node(node_id(me, each)) for each in decisions]
-    assert [node.superseded_by is not None for node in nodes].count(True) == 1
+    records = [read_adr(FIRST, loop), read_adr(SECOND, NYGARD)]
+    assert len(find_superseded([each for each in records if each is not None])) == 1
+
+
+async def test_records_that_earlier_releases_stored_are_removed(trail: Trail, me: Principal) -> None:
+    graph = NodeGraph(trail, me)
+    stored = await graph.add_node("Old", NodeDomain.HISTORY, NodeType.DECISION, "x", source="repository", path=FIRST)
+    noted = await graph.add_node("Mine", NodeDomain.HISTORY, NodeType.DECISION, "y")
+    await remove_stored_decisions(trail, by=me)
+    assert (await graph.get_node(noted.id)).name == "Mine"
+    with pytest.raises(NotFound):
+        await graph.get_node(stored.id)

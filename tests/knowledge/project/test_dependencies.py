@@ -178,5 +178,5 @@ async def test_an_analysis_lists_packages_in_use_unused_and_undeclared(tmp_path:
     assert (httpx.name, httpx.version, httpx.files, httpx.source) == ("httpx", ">=0.27", 2, "pyproject.toml:2")
     assert httpx.imports == ["shop/client.py:3", "shop/web/app.py:1"]
     assert (whole.unused, whole.undeclared) == (["rich"], {"redis": ["shop/client.py:4"]})
-    assert (part.uses, part.used_by) == (["shop/prices.py"], ["shop/web/app.py"])
-    assert (folder.uses, folder.undeclared) == (["shop/client.py"], {})
+    assert ([each.name for each in part.packages], part.undeclared) == (["httpx"], {"redis": ["shop/client.py:4"]})
+    assert ([each.name for each in folder.packages], folder.undeclared) == (["httpx"], {})

@@ -83,7 +83,7 @@ async def index(
     changed = f"{count(len(read.changed), 'file')} new or changed, {len(read.gone):,} gone"
     unknown = f", {read.files - len(files):,} left out" if read.files > len(files) else ""
     say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{unknown}: {changed}, {seconds:.1f} s")
-    say(f"{count(gathered.commits, 'new commit')}, {count(gathered.decisions, 'decision')} new or changed")
+    say(f"{count(gathered.commits, 'new commit')}, {count(gathered.decisions, 'decision record')}")
     for each in left_out[:_LEFT_OUT_SHOWN]:
         note(f"Partly indexed: {cut(each.path, _PLACE_SHOWN)} {each.reason}")
     if len(left_out) > _LEFT_OUT_SHOWN:
@@ -193,8 +193,8 @@ async def brief(
     await check_readable(here)
     async with open_here(here, create=True) as app:
         await app.bootstrap()
-        await app.knowledge().decisions.catch_up()
-        found = await write_brief(app.knowledge().chronicle(app.me, session or NO_SESSION), tier)
+        chronicle = app.knowledge().chronicle(app.me, session or NO_SESSION)
+        found = await write_brief(chronicle, tier, await app.knowledge().decisions.nodes())
         await _note_withheld(app.knowledge())
     if json:
         print_json(found)

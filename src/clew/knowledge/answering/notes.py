@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from clew.access import Principal
 from clew.knowledge.answering.history import cover_of
 from clew.knowledge.answering.question import ParsedQuestion
-from clew.knowledge.history.decisions import REPOSITORY
+from clew.knowledge.history.decisions import Decisions
 from clew.knowledge.history.entries import list_all, newest_first
 from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode, to_selector
+from clew.knowledge.nodes.node_store import NodeFilter, NodeGraph, ScoredNode, to_selector
 from clew.trail.store import Trail
 
 SHOWN, LOOKED_AT = 6, 20
@@ -40,10 +40,10 @@ _ASKING = frozenset(_KIND_WORDS.split())
 
 
 class Notes:
-    """The notes that a caller may see."""
+    """The notes that a caller may see, and the decision records of the repository."""
 
-    def __init__(self, trail: Trail, nodes: NodeSearch) -> None:
-        self._trail, self._nodes = trail, nodes
+    def __init__(self, trail: Trail, nodes: NodeSearch, decisions: Decisions) -> None:
+        self._trail, self._nodes, self._decisions = trail, nodes, decisions
 
     async def of_kind(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes of the kind that a question names, those on its topic first, newest first; none where it names none."""
@@ -53,6 +53,7 @@ class Notes:
         types = (kind,) if isinstance(kind, NodeType) else ()
         wanted = to_selector(NodeFilter(domain=NodeDomain.HISTORY, node_types=types))
         nodes = await NodeGraph(self._trail, by).as_nodes(await list_all(self._trail, wanted, by, MAX_LISTED))
+        nodes += await self._decisions.nodes() if kind is NodeType.DECISION else []
         noted = [node for node in newest_first(nodes) if types or node.metadata.get("summary_type") == kind]
         topic = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING}
         scored = [ScoredNode(node=node, similarity=cover_of(node, topic) if topic else 1.0) for node in noted]
@@ -71,11 +72,6 @@ class Notes:
     async def search(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""
         hits = await self._nodes.search(question.text, NodeFilter(), by=by, limit=LOOKED_AT)
-        found = [each.node for each in hits if each.node.domain is not NodeDomain.CODE and not _is_passage(each.node)]
+        found = [each.node for each in hits if each.node.domain is not NodeDomain.CODE]
         scored = [ScoredNode(node=node, similarity=cover_of(node, weights)) for node in found]
         return sorted((each for each in scored if each.similarity >= RELATED), key=lambda each: -each.similarity)
-
-
-def _is_passage(node: Node) -> bool:
-    """Whether a node was read from a file of the repository: files are searched as passages."""
-    return node.source == REPOSITORY and node.path is not None

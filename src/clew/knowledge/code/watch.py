@@ -39,7 +39,7 @@ class CodeWatch:
     """Updates a graph after changes, and calls `on_change` after each, one call at a time. If the system has no watches
     left it logs that once, and the graph checks files by itself."""
 
-    def __init__(self, graph: CodeGraph, on_change: OnChange, report: Progress | None = None) -> None:
+    def __init__(self, graph: CodeGraph, on_change: OnChange | None = None, report: Progress | None = None) -> None:
         self._graph = graph
         self._on_change = on_change
         self._report = report
@@ -159,7 +159,7 @@ class CodeWatch:
         await self._notify(await self._graph.update(paths))
 
     async def _notify(self, changed: Sequence[str]) -> None:
-        if changed:
+        if changed and self._on_change is not None:
             await self._on_change(sorted(changed), len(changed) > BULK)
 
     @contextlib.asynccontextmanager

@@ -28,7 +28,7 @@ from clew.knowledge.documents.findings import (
 )
 from clew.knowledge.documents.ingest import Ingested, NewSource, ingest_source, verify_source
 from clew.knowledge.evidence.conflicts import detect, record_conflicts
-from clew.knowledge.history.links import CrossDomain
+from clew.knowledge.history.links import CrossDomain, Limit, Query
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.search_domains import SearchDomains
@@ -37,8 +37,6 @@ from clew.llm.requests import Model
 from clew.llm.tokens import estimate_tokens
 from clew.trail.store import Trail
 
-Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
 ReferenceId = Annotated[str, msgspec.Meta(description="the id of a reference")]
 Depth = Annotated[
     Literal[1, 2, 3, "quick", "standard", "deep"], msgspec.Meta(description="1 to 3: ten sources for each step")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -14,6 +15,7 @@ from clew.catalog.operations.text import code_span, fence, inline
 from clew.errors import NotFound
 from clew.knowledge.code.file_content import find_origins
 from clew.knowledge.domains.devtools import devtools_tools
+from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import (
     READS,
     add_withheld_note,
@@ -23,12 +25,16 @@ from clew.knowledge.domains.node_lines import (
     node_lines,
     symbol_ref,
 )
-from clew.knowledge.domains.project import project_tools
-from clew.knowledge.domains.search_tools import search_tools
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.git.store import CommitFilter
+from clew.knowledge.history.links import Limit, Query
 from clew.knowledge.nodes.node_store import Node, ScoredNode
+from clew.knowledge.project.components import find_component
+from clew.knowledge.project.dependencies import analyze_dependencies, check_dependency
+from clew.knowledge.project.style import detect_patterns, get_style_guide
+from clew.knowledge.project.tokens import find_design_token, get_design_tokens
+from clew.knowledge.search_domains import result_line
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 
 if TYPE_CHECKING:  # the first tool that runs loads parsers and the rest of knowledge
@@ -43,21 +49,22 @@ STILL_READING = "None is known yet, but not all files have been read: ask again 
 MAX_SHOWN = 30
 """Lines that one part of an answer shows."""
 
-Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
 SymbolId = Annotated[str, msgspec.Meta(description="`path#qualname`, a name, or the path of a file")]
 FilePath = Annotated[str, msgspec.Meta(description="the path from the top of the repository")]
 Kind = Literal["function", "method", "class", "interface", "constant", "variable", "module", "file", "all"]
 Folder = Annotated[str, msgspec.Meta(description="only below it")]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=5, description="how many steps")]
 EdgeKind = Literal["imports", "calls", "references", "extends", "implements", "all"]
+Where = Annotated[
+    Sequence[Literal["code", "history", "academic"]], msgspec.Meta(description="only in these; empty: in all three")
+]
 OpenKnowledge = Callable[[], "Awaitable[Knowledge]"]
 
 
 def build_code(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over the code of a folder. The first tool that runs calls `open_knowledge`."""
-    own = (_entry_points, _symbol_tools, _file_tools, project_tools)
-    of_trail = (_history_tools, devtools_tools, search_tools)
+    own = (_entry_points, _symbol_tools, _file_tools, _project_tools)
+    of_trail = (_history_tools, devtools_tools, _search_tools)
     noted = add_withheld_note((each for build in of_trail for each in build(open_knowledge)), open_knowledge)
     return Domain(
         name=NAME,
@@ -190,6 +197,58 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
         return "\n".join(lines) or "Nothing was noted of it, and no commit touched it."
 
     return (get_history_for_code,)
+
+
+def _search_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    """`search_all` groups results by domain; `smart_search` keeps to a budget of tokens."""
+
+    @tool(name="search_all", effects=READS, searchable=False)
+    async def search_all(
+        query: str,
+        ctx: ToolContext,
+        domains: Where = (),
+        limit_per_domain: Annotated[int, msgspec.Meta(ge=1, le=50)] = 5,
+    ) -> str:
+        """Search code, history and references at once, and show the results of each."""
+        knowledge = await known()
+        limit, now = limit_per_domain, knowledge.clock.now()
+        found = await knowledge.search.search_all(query, by=ctx.by, at=now, domains=domains, limit_per_domain=limit)
+        parts = []
+        for domain, own in found.items():
+            lines = [result_line(each.node, now) for each in own]
+            parts += [f"## {domain}", "\n".join(lines) or "no matches"]
+        return "\n\n".join(parts)
+
+    @tool(name="smart_search", effects=READS, searchable=False)
+    async def smart_search(
+        query: str,
+        ctx: ToolContext,
+        token_budget: Annotated[int, msgspec.Meta(ge=50, le=100_000)] = 1_000,
+        thoroughness: Literal["quick", "moderate", "thorough"] = "moderate",
+    ) -> str:
+        """Search everything and show the best results within a budget of tokens."""
+        knowledge = await known()
+        now = knowledge.clock.now()
+        found = await knowledge.search.smart_search(
+            query, by=ctx.by, at=now, token_budget=token_budget, thoroughness=thoroughness
+        )
+        lines = [result_line(each.node, now) for each in found.results] or [
+            "No domain has anything on this, or nothing that fits."
+        ]
+        return "\n".join((*lines, f"{found.tokens_used:,} of {found.budget:,} tokens used."))
+
+    return search_all, smart_search
+
+
+def _project_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    """Style, components, dependencies and design tokens: each tool is the function of its name."""
+    made = partial(method_tool, known, lambda knowledge, _: knowledge.code, render=lambda found: found)
+    hidden = (get_style_guide, find_component, check_dependency, get_design_tokens, find_design_token)
+    return (
+        made(analyze_dependencies, title="What this project depends on"),
+        made(detect_patterns, title="Which patterns the code follows"),
+        *map(made, hidden),
+    )
 
 
 async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) -> Sequence[GitCommit]:

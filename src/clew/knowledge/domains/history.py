@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,9 +12,9 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.operations.text import inline
-from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
+from clew.knowledge.domains.code import FilePath, OpenKnowledge
 from clew.knowledge.domains.journal import journal_tools
-from clew.knowledge.domains.lessons import Moment, lesson_tools
+from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note, node_line, node_lines
 from clew.knowledge.evidence.provenance import on_one_line
@@ -21,21 +22,22 @@ from clew.knowledge.git.commits import commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.brief import Tier, write_brief
-from clew.knowledge.history.entries import NO_SESSION
+from clew.knowledge.history.decisions import DECISION_PREFIX
+from clew.knowledge.history.entries import NO_SESSION, Moment
 from clew.knowledge.history.explanation import find_resolutions
-from clew.knowledge.history.journal import ALL, DECISIONS, FAILURES, WORK, Archive, SummaryType
+from clew.knowledge.history.journal import ALL, WORK, Archive, SummaryType
+from clew.knowledge.history.links import CrossDomain, Limit, Query
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeFilter, ScoredNode
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
 from clew.knowledge.text import stems
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
-from clew.trail.model.edge import EdgeType
 
 if TYPE_CHECKING:
     from clew.knowledge.base import Knowledge
     from clew.knowledge.git.log import GitCommit
     from clew.knowledge.history.explanation import LineExplanation
     from clew.knowledge.history.journal import StoredSummary
-    from clew.knowledge.history.links import CrossDomain, Related
+    from clew.knowledge.history.links import Related
 
 NAME = "history"
 WRITES = Effects(reaches_out=False)
@@ -47,10 +49,8 @@ HOW_TO_NOTE = (
     f'To note something: `clew get {NAME}://tools/store_summary content="…" summary_type=decision`'
     " (or mistake, preference, failure)."
 )
-Topic = Annotated[str, msgspec.Meta(description="on what, in your own words; empty: the newest")]
 _LABELS = {NodeDomain.CODE: "code", NodeDomain.HISTORY: "history", NodeDomain.ACADEMIC: "reference"}
 Place = Annotated[str, msgspec.Meta(description="a place in the code: path or path#qualname")]
-PathFilter = Annotated[str, msgspec.Meta(description="a glob of paths; empty: all")]
 
 
 def build_history(open_knowledge: OpenKnowledge) -> Domain:
@@ -89,14 +89,15 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         is_known = await knowledge.search.nodes.knows(query, NodeDomain.HISTORY, by=ctx.by)
         kind = {} if summary_type == "any" else {"summary_type": summary_type}
         wanted = msgspec.structs.replace(ALL, metadata=kind, session_id=session_id or None, created_after=since)
-        found = await knowledge.archive(ctx.by).find(query, limit, wanted) if is_known else []
+        archive = knowledge.archive(ctx.by)
+        found = await (archive.find if is_known else archive.find_records)(query, limit, wanted)
         if summary_type == "any" and not session_id:
             await knowledge.commits.catch_up()
             commits = await knowledge.commits.search(query, limit=limit, since=since)
             found = _in_turns(query, found, commits)[:limit]
         if not found:
             return GuidedContent(content=f"Nothing was noted on that. {HOW_TO_NOTE}")
-        if found[0].node.id.startswith(COMMIT_PREFIX):
+        if found[0].node.id.startswith((COMMIT_PREFIX, DECISION_PREFIX)):
             return GuidedContent(content=node_lines(found))
         step = guide(f"{NAME}://tools/hidden/get_code_for_history", "its code", history_id=found[0].node.id)
         return GuidedContent(content=node_lines(found), guidance=[step])
@@ -110,8 +111,8 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     async def briefing(ctx: ToolContext, tier: Tier = "standard") -> str:
         """Show the state of the session: open threads, decisions and failures, each with its source."""
         knowledge = await known()
-        await knowledge.decisions.catch_up()
-        return (await write_brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)).text
+        chronicle = knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION)
+        return (await write_brief(chronicle, tier, await knowledge.decisions.nodes())).text
 
     return search_history, why_line, briefing
 
@@ -148,30 +149,24 @@ def _storage_tools(known: OpenKnowledge) -> Sequence[Tool]:
 
 
 def _topic_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="get_decisions", effects=READS, searchable=False)
-    async def get_decisions(ctx: ToolContext, query: Topic = "", limit: Limit = 10) -> str:
-        """List the decisions on a topic, or the newest, each with its place: entries and decision records."""
-        found = await (await _archive(known, ctx)).find(query, limit, DECISIONS)
-        return node_lines(found) or f"Nothing was decided on that. {HOW_TO_NOTE}"
-
-    @tool(name="find_failures", effects=READS, searchable=False)
-    async def find_failures(ctx: ToolContext, query: Topic = "", limit: Limit = 10, resolved_only: bool = False) -> str:
-        """List failures and mistakes that fit a description, or the newest, with their resolutions."""
-        wanted = msgspec.structs.replace(FAILURES, metadata={"resolved": True} if resolved_only else {})
-        found = await (await _archive(known, ctx)).find(query, limit, wanted)
-        lines = [f"{node_line(each.node)} {_resolution(each.node.metadata.get('resolution'))}" for each in found]
-        return "\n".join(lines) or f"No failure like that was noted. {HOW_TO_NOTE}"
-
-    async def archive(ctx: ToolContext) -> Archive:
-        return await _archive(known, ctx)
-
+    made = partial(method_tool, known, lambda knowledge, by: knowledge.archive(by))
     return (
-        get_decisions,
-        find_failures,
-        method_tool(Archive.find_patterns, archive, _pattern_lines),
-        method_tool(Archive.get_session_history, archive, _node_list),
-        method_tool(Archive.get_code_for_history, archive, _node_list),
+        made(Archive.get_decisions, _decision_lines),
+        made(Archive.find_failures, _failure_lines),
+        made(Archive.why_chosen, lambda found: _related_lines(found) or "No decision fits."),
+        made(Archive.find_patterns, _pattern_lines),
+        made(Archive.get_session_history, _node_list),
+        made(Archive.get_code_for_history, _node_list),
     )
+
+
+def _decision_lines(found: Sequence[ScoredNode]) -> str:
+    return node_lines(found) or f"Nothing was decided on that. {HOW_TO_NOTE}"
+
+
+def _failure_lines(found: Sequence[ScoredNode]) -> str:
+    lines = [f"{node_line(each.node)} {_resolution(each.node.metadata.get('resolution'))}" for each in found]
+    return "\n".join(lines) or f"No failure like that was noted. {HOW_TO_NOTE}"
 
 
 def _node_list(found: Sequence[Node]) -> str:
@@ -187,19 +182,6 @@ def _pattern_lines(found: Sequence[Sequence[ScoredNode]]) -> str:
 
 
 def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="which_patterns", effects=READS, searchable=False)
-    async def which_patterns(query: Query, ctx: ToolContext, path: PathFilter = "", limit: Limit = 10) -> str:
-        """List the patterns that code implements, for code that fits a question."""
-        wanted = NodeFilter(domain=NodeDomain.CODE, path=path or None)
-        found = await (await _links(known, ctx)).search(query, limit, wanted, along=EdgeType.IMPLEMENTS_PATTERN)
-        return _related_lines([each for each in found if each.linked]) or "No pattern is linked."
-
-    @tool(name="why_chosen", effects=READS, searchable=False)
-    async def why_chosen(query: Query, ctx: ToolContext, limit: Limit = 5) -> str:
-        """List the decisions that fit a question, with the references they rest on and the code they name."""
-        found = await (await _links(known, ctx)).search(query, limit, DECISIONS)
-        return _related_lines(found) or "No decision fits."
-
     @tool(name="what_changed", effects=READS, searchable=False)
     async def what_changed(
         ctx: ToolContext,
@@ -228,27 +210,16 @@ def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
         lines = [*map(node_line, filter(_is_issue, noted)), *await _resolution_lines(knowledge, code)]
         return "\n".join(lines) or "No issue is known."
 
-    return which_patterns, why_chosen, what_changed, past_issues
+    return what_changed, past_issues
 
 
 def _neighbour_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="similar_across_domains", effects=READS, searchable=False)
-    async def similar_across_domains(
-        query: Query, ctx: ToolContext, k: Limit = 10, path_filter: PathFilter = ""
-    ) -> str:
-        """List the nodes of all domains that fit a question best, each with its neighbours in the other domains."""
-        found = await (await _links(known, ctx)).search(query, k, NodeFilter(path=path_filter or None))
-        return _related_lines(found) or "Nothing fits."
-
-    @tool(name="get_related", effects=READS, searchable=False)
-    async def get_related(
-        of: Annotated[str, msgspec.Meta(description="the id of a node, or a place in the code: path or path#qualname")],
-        ctx: ToolContext,
-    ) -> str:
-        """Show a node of any domain with the code, entries and references that are linked to it."""
-        return _related_lines([await (await _links(known, ctx)).neighbours_of(of)])
-
-    return similar_across_domains, get_related
+    made = partial(method_tool, known, lambda knowledge, by: knowledge.archive(by).links)
+    return (
+        made(CrossDomain.which_patterns, lambda found: _related_lines(found) or "No pattern is linked."),
+        made(CrossDomain.similar_across_domains, lambda found: _related_lines(found) or "Nothing fits."),
+        made(CrossDomain.get_related, lambda found: _related_lines([found])),
+    )
 
 
 async def _changes(knowledge: Knowledge, query: str, path: str, since: datetime, limit: int) -> list[Node]:
@@ -289,14 +260,6 @@ def _related_lines(found: Sequence[Related]) -> str:
         lines.append(node_line(each.node))
         lines += [f"  {_LABELS[node.domain]}: {node_line(node).removeprefix('- ')}" for node in each.linked]
     return "\n".join(lines)
-
-
-async def _archive(known: OpenKnowledge, ctx: ToolContext) -> Archive:
-    return (await known()).archive(ctx.by)
-
-
-async def _links(known: OpenKnowledge, ctx: ToolContext) -> CrossDomain:
-    return (await known()).archive(ctx.by).links
 
 
 def _in_turns(query: str, noted: Sequence[ScoredNode], commits: Sequence[ScoredNode]) -> list[ScoredNode]:

@@ -4,20 +4,21 @@ to the domain `history`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
 
 from clew.catalog.operations.text import inline
-from clew.knowledge.domains.code import Limit, OpenKnowledge
-from clew.knowledge.domains.lessons import Moment
+from clew.knowledge.domains.code import OpenKnowledge
 from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import WIDTH
 from clew.knowledge.history.brief import entry_text, summarise_session
-from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
+from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, Moment, place_of_entry
 from clew.knowledge.history.journal import Chronicle
+from clew.knowledge.history.links import Limit
 from clew.knowledge.nodes.node_store import Node
-from clew.tools import Effects, Tool, ToolContext
+from clew.tools import Effects, Tool
 
 WRITES = Effects(reaches_out=False)
 MARKS = Effects(repeats_safely=True, reaches_out=False)
@@ -27,20 +28,15 @@ Search = Annotated[str, msgspec.Meta(description="a text to search for; empty: t
 
 def journal_tools(known: OpenKnowledge) -> Sequence[Tool]:
     """Tools that write, find, share and sum up entries."""
-
-    async def chronicle(ctx: ToolContext) -> Chronicle:
-        return (await known()).chronicle(ctx.by, ctx.by.session or NO_SESSION)
-
+    made = partial(method_tool, known, lambda knowledge, by: knowledge.chronicle(by, by.session or NO_SESSION))
     return (
-        method_tool(
-            Chronicle.store, chronicle, lambda entry: f"Stored as {entry.id} ({entry.category}).", effects=WRITES
-        ),
-        method_tool(query, chronicle, _lines),
-        method_tool(cross_session_query, chronicle, _lines),
-        method_tool(summarise_session, chronicle, lambda brief: brief.text, name="session_summary"),
-        method_tool(Chronicle.promote_pattern, chronicle, _promotion, effects=MARKS),
-        method_tool(Chronicle.promote, chronicle, _promotion, effects=MARKS),
-        method_tool(Chronicle.take_back, chronicle, _promotion, effects=MARKS),
+        made(Chronicle.store, lambda entry: f"Stored as {entry.id} ({entry.category}).", effects=WRITES),
+        made(query, _lines),
+        made(cross_session_query, _lines),
+        made(summarise_session, lambda brief: brief.text, name="session_summary"),
+        made(Chronicle.promote_pattern, _promotion, effects=MARKS),
+        made(Chronicle.promote, _promotion, effects=MARKS),
+        made(Chronicle.take_back, _promotion, effects=MARKS),
     )
 
 

@@ -5,91 +5,70 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from clew.catalog.operations.text import inline
 from clew.knowledge.domains.method_tool import method_tool
-from clew.knowledge.domains.node_lines import READS, WIDTH
+from clew.knowledge.domains.node_lines import WIDTH
 from clew.knowledge.history.beliefs import Belief, BeliefFact, BeliefLedger, BeliefStanding
+from clew.knowledge.history.entries import Moment
 from clew.knowledge.history.lessons import Mistake, Mistakes, Preferences, UserPreferences
-from clew.tools import Effects, Tool, ToolContext, tool
+from clew.tools import Effects, Tool
 
 if TYPE_CHECKING:
     from clew.knowledge.domains.code import OpenKnowledge
 
 WRITES = Effects(reaches_out=False)
 NOTES = Effects(repeats_safely=True, reaches_out=False)
-Moment = Annotated[datetime, msgspec.Meta(tz=True, description="for example 2026-01-01T00:00:00Z")] | None
 
 
 def lesson_tools(known: OpenKnowledge) -> Sequence[Tool]:
     """Tools that read and record mistakes, preferences and beliefs."""
-
-    async def mistakes(ctx: ToolContext) -> Mistakes:
-        return (await known()).mistakes(ctx.by)
-
-    async def preferences(ctx: ToolContext) -> UserPreferences:
-        return (await known()).preferences(ctx.by)
-
-    async def beliefs(ctx: ToolContext) -> BeliefLedger:
-        return (await known()).beliefs(ctx.by)
-
+    of_mistakes = partial(method_tool, known, lambda knowledge, by: knowledge.mistakes(by))
+    of_preferences = partial(method_tool, known, lambda knowledge, by: knowledge.preferences(by))
+    of_beliefs = partial(method_tool, known, lambda knowledge, by: knowledge.beliefs(by))
     return (
-        method_tool(Mistakes.check_mistakes, mistakes, _mistake_lines),
-        method_tool(Mistakes.report_mistake, mistakes, _reported, effects=WRITES),
-        method_tool(UserPreferences.get_preferences, preferences, _preference_lines),
-        method_tool(UserPreferences.set_preference, preferences, _remembered, effects=NOTES),
-        method_tool(UserPreferences.learn, preferences, _learned, name="observe_preference", effects=WRITES),
-        method_tool(BeliefLedger.retract, beliefs, _retracted, name="retract_belief", effects=NOTES),
-        *_belief_tools(known),
+        of_mistakes(Mistakes.check_mistakes, _mistake_lines),
+        of_mistakes(Mistakes.report_mistake, _reported, effects=WRITES),
+        of_preferences(UserPreferences.get_preferences, _preference_lines),
+        of_preferences(UserPreferences.set_preference, _remembered, effects=NOTES),
+        of_preferences(UserPreferences.learn, _learned, name="observe_preference", effects=WRITES),
+        of_beliefs(BeliefLedger.as_of, _belief_lines, name="get_beliefs"),
+        of_beliefs(record_belief, lambda belief: f"Recorded as {belief.id}.", effects=NOTES),
+        of_beliefs(
+            BeliefLedger.retract, lambda belief: f"Retracted {belief.id}.", name="retract_belief", effects=NOTES
+        ),
     )
 
 
-def _belief_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="get_beliefs", effects=READS, searchable=False)
-    async def get_beliefs(
-        ctx: ToolContext,
-        subject: Annotated[str, msgspec.Meta(description="of what; empty: of all")] = "",
-        attribute: str = "",
-        as_of: Moment = None,
-        recorded_by: Moment = None,
-    ) -> str:
-        """List the facts that were valid at a moment and recorded by another, each with its source. Facts that disagree
-        are all listed, and marked."""
-        ledger = (await known()).beliefs(ctx.by)
-        found = await ledger.as_of(as_of, recorded_by, subject=subject, attribute=attribute)
-        return "\n".join(map(_belief_line, found)) or "Nothing was recorded of that for that time."
-
-    @tool(name="record_belief", effects=NOTES, searchable=False)
-    async def record_belief(
-        subject: str,
-        attribute: str,
-        value: str,
-        source: Annotated[str, msgspec.Meta(description="the line of documents that says so, for example a changelog")],
-        ctx: ToolContext,
-        version: Annotated[str, msgspec.Meta(description="which of them: a later one retires an earlier")] = "",
-        cite: Annotated[str, msgspec.Meta(description="the exact place")] = "",
-        valid_from: Moment = None,
-        valid_to: Moment = None,
-        supersedes: Annotated[Sequence[str], msgspec.Meta(description="ids that it expressly replaces")] = (),
-    ) -> str:
-        """Record a fact with its source and valid time. Earlier records stay."""
-        fact = BeliefFact(
-            subject=subject,
-            attribute=attribute,
-            value=value,
-            source=source,
-            version=version,
-            cite=cite,
-            valid_from=valid_from,
-            valid_to=valid_to,
-            supersedes=tuple(supersedes),
-        )
-        return f"Recorded as {(await (await known()).beliefs(ctx.by).add(fact)).id}."
-
-    return get_beliefs, record_belief
+async def record_belief(
+    ledger: BeliefLedger,
+    subject: str,
+    attribute: str,
+    value: str,
+    source: Annotated[str, msgspec.Meta(description="the line of documents that says so, for example a changelog")],
+    version: Annotated[str, msgspec.Meta(description="which of them: a later one retires an earlier")] = "",
+    cite: Annotated[str, msgspec.Meta(description="the exact place")] = "",
+    valid_from: Moment = None,
+    valid_to: Moment = None,
+    supersedes: Annotated[tuple[str, ...], msgspec.Meta(description="ids that it expressly replaces")] = (),
+) -> Belief:
+    """Record a fact with its source and valid time. Earlier records stay."""
+    fact = BeliefFact(
+        subject=subject,
+        attribute=attribute,
+        value=value,
+        source=source,
+        version=version,
+        cite=cite,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        supersedes=supersedes,
+    )
+    return await ledger.add(fact)
 
 
 def _mistake_lines(found: Sequence[Mistake]) -> str:
@@ -131,8 +110,8 @@ def _remembered(preference: str) -> str:
     return f"Remembered {inline(preference, WIDTH)}."
 
 
-def _retracted(belief: Belief) -> str:
-    return f"Retracted {belief.id}."
+def _belief_lines(found: Sequence[BeliefStanding]) -> str:
+    return "\n".join(map(_belief_line, found)) or "Nothing was recorded of that for that time."
 
 
 def _belief_line(standing: BeliefStanding) -> str:

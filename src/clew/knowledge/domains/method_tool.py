@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from clew.access import Principal
 from clew.knowledge.domains.node_lines import READS
 from clew.tools import Effects, Tool, ToolContext, tool
+
+if TYPE_CHECKING:
+    from clew.knowledge.base import Knowledge
+    from clew.knowledge.domains.code import OpenKnowledge
 
 Found = TypeVar("Found")
 
 
 def method_tool(
+    known: OpenKnowledge,
+    part: Callable[[Knowledge, Principal], Any],
     method: Callable[..., Awaitable[Found]],
-    open_part: Callable[[ToolContext], Awaitable[Any]],
     render: Callable[[Found], Any],
     *,
     name: str = "",
     title: str = "",
     effects: Effects = READS,
 ) -> Tool:
-    """The tool that calls a method, or a function, with the object that `open_part` returns as its first argument. The
-    first paragraph of the docstring is the description. Only a tool with a title is found by `ask`."""
+    """The tool that calls a method, or a function, with `part` of what is known as its first argument. The first
+    paragraph of the docstring is the description. Only a tool with a title is found by `ask`."""
 
     async def call(ctx: ToolContext, **arguments: Any) -> Any:
-        return render(await method(await open_part(ctx), **arguments))
+        return render(await method(part(await known(), ctx.by), **arguments))
 
     _, *own = inspect.signature(method).parameters.values()
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -14,11 +15,12 @@ from clew.knowledge.documents.findings import ResearchFindings
 from clew.knowledge.documents.ingest import Kind, NewSource
 from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.documents.research import Library
-from clew.knowledge.domains.code import Limit, OpenKnowledge
+from clew.knowledge.domains.code import OpenKnowledge
 from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
 from clew.knowledge.evidence.provenance import NodeSource, on_one_line, sources_of
+from clew.knowledge.history.links import Limit
 from clew.knowledge.nodes.kinds import NodeDomain
 from clew.secrecy import mask_keys
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
@@ -42,17 +44,12 @@ def build_reference(open_knowledge: OpenKnowledge) -> Domain:
 
 
 def _research_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    async def library(ctx: ToolContext) -> Library:
-        return (await known()).library(ctx.by)
-
-    def made(method: Callable[..., Awaitable[ResearchFindings]], title: str = "") -> Tool:
-        return method_tool(method, library, findings_text, title=title)
-
+    made = partial(method_tool, known, lambda knowledge, by: knowledge.library(by), render=findings_text)
     return (
-        method_tool(Library.research, library, _researched, title="What is written on this"),
-        made(Library.compare_approaches, "Compare approaches"),
-        made(Library.find_best_practices, "Best practices"),
-        made(Library.design_proposal, "Draft a design proposal"),
+        made(Library.research, render=_researched, title="What is written on this"),
+        made(Library.compare_approaches, title="Compare approaches"),
+        made(Library.find_best_practices, title="Best practices"),
+        made(Library.design_proposal, title="Draft a design proposal"),
         made(Library.find_papers),
         made(Library.synthesize_with_codebase),
         made(Library.get_code_for_academic),

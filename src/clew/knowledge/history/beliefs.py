@@ -17,7 +17,7 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.git.tags import version_key
-from clew.knowledge.history.entries import list_all
+from clew.knowledge.history.entries import Moment, list_all
 from clew.knowledge.history.values import normal_name, normal_value
 from clew.knowledge.nodes.node_store import DEFAULT_TRUST
 from clew.knowledge.upsert import keyed_id
@@ -231,17 +231,20 @@ class BeliefLedger:
 
     async def as_of(
         self,
-        valid: datetime | None = None,
-        recorded: datetime | None = None,
+        as_of: Moment = None,
+        recorded_by: Moment = None,
         *,
-        subject: str = "",
+        subject: Annotated[str, msgspec.Meta(description="of what; empty: of all")] = "",
         attribute: str = "",
     ) -> list[BeliefStanding]:
-        """Beliefs that were valid at one moment and recorded by another (default: now), oldest record first, with the
-        disagreements among them."""
-        _check_moment("valid", valid)
-        moment = valid or self._clock.now()
-        standing = await self.history(subject, attribute, recorded)
+        """List the facts that were valid at a moment and recorded by another, each with its source. Facts that disagree
+        are all listed, and marked.
+
+        Both moments are now by default; the oldest record comes first.
+        """
+        _check_moment("as_of", as_of)
+        moment = as_of or self._clock.now()
+        standing = await self.history(subject, attribute, recorded_by)
         valid_then = [each for each in standing if _begin(each) <= moment < _end(each)]
         ids = {each.belief.id for each in valid_then}
         return [
@@ -264,7 +267,7 @@ class BeliefLedger:
 
     async def _recorded(self, recorded: datetime | None, subject: str) -> tuple[list[Belief], frozenset[str]]:
         """Beliefs that were recorded by a moment and not retracted by then, and the ids of those that were."""
-        _check_moment("recorded", recorded)
+        _check_moment("recorded_by", recorded)
         selector = Selector(schema_name=SCHEMA, all_tags=(_subject_tag(subject),) if subject else ())
         found = await list_all(self._trail, selector, self._by, MOST, oldest_first=True)
         by_then = [each for each in found if recorded is None or each.created_at <= recorded]

@@ -43,18 +43,16 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     entries: int
 
 
-async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
-    """The state of a chronicle's session: its entries, the decision records of the repository, and in the full size the
-    promoted entries of other sessions. Raises InvalidInput for an unknown size."""
+async def write_brief(chronicle: Chronicle, tier: str = "standard", records: Sequence[Node] = ()) -> Brief:
+    """The state of a chronicle's session: its entries, the decision `records` of the repository, and in the full size
+    the promoted entries of other sessions. Raises InvalidInput for an unknown size."""
     if tier not in get_args(Tier):
         raise InvalidInput("tier", f"{tier!r} is not a size", hint=f"Sizes are {', '.join(get_args(Tier))}")
     own = await chronicle.query(ArchiveQuery(current_only=True, limit=_ENTRIES))
-    records: Sequence[Node] = ()
     others: Sequence[Node] = ()
     lines = _count_lines(chronicle.session_id, own)
     if tier != "micro":
         lines += _section_lines(own, _STANDARD, _STANDARD_LINES, _SHORT)
-        records = await chronicle.decision_records(_ENTRIES)
         heading = f"Decisions of the project: {len(records):,}, newest first"
         most = _FULL_LINES if tier == "full" else _STANDARD_LINES
         lines += _list_lines(heading, records, most, _SHORT) if records else []
@@ -65,7 +63,8 @@ async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
         query = ArchiveQuery(cross_session=True, promoted_only=True, exclude_sessions=(session,), limit=_FULL_LINES)
         others = await chronicle.query(query)
         lines += _list_lines(f"Promoted by other sessions: {len(others) or 'none'}", others, _FULL_LINES, _LONG)
-    return _to_brief(lines, len(own) + len(records) + len(others))
+    shown = len(records) if tier != "micro" else 0
+    return _to_brief(lines, len(own) + shown + len(others))
 
 
 async def summarise_session(

@@ -1,47 +1,40 @@
-"""Decisions of a repository, read from its decision records (Nygard's form, MADR, run-in headings) and kept on the
-trail as the files state them now, with edges to the code that they name and to the records that they supersede. Also
-checks nodes that claim to come from a file: a claim that no longer matches its file, or that no program of this user
-wrote, is dropped."""
+"""Decisions of a repository, read from its decision records: Nygard's form, MADR, and run-in headings."""
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
-from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import CycleRefused, NotFound
 from clew.fences import clean
-from clew.knowledge.code.file_content import blob_id, read_content
-from clew.knowledge.code.files import is_changelog
+from clew.knowledge.code.file_content import FileContent, blob_id
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.evidence.provenance import mark_check, with_marks
-from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog, read_heading
-from clew.knowledge.history.links import link_code
+from clew.knowledge.history.changelog import find_date, read_heading
+from clew.knowledge.history.entries import newest_first
+from clew.knowledge.history.parsed_files import ParsedFiles
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node import domain_tag, type_tag
-from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, ScoredNode, build_node
-from clew.knowledge.upsert import keyed_id
+from clew.knowledge.nodes.node_store import SCHEMA, Node, ScoredNode
+from clew.knowledge.text import stems
 from clew.secrecy import mask_document
-from clew.skills.discovery.mirror import Mirrored, mirror
-from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.edge import Edge, EdgeType
+from clew.trail.bulk import drop_selected
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
-REPOSITORY = "repository"
-"""The source of decisions that were read from files of the repository."""
+DECISION_PREFIX = "decision:"
+RELATED = 0.3
+"""A record with this share of the words of a query is found by it."""
 _PATH = re.compile(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
-_READ_FROM_FILES = Selector(
+_STORED_BEFORE = Selector(
     schema_name=SCHEMA,
     all_tags=(domain_tag(NodeDomain.HISTORY), type_tag(NodeType.DECISION)),
-    context_match=(ContextMatch(path="source", value=REPOSITORY),),
+    context_match=(ContextMatch(path="source", value="repository"),),
 )
+_MOST_STORED = 10_000
 MAX_SIZE = 500_000
 MAX_PART = 8_000
 _FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
@@ -63,7 +56,6 @@ _SECTIONS = {
 }
 _PARTS = {alias: name for name, aliases in _SECTIONS.items() for alias in aliases}
 _DIGITS = re.compile(r"\d+")
-_IsWanted = Callable[[str], bool]
 
 
 class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,189 +185,90 @@ def _named(name: str, records: Sequence[DecisionRecord], by: DecisionRecord) -> 
     return next((each for each in near if each.number and each.number in numbers), None)
 
 
-# -- on the trail --------------------------------------------------------------------------------------------------
+# -- as nodes ------------------------------------------------------------------------------------------------------
 
 
-async def keep_decisions(
-    trail: Trail, decisions: Sequence[DecisionRecord], paths: Iterable[str] = (), *, by: Principal
-) -> Mirrored:
-    """Make the trail hold exactly these decision records as nodes. `paths` are the files of the repository; a decision
-    gets an edge to each that it names."""
-    superseded = {node_id(by, old): node_id(by, new) for old, new in find_superseded(decisions)}
-    drafts = with_marks(_draft(each, node_id(by, each), superseded) for each in decisions)
-    done = await mirror(trail, drafts, _READ_FROM_FILES, by=by)
-    if done.created or done.updated:
-        known = frozenset(paths)
-        for decision in decisions:
-            named = [path for path in dict.fromkeys(_PATH.findall(decision.text)) if path in known]
-            await link_code(trail, node_id(by, decision), named, by=by)
-        for old, new in superseded.items():
-            edge = Edge(source=new, target=old, type=EdgeType.SUPERSEDES.label)
-            with suppress(CycleRefused):  # the records stated the opposite before
-                await trail.edges.add([edge], by=by, replace=True)
-    return done
+class _KnownDecision(NamedTuple):
+    record: DecisionRecord
+    words: frozenset[str]
+    written: datetime
+    """When its file was written."""
 
 
-def node_id(by: Principal, decision: DecisionRecord) -> str:
-    """The id of the node of a decision; it stays while the text is edited."""
-    return keyed_id(by.owner_id, f"decision:{decision.source}")
+class Decisions:
+    """The decision records of one folder, as its files state them now. They are nodes of the history, but never stored:
+    their ids begin with DECISION_PREFIX."""
 
+    def __init__(self, code: CodeGraph) -> None:
+        self._code = code
+        self._files = ParsedFiles(code, is_adr, _read)
 
-def _draft(decision: DecisionRecord, id: str, superseded: Mapping[str, str]) -> Draft:
-    known = {
-        "kind": "adr",
-        "status": decision.status,
-        "number": decision.number,
-        "day": decision.day.isoformat() if decision.day else "",
-    }
-    fields: NodeFields = {
-        "category": "decision",
-        "source": REPOSITORY,
-        "content_hash": decision.hash,
-        "trust": TrustLevel.RECENT,
-        "verification": Verification.CODE,
-        "metadata": {name: value for name, value in known.items() if value},
-        "path": decision.source,
-        "line_start": decision.line,
-        **({"timestamp": datetime.combine(decision.day, time(), UTC)} if decision.day else {}),
-        "id": id,
-    }
-    draft = build_node(decision.title[:500], NodeDomain.HISTORY, NodeType.DECISION, decision.text, fields)
-    later = {"superseded_by": superseded[id]} if id in superseded else {}
-    return msgspec.structs.replace(draft, context={**draft.context, **later})
+    async def records(self) -> list[DecisionRecord]:
+        """All records, in the order of their paths."""
+        return [each.record for each in await self._files.read()]
 
+    async def nodes(self) -> list[Node]:
+        """The nodes of all records, newest first."""
+        return [node for node, _ in await self._nodes()]
 
-class DecisionSync:
-    """The decision records and changelogs in the files of one folder. Calls `on_change` after it wrote or removed
-    decisions."""
+    async def search(self, query: str, limit: int) -> list[ScoredNode]:
+        """The records that share most words with a query, best first; of equal ones the newest."""
+        wanted = stems(query)
+        scored = [
+            ScoredNode(node=node, similarity=len(wanted & known.words) / len(wanted))
+            for node, known in (await self._nodes() if wanted else ())
+        ]
+        found = [each for each in scored if each.similarity >= RELATED]
+        return sorted(found, key=lambda each: -each.similarity)[:limit]
 
-    def __init__(
-        self,
-        trail: Trail,
-        root: Path,
-        owner: Principal,
-        code: CodeGraph,
-        on_change: Callable[[], None],
-    ) -> None:
-        self._trail, self._root, self._owner = trail, root, owner
-        self._code, self._on_change = code, on_change
-        self._state = ""
-        self._blobs_of: dict[_IsWanted, dict[str, str]] = {is_adr: {}, is_changelog: {}}
-        """In that state of the files, the blobs of the decision records and of the changelogs by path."""
-        self._synced: dict[str, str] | None = None
-        """The blobs of the decision records on the trail, by path."""
-        self._doubted: set[str] = set()
-        """Paths whose nodes on the trail differ from what was synced."""
-        self._changes: tuple[dict[str, str], list[ChangeNote]] = ({}, [])
-        self._notes: dict[str, tuple[str, list[ChangeNote]]] = {}
-        """Blob and notes of each changelog by path."""
-        self._lock = asyncio.Lock()
+    async def about(self, path: str) -> list[Node]:
+        """The records that name a file, newest first."""
+        return [node for node, known in await self._nodes() if known.record.mentions(path)]
 
-    async def sync(self) -> int:
-        """Write all decisions as the files state them now; return how many were new or changed."""
-        async with self._lock:
-            return await self._sync(await self._blobs(is_adr))
-
-    async def catch_up(self) -> None:
-        """The same for files that changed since; cheap where none did. Does not wait while all files are read for the
-        first time."""
-        if self._synced is None and self._code.indexer.is_refreshing:
-            return
-        async with self._lock:
-            blobs = await self._blobs(is_adr)
-            if blobs != self._synced or self._doubted:
-                await self._sync(blobs)
-
-    async def recheck(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
-        """The result of `find` once its claims about files are true. A decision that is out of date is synced first and
-        dropped if that does not help; any other node loses a claim that does not match its file."""
-        await self.catch_up()
-        found = await find()
-        failed = await self._failed(found)
-        if any(map(_is_synced, failed)):
-            self._doubted |= {node.path for node in failed if node.path}
-            await self.catch_up()
-            found = await find()
-            failed = await self._failed(found)
-        lost = {node.id for node in failed}
-        kept = [each for each in found if each.node.id not in lost or not _is_synced(each.node)]
-        return [_without_place(each) if each.node.id in lost else each for each in kept]
-
-    async def decisions(self) -> list[DecisionRecord]:
-        """The decisions that the records of the repository state."""
-        return await asyncio.to_thread(self._read_decisions, sorted(await self._blobs(is_adr)))
-
-    async def changes(self) -> list[ChangeNote]:
-        """The notes of all changelogs, in the order of their files; the same list until one of them changes."""
-        blobs = await self._blobs(is_changelog)
-        if self._changes[0] != blobs:
-            self._notes = await asyncio.to_thread(self._read_notes, blobs)
-            self._changes = blobs, [note for path in sorted(blobs) for note in self._notes[path][1]]
-        return self._changes[1]
-
-    async def _blobs(self, is_wanted: _IsWanted) -> dict[str, str]:
-        state = await self._code.state(self._blobs_of[is_wanted])
-        if state != self._state:
-            files = await self._code.files()
-            for each in self._blobs_of:
-                self._blobs_of[each] = {file.path: file.blob for file in files if each(file.path)}
-            self._state = state
-        return self._blobs_of[is_wanted]
-
-    async def _sync(self, blobs: dict[str, str]) -> int:
-        """Does nothing until all files are known: it would remove decisions whose files are still to be read."""
-        if not self._code.is_whole:
-            return 0
-        doubted = frozenset(self._doubted)
-        files = [file.path for file in await self._code.files()]
-        decisions = await asyncio.to_thread(self._read_decisions, sorted(blobs))
-        done = await keep_decisions(self._trail, decisions, files, by=self._owner)
-        if done.created or done.updated or done.deleted:
-            self._on_change()
-        self._synced = blobs
-        self._doubted -= doubted
-        return done.created + done.updated
-
-    async def _failed(self, found: Iterable[ScoredNode]) -> list[Node]:
-        """Nodes that claim to come from a file whose content is another now, or that this user's programs did not
-        write."""
-        claims = [each.node for each in found if each.node.path and each.node.domain is not NodeDomain.CODE]
-        if not claims:
-            return []
-        is_marked = mark_check()
-        paths = {str(node.path) for node in claims}
-        contents = {path: await asyncio.to_thread(read_content, self._code.tree.root, path) for path in paths}
-        blobs = {path: content.blob if content is not None else "" for path, content in contents.items()}
+    async def files_named_in(self, decision: Node) -> list[Node]:
+        """The files of the folder that a record names."""
+        known = {file.path for file in await self._code.files()}
         return [
-            node
-            for node in claims
-            if node.content_hash != blobs[str(node.path)] or not await self._is_ours(node, is_marked)
+            await self._code.symbol(path) for path in dict.fromkeys(_PATH.findall(decision.content)) if path in known
         ]
 
-    async def _is_ours(self, node: Node, is_marked: Callable[[Breadcrumb], bool]) -> bool:
-        """Whether a program of this user wrote a node from a file. A node that the owner does not see is not theirs."""
-        try:
-            return is_marked(await self._trail.records.get(node.id, by=self._owner))
-        except NotFound:
-            return False
-
-    def _read_notes(self, blobs: Mapping[str, str]) -> dict[str, tuple[str, list[ChangeNote]]]:
-        held = {path: self._notes[path] for path, blob in blobs.items() if self._notes.get(path, ("",))[0] == blob}
-        for path in blobs.keys() - held.keys():
-            content = read_content(str(self._root), path)
-            held[path] = blobs[path], read_changelog(path, content.body) if content is not None else []
-        return held
-
-    def _read_decisions(self, paths: Sequence[str]) -> list[DecisionRecord]:
-        contents = ((path, read_content(str(self._root), path)) for path in paths)
-        found = (read_adr(path, content.body) for path, content in contents if content is not None)
-        return [decision for decision in found if decision is not None]
+    async def _nodes(self) -> list[tuple[Node, _KnownDecision]]:
+        known = {each.record.source: each for each in await self._files.read()}
+        later = {old.source: new for old, new in find_superseded([each.record for each in known.values()])}
+        nodes = newest_first(_to_node(each, later.get(path)) for path, each in known.items())
+        return [(node, known[str(node.path)]) for node in nodes]
 
 
-def _is_synced(node: Node) -> bool:
-    return node.source == REPOSITORY
+def _read(content: FileContent) -> list[_KnownDecision]:
+    record = read_adr(content.path, content.body)
+    written = datetime.fromtimestamp(content.status.mtime_ns // 1_000_000_000, UTC)
+    return [_KnownDecision(record, stems(record.text), written)] if record is not None else []
 
 
-def _without_place(found: ScoredNode) -> ScoredNode:
-    node = msgspec.structs.replace(found.node, path=None, line_start=None, line_end=None, content_hash=None)
-    return msgspec.structs.replace(found, node=node)
+def _to_node(known: _KnownDecision, later: DecisionRecord | None) -> Node:
+    record = known.record
+    said = {"status": record.status, "number": record.number, "day": record.day.isoformat() if record.day else ""}
+    return Node(
+        id=f"{DECISION_PREFIX}{record.source}",
+        name=record.title[:500],
+        domain=NodeDomain.HISTORY,
+        node_type=NodeType.DECISION,
+        content=record.text,
+        path=record.source,
+        line_start=record.line,
+        content_hash=record.hash,
+        timestamp=datetime.combine(record.day, time(), UTC) if record.day else None,
+        category="decision",
+        source="repository",
+        metadata={"kind": "adr", **{name: value for name, value in said.items() if value}},
+        verified=True,
+        verification=Verification.CODE,
+        trust=TrustLevel.RECENT,
+        created_at=known.written,
+        superseded_by=f"{DECISION_PREFIX}{later.source}" if later is not None else None,
+    )
+
+
+async def remove_stored_decisions(trail: Trail, *, by: Principal) -> None:
+    """Remove the decision records that earlier releases stored on the trail."""
+    await drop_selected(trail, _STORED_BEFORE, _MOST_STORED, by=by)

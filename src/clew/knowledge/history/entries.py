@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -34,6 +34,7 @@ _CONCURRENT = 50
 """Entries that others may write to a session at the same time."""
 _MOMENT = timedelta(microseconds=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
+Moment = Annotated[datetime, msgspec.Meta(tz=True, description="for example 2026-01-01T00:00:00Z")] | None
 
 
 class Category(StrEnum):

@@ -116,11 +116,11 @@ def _read_history(root: Path, origins: Sequence[LineOrigin], limit: int) -> list
 
 
 async def _entries_about(graph: CrossDomain, path: str, symbol: str) -> list[Node]:
-    """Entries about the symbol and those that it is a part of, then about the file, without decisions from files."""
+    """Entries about the symbol and those that it is a part of, then about the file."""
     parts = symbol.split(".") if symbol else []
     refs = [f"{path}#{'.'.join(parts[:count])}" for count in range(len(parts), 0, -1)]
     found = [node for ref in (*refs, path) for node in await graph.linked(ref, NodeDomain.HISTORY)]
-    return list({node.id: node for node in found if node.metadata.get("kind") != "adr"}.values())
+    return list({node.id: node for node in found}.values())
 
 
 def _is_near(node: Node, path: str, line: int, last: int) -> bool:

@@ -13,6 +13,7 @@ from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.refs import parse_ref, short_ref
 from clew.knowledge.evidence.firewall import Firewall
+from clew.knowledge.history.decisions import DECISION_PREFIX, Decisions
 from clew.knowledge.history.entries import (
     EVERY_ENTRY,
     PROMOTED,
@@ -23,8 +24,8 @@ from clew.knowledge.history.entries import (
     newest_first,
     write_entry,
 )
-from clew.knowledge.history.links import CrossDomain, ensure_anchors, link, references_of
-from clew.knowledge.node_search import FileChecks, NodeSearch, NoFileChecks
+from clew.knowledge.history.links import CrossDomain, Limit, Query, Related, ensure_anchors, link, references_of
+from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
 from clew.knowledge.text import likeness, stems
@@ -32,7 +33,6 @@ from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import Breadcrumb, Change
 from clew.trail.model.edge import EdgeType
 from clew.trail.model.query import SearchRequest
-from clew.trail.model.selector import ContextMatch
 from clew.trail.store import Trail
 
 SummaryType = Literal[
@@ -48,6 +48,7 @@ SummaryType = Literal[
 ]
 Include = Literal["all", "decisions", "tasks", "failures"]
 EntryId = Annotated[str, msgspec.Meta(description="the id of an entry")]
+Topic = Annotated[str, msgspec.Meta(description="on what, in your own words; empty: the newest")]
 
 _CATEGORIES: dict[SummaryType, Category] = {
     "task_completion": Category.TASK_STATE,
@@ -111,13 +112,6 @@ class Chronicle:
             return [to_node(hit.breadcrumb) for hit in (await self._trail.index.search(request, by=self._by)).hits]
         return [to_node(found) for found in await list_all(self._trail, selector, self._by, query.limit)]
 
-    async def decision_records(self, limit: int) -> list[Node]:
-        """Decisions from the decision records of the repository, newest first."""
-        selector = build_selector(ArchiveQuery(cross_session=True, categories=(Category.DECISION,)), self.session_id)
-        of_record = ContextMatch(path="metadata.kind", value="adr")
-        selector = msgspec.structs.replace(selector, context_match=(*selector.context_match, of_record))
-        return newest_first(map(to_node, await list_all(self._trail, selector, self._by, limit)))
-
     async def promote_pattern(self, id: EntryId) -> Node:
         """Share a pattern with all sessions.
 
@@ -165,15 +159,14 @@ class StoredSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Archive:
-    """The summaries that one principal writes and sees. `checks` rechecks those that were read from files. Calls raise
-    what the trail raises."""
+    """The summaries that one principal writes and sees, and the decision records of the repository. Calls raise what
+    the trail raises."""
 
     def __init__(
-        self, trail: Trail, by: Principal, firewall: Firewall | None = None, checks: FileChecks | None = None
+        self, trail: Trail, by: Principal, firewall: Firewall | None = None, decisions: Decisions | None = None
     ) -> None:
-        self._trail, self._by, self._firewall = trail, by, firewall
-        self._checks = checks or NoFileChecks()
-        self.links = CrossDomain(trail, by, self._checks)
+        self._trail, self._by, self._firewall, self._decisions = trail, by, firewall, decisions
+        self.links = CrossDomain(trail, by)
 
     async def store_summary(
         self,
@@ -221,18 +214,50 @@ class Archive:
 
     async def find(self, query: str = "", limit: int = 10, wanted: NodeFilter = ALL) -> list[ScoredNode]:
         """Entries of all sessions that fit a text, best first; without one, the newest by when they happened."""
+        records = await self.find_records(query, limit, wanted)
         if query.strip():
-            return await NodeSearch(self._trail, self._checks).search(query, wanted, by=self._by, limit=limit)
+            found = await NodeSearch(self._trail).search(query, wanted, by=self._by, limit=limit)
+            return sorted([*found, *records], key=lambda each: -each.similarity)[:limit]
+        listed = map(to_node, await list_all(self._trail, to_selector(wanted), self._by, _MOST))
+        nodes = newest_first([*listed, *(each.node for each in records)])
+        return [ScoredNode(node=node, similarity=0.0) for node in nodes[:limit]]
 
-        async def find() -> list[ScoredNode]:
-            found = await list_all(self._trail, to_selector(wanted), self._by, _MOST)
-            return [ScoredNode(node=node, similarity=0.0) for node in newest_first(map(to_node, found))[:limit]]
+    async def find_records(self, query: str, limit: int, wanted: NodeFilter) -> list[ScoredNode]:
+        """The decision records of the repository among them."""
+        is_wanted = NodeType.DECISION in (wanted.node_types or NodeType) and not wanted.metadata
+        if self._decisions is None or not is_wanted or wanted.session_id:
+            return []
+        if query.strip():
+            found = await self._decisions.search(query, limit)
+        else:
+            found = [ScoredNode(node=node, similarity=0.0) for node in await self._decisions.nodes()]
+        since = wanted.created_after
+        return [each for each in found if since is None or each.node.at > since]
 
-        return await self._checks.recheck(find)
+    async def get_decisions(self, query: Topic = "", limit: Limit = 10) -> list[ScoredNode]:
+        """List the decisions on a topic, or the newest, each with its place: entries and decision records."""
+        return await self.find(query, limit, DECISIONS)
+
+    async def find_failures(
+        self, query: Topic = "", limit: Limit = 10, resolved_only: bool = False
+    ) -> list[ScoredNode]:
+        """List failures and mistakes that fit a description, or the newest, with their resolutions."""
+        wanted = msgspec.structs.replace(FAILURES, metadata={"resolved": True} if resolved_only else {})
+        return await self.find(query, limit, wanted)
+
+    async def why_chosen(self, query: Query, limit: Limit = 5) -> list[Related]:
+        """List the decisions that fit a question, with the references they rest on and the code they name."""
+        return [await self._related(each) for each in await self.find(query, limit, DECISIONS)]
+
+    async def _related(self, found: ScoredNode) -> Related:
+        if self._decisions is None or not found.node.id.startswith(DECISION_PREFIX):
+            return await self.links.related(found)
+        named = await self._decisions.files_named_in(found.node)
+        return Related(node=found.node, similarity=found.similarity, linked=tuple(named))
 
     async def find_patterns(
         self,
-        query: Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")],
+        query: Query,
         min_occurrences: Annotated[int, msgspec.Meta(ge=1)] = 2,
         category: Annotated[str, msgspec.Meta(description="a tag that each must have; empty: any")] = "",
     ) -> list[list[ScoredNode]]:
@@ -267,8 +292,9 @@ class Archive:
         return [msgspec.structs.replace(each, line_start=line) if line else each for each, line in named]
 
     async def get_history_for_code(self, code: str, limit: int = 10) -> list[Node]:
-        """Entries about a file or a symbol (`path`, `path#qualname`), newest first."""
-        return (await self.links.linked(code, NodeDomain.HISTORY))[:limit]
+        """Entries about a file or a symbol (`path`, `path#qualname`), newest first, and then decision records."""
+        records = await self._decisions.about(code.partition("#")[0]) if self._decisions is not None else []
+        return [*await self.links.linked(code, NodeDomain.HISTORY), *records][:limit]
 
     async def _link(self, id: str, refs: Sequence[str], inspired_by: Sequence[str], *, is_pattern: bool) -> int:
         """Draw the edges of an entry; return how many lead to code."""

@@ -6,19 +6,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Annotated
 
 import msgspec
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.refs import PREFIX, CodeRef, parse_ref
-from clew.knowledge.node_search import FileChecks, NodeSearch, NoFileChecks
+from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFilter, NodeGraph, ScoredNode
 from clew.knowledge.upsert import keyed_id
 from clew.trail.model.edge import Edge, EdgeType
 from clew.trail.store import Trail
 
+Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
+PathFilter = Annotated[str, msgspec.Meta(description="a glob of paths; empty: all")]
 MAX_REFS = 500
 WEIGHTS = {EdgeType.REFERENCED_IN: 0.9, EdgeType.IMPLEMENTS_PATTERN: 0.85, EdgeType.INSPIRED_BY: 0.8}
 """Weights of the edges that are drawn here."""
@@ -75,23 +79,17 @@ class CrossDomain:
     """The three domains as one principal sees them. Code is named by a node's id or by its place (`path`,
     `path#qualname`); code without notes has no neighbours."""
 
-    def __init__(self, trail: Trail, by: Principal, checks: FileChecks | None = None) -> None:
-        self._trail, self._by, self._checks = trail, by, checks or NoFileChecks()
+    def __init__(self, trail: Trail, by: Principal) -> None:
+        self._trail, self._by = trail, by
 
     async def linked(
         self, id_or_ref: str, domain: NodeDomain | None = None, *, along: EdgeType | None = None
     ) -> list[Node]:
         """Nodes at the other ends of edges, newest first, each once: of one domain, along edges of one type, or all."""
-        id = self._node_id(id_or_ref)
-
-        async def find() -> list[ScoredNode]:
-            around = await self._trail.edges.around([id], by=self._by)
-            ends = dict.fromkeys(each.far for each in around if along is None or each.type == along.label)
-            found = await self._nodes(ends)
-            ordered = sorted(found, key=lambda node: (node.created_at, node.id), reverse=True)
-            return [ScoredNode(node=node, similarity=1.0) for node in ordered if domain in (None, node.domain)]
-
-        return [each.node for each in await self._checks.recheck(find)]
+        around = await self._trail.edges.around([self._node_id(id_or_ref)], by=self._by)
+        ends = dict.fromkeys(each.far for each in around if along is None or each.type == along.label)
+        found = [node for node in await self._nodes(ends) if domain in (None, node.domain)]
+        return sorted(found, key=lambda node: (node.created_at, node.id), reverse=True)
 
     async def related(self, found: ScoredNode, *, along: EdgeType | None = None) -> Related:
         """A node with its neighbours in the other domains."""
@@ -99,10 +97,26 @@ class CrossDomain:
         others = tuple(each for each in linked if each.domain is not found.node.domain)
         return Related(node=found.node, similarity=found.similarity, linked=others)
 
-    async def neighbours_of(self, id_or_ref: str) -> Related:
-        """The same for a node that is named by its id or place. Raises NotFound."""
-        node = await NodeGraph(self._trail, self._by).get_node(self._node_id(id_or_ref))
+    async def get_related(
+        self,
+        of: Annotated[str, msgspec.Meta(description="the id of a node, or a place in the code: path or path#qualname")],
+    ) -> Related:
+        """Show a node of any domain with the code, entries and references that are linked to it.
+
+        Raises NotFound.
+        """
+        node = await NodeGraph(self._trail, self._by).get_node(self._node_id(of))
         return await self.related(ScoredNode(node=node, similarity=1.0))
+
+    async def which_patterns(self, query: Query, path: PathFilter = "", limit: Limit = 10) -> list[Related]:
+        """List the patterns that code implements, for code that fits a question."""
+        wanted = NodeFilter(domain=NodeDomain.CODE, path=path or None)
+        found = await self.search(query, limit, wanted, along=EdgeType.IMPLEMENTS_PATTERN)
+        return [each for each in found if each.linked]
+
+    async def similar_across_domains(self, query: Query, k: Limit = 10, path_filter: PathFilter = "") -> list[Related]:
+        """List the nodes of all domains that fit a question best, each with its neighbours in the other domains."""
+        return await self.search(query, k, NodeFilter(path=path_filter or None))
 
     async def search(
         self, query: str, limit: int, filter: NodeFilter, *, along: EdgeType | None = None
@@ -110,7 +124,7 @@ class CrossDomain:
         """Nodes that fit a question, best first, each with its neighbours in the other domains."""
         if not query.strip():
             return []
-        found = await NodeSearch(self._trail, self._checks).search(query, filter, by=self._by, limit=limit)
+        found = await NodeSearch(self._trail).search(query, filter, by=self._by, limit=limit)
         return [await self.related(each, along=along) for each in found]
 
     def _node_id(self, id_or_ref: str) -> str:

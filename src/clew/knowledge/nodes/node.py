@@ -140,7 +140,8 @@ _SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value
 
 
 def to_node(breadcrumb: Breadcrumb) -> Node:
-    """Convert a breadcrumb to a node, also one in the format of an earlier release. Raises NotFound if it is none."""
+    """Convert a breadcrumb to a node, also one in the format of an earlier release. Only code has a place in a file:
+    that of other nodes is a claim of their writers, and left out. Raises NotFound if it is no node."""
     if breadcrumb.schema_name != SCHEMA:
         raise NotFound("node", breadcrumb.id)
     context = breadcrumb.context
@@ -148,6 +149,8 @@ def to_node(breadcrumb: Breadcrumb) -> Node:
     content = str(context.get("content", ""))
     more: dict[str, Any] = {key: context.get(key) for key in (*TEXTS, *NUMBERS)}
     more |= {key: _as_time(context.get(key)) for key in TIMES}
+    if context["domain"] != NodeDomain.CODE:
+        more |= dict.fromkeys(("path", *NUMBERS))
     return Node(
         id=breadcrumb.id,
         name=breadcrumb.title,

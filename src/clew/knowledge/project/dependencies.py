@@ -41,8 +41,6 @@ from clew.knowledge.project.texts import (
 
 MAX_MANIFESTS, MAX_CODE = 200, 1_000
 MAX_EXAMPLES, MAX_PACKAGES = 3, 5
-MAX_LINKED = 50
-"""Files of a folder whose links are followed."""
 ENOUGH = 0.6
 """The share of a need's words that a capability has to cover."""
 _ECOSYSTEMS = {language: language for language in ("python", "go", "rust", "ruby", "java")} | dict.fromkeys(
@@ -89,14 +87,12 @@ class DependencyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class DependencyAnalysis(msgspec.Struct, frozen=True, kw_only=True):
     """The dependencies of a project or a part of it. `undeclared` are imports, with their places, of packages that no
-    manifest names; `uses` and `used_by` are files of the project that the target imports, and that import it."""
+    manifest names."""
 
     target: str
     packages: Sequence[Package]
     unused: Sequence[str]
     undeclared: Mapping[str, Sequence[str]]
-    uses: Sequence[str] = ()
-    used_by: Sequence[str] = ()
     problems: Sequence[str] = ()
 
 
@@ -160,8 +156,8 @@ async def analyze_dependencies(
     code: CodeGraph,
     target: Annotated[str, msgspec.Meta(description="a file or folder; empty for the whole project")] = "",
 ) -> DependencyAnalysis:
-    """Analyze dependencies: which packages this project or a part of it depends on and where it imports them, which are
-    unused or undeclared, and which files depend on it.
+    """Analyze dependencies: which packages this project or a part of it depends on and where it imports them, and which
+    are unused or undeclared.
 
     Raises NotFound for a target that is not there.
     """
@@ -170,14 +166,7 @@ async def analyze_dependencies(
     inside = [file for file in files if not place or file.path == place or file.path.startswith(f"{place}/")]
     if not inside:
         raise NotFound("file or folder of this project", target)
-    found = await asyncio.to_thread(_analyze, code, files, inside, place)
-    paths = [file.path for file in inside if file.language][:MAX_LINKED] if place else []
-    uses, used_by = set[str](), set[str]()
-    for path in paths:
-        uses.update(link.node.path or "" for link in await code.dependencies(path, edge_type="imports"))
-        used_by.update(link.node.path or "" for link in await code.dependents(path, edge_type="imports"))
-    own = {"", *(file.path for file in inside)}
-    return msgspec.structs.replace(found, uses=sorted(uses - own), used_by=sorted(used_by - own))
+    return await asyncio.to_thread(_analyze, code, files, inside, place)
 
 
 def _check(code: CodeGraph, files: Sequence[FileInfo], need: Need) -> DependencyAnswer:

@@ -40,9 +40,6 @@ class FileText(msgspec.Struct, frozen=True, dict=True):
     def lines(self) -> list[str]:
         return self.text.split("\n")
 
-    def line_of(self, position: int) -> int:
-        return self.text.count("\n", 0, position) + 1
-
     def source(self, line: int) -> str:
         return f"{self.path}:{line}"
 
