@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -55,6 +56,19 @@ def test_a_runtime_install_has_at_most_sixty_packages_and_300_megabytes() -> Non
     found = runtime_packages()
     assert len(found) + 1 <= MAX_PACKAGES
     assert sum(found.values()) * BYTECODE + OWN_BYTES <= MAX_BYTES, found
+
+
+def test_packages_that_leave_the_lock_leave_an_existing_environment(tmp_path: Path) -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "setup_venv.py"))
+    site = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    for name in ("clew", "pip", "Old_Package", "of.both", "of_running", "of_testing"):
+        (site / f"{name}-1.0.dist-info").mkdir(parents=True)
+        (site / f"{name}-1.0.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    run, full = tmp_path / "requirements-run.lock", tmp_path / "requirements.lock"
+    run.write_text("of-both==1.0\nof-running==1.0\n")
+    full.write_text("of-both==1.0\nof-testing==1.0\n")
+    assert tool["stale_packages"](tmp_path / ".venv", full) == ["of-running", "old-package"]
+    assert tool["stale_packages"](tmp_path / ".venv", run) == ["old-package"], "one environment has both"
 
 
 def runtime_packages() -> dict[str, int]:

@@ -57,6 +57,8 @@ def test_a_secret_of_several_words_is_masked_whole(place: str) -> None:
     "secret",
     [
         "sk-abcdefghijklmnop1234",
+        "sk-qwmzkfhvtrlpxnbydgsc",
+        "sk-proj-qwmzkfhvtrlpxnbydgsc",
         "ghp_" + "a1" * 15,
         "github_pat_" + "a1" * 15,
         "xoxb-1234567890-abcdef",
@@ -187,6 +189,7 @@ def test_keys_that_are_told_by_what_stands_before_them_are_masked_in_documents(b
         "whsec_of_the_endpoint",
         "the header NRAK-Id, and shpat_tokens",
         "label.sk-toggleable__label-arrow, .sk-landing-call-header",
+        "pip install sk-learn-contrib-extensions, sk-transliteration-of-words",
     ],
 )
 def test_what_only_begins_like_a_key_stays(text: str) -> None:

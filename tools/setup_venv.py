@@ -1,8 +1,8 @@
 """Make a virtual environment from a lock file, with uv where it can be had and pip otherwise.
 
 Usage: setup_venv.py DIRECTORY LOCKFILE [--compile]. Runs on the bare interpreter, so it uses the standard library only.
-Does nothing when the environment already matches the lock file. `--compile` writes bytecode, which pays off where many
-processes start.
+Does nothing when the environment already matches the lock file; packages that the lock file no longer has are removed.
+`--compile` writes bytecode, which pays off where many processes start.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ import tempfile
 import threading
 import time
 import venv
+from importlib import metadata
 from pathlib import Path
+
+WIDER_LOCKS = {"requirements-run.lock": "requirements.lock"}
+"""A lock file whose packages are part of another one; both go into one environment."""
+KEPT = frozenset({"clew", "pip"})
 
 
 def main() -> None:
@@ -45,15 +50,41 @@ def main() -> None:
 def install_all(directory: Path, lock: Path, uv: str | None) -> bool:
     """Install the lock and Clew itself with uv, or with pip where there is none. False where that fails."""
     make_venv(directory, with_pip=uv is None)
-    install = find_installer(directory, uv, is_compiled="--compile" in sys.argv)
-    return run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], count_packages(lock)) and run(
-        [*install, "--no-deps", "--no-build-isolation", "-e", "."],  # the build backend is in the lock, too
-        1,
+    pip = find_pip(directory, uv)
+    compiled = ["--compile-bytecode"] if uv and "--compile" in sys.argv else []
+    install = [*pip, "install", *compiled]
+    stale = stale_packages(directory, lock)
+    if stale:
+        print(f"Removing what {lock} no longer has: {', '.join(stale)}.", flush=True)
+    return (
+        (not stale or run([*pip, "uninstall", *([] if uv else ["--yes"]), *stale], len(stale)))
+        and run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], count_packages(lock))
+        # the build backend is in the lock, too
+        and run([*install, "--no-deps", "--no-build-isolation", "-e", "."], 1)
     )
 
 
+def stale_packages(directory: Path, lock: Path) -> list[str]:
+    """The installed packages that neither the lock file nor a wider one has."""
+    wider = lock.with_name(WIDER_LOCKS.get(lock.name, lock.name))
+    wanted = KEPT.union(*map(locked_packages, {lock, wider}))
+    folders = [str(each) for each in directory.glob("lib/python*/site-packages")]
+    installed = {plain_name(str(each.metadata["Name"])) for each in metadata.distributions(path=folders)}
+    return sorted(installed - wanted)
+
+
+def locked_packages(lock: Path) -> set[str]:
+    names = re.findall(r"^([A-Za-z0-9._-]+)==", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    return {plain_name(each) for each in names}
+
+
+def plain_name(package: str) -> str:
+    """The name as all spellings of it are compared."""
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
 def count_packages(lock: Path) -> int:
-    return len(re.findall(r"^[A-Za-z0-9._-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE))
+    return len(locked_packages(lock))
 
 
 def fetch_uv(folder: Path) -> str | None:
@@ -79,13 +110,13 @@ def make_venv(directory: Path, *, with_pip: bool) -> None:
         subprocess.run([str(python), "-m", "ensurepip"], check=True, capture_output=True)
 
 
-def find_installer(directory: Path, uv: str | None, *, is_compiled: bool) -> list[str]:
+def find_pip(directory: Path, uv: str | None) -> list[str]:
     """uv installs the lock in seconds, pip in about a minute; both check the hashes."""
     if uv:
         os.environ["VIRTUAL_ENV"] = str(directory.absolute())
         os.environ.setdefault("UV_SYSTEM_CERTS", "1")  # as pip does: a proxy's certificate is in the system's store
-        return [uv, "pip", "install", "--quiet", *(["--compile-bytecode"] if is_compiled else [])]
-    return [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
+        return [uv, "--quiet", "pip"]
+    return [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
 
 
 def run(command: list[str], packages: int) -> bool:

@@ -79,9 +79,16 @@ class ClewStepper:
         self._runner.close()
 
     async def _close(self) -> None:
+        await self._acknowledged()
         self._worker.stop()
         await self._task
         await self._trail.close()
+
+    async def _acknowledged(self) -> None:
+        """Wait for the acknowledgement of every last step. The next process would repeat such a step, and go on from
+        there where its sessions have more steps."""
+        while any(each.pending or each.claimed for each in await self._trail.deliveries.consumers(by=ME)):
+            await asyncio.sleep(0.01)
 
 
 def draft_of(payload: Payload, tags: tuple[str, ...]) -> Draft:

@@ -51,7 +51,8 @@ _ASSIGNED = re.compile(
     r"(?!\$|\{|<|\[|os\.|\.\.\.)[^\s\"'&,;]{3,}"
 )
 _KINDS = (
-    (("sk-",), r"sk-(?=[a-z_-]{0,200}[A-Z0-9])[A-Za-z0-9_-]{16,}"),
+    # With a capital or a digit, or with more small letters in a row than a word has.
+    (("sk-",), r"sk-(?:(?=[a-z_-]{0,200}[A-Z0-9])[A-Za-z0-9_-]{16,}|(?:[a-z]{2,12}-){0,3}[a-z]{20,})"),
     (("k_live_", "k_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{20,}"),
     (("github_pat_",), r"github_pat_\w{20,}"),

@@ -55,3 +55,26 @@ async def test_a_turn_whose_response_is_deleted_goes_on_with_the_others(bank: Ba
     assert ended.status == "done", ended.text
     assert FOUND not in str(later)
     assert "text was deleted" in str(later)
+
+
+async def test_a_worker_that_starts_later_goes_on_without_a_deleted_response(bank: Bank) -> None:
+    @tool()
+    async def look(place: str) -> str:
+        """Look somewhere."""
+        return f"in {place}: {FOUND}"
+
+    script = [
+        {"user": "pay", "call": [{"look": {"place": "the drawer"}}, {"pay": {"amount": 3}}]},
+        {"expect": "paid 3", "say": "Done."},
+    ]
+    async with bank.asking(script, look) as (run, sent, question):
+        of_look = (ContextMatch(path="tool", value="look"),)
+        (found,) = await run.until(Selector(schema_name=run.flow.response, context_match=of_look))
+        await run.trail.records.delete(found.id, by=run.me)
+    async with bank.open(script, look) as run:
+        await answer(run, question, "once")
+        ended = answer_of(await run.rest_of(sent))
+        later = run.model.requests
+    assert ended.status == "done", ended.text
+    assert FOUND not in str(later)
+    assert "text was deleted" in str(later)

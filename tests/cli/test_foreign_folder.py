@@ -12,6 +12,8 @@ import httpx
 import pytest
 
 from tests.cli.conftest import PATIENCE, Clew, start
+from tests.cli.test_doctor import findings
+from tests.knowledge.code.repositories import git
 from tests.serving import private_key
 
 
@@ -50,6 +52,25 @@ def test_keys_that_the_folder_brings_are_refused_until_you_agree(clew: Clew, fol
     assert (name, "keys") in [(each["name"], each["kind"]) for each in waiting]
     assert clew("trust", name, "--yes").code == 0
     assert clew("token").code == 0
+
+
+@pytest.mark.req("RCR-17")
+def test_no_key_is_made_where_git_tracks_one(clew: Clew, folder: Path) -> None:
+    plant(folder)
+    git(folder, "init", "-q")
+    git(folder, "add", "--force", "credential", "keys/private.pem")
+    git(folder, "commit", "-q", "-m", "begin")
+    level, text = findings(clew)["keys"]
+    assert level == "wrong"
+    assert text.startswith("git tracks credential, keys/private.pem")
+    for name in ("keys/private.pem", "credential"):
+        (folder / name).unlink()
+    refused = clew("token")
+    assert refused.code == 1
+    assert f"git tracks {folder / 'keys/private.pem'}" in refused.err
+    git(folder, "rm", "-q", "--cached", "credential", "keys/private.pem")
+    assert clew("token").code == 0
+    assert findings(clew)["keys"][0] == "ok"
 
 
 def test_keys_that_clew_made_here_need_no_consent_but_those_of_a_copied_folder_do(

@@ -107,6 +107,29 @@ async def test_the_folder_is_the_one_that_the_client_works_in(
     assert not (shop / "src" / ".clew").exists()
 
 
+@pytest.mark.req("BEY-11")
+async def test_a_client_that_names_its_folder_late_is_served_there_from_then_on(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLEW_FOLDER")
+    here, shop = tmp_path / "here", tmp_path / "shop"
+    for each in (here, shop):
+        (each / ".git").mkdir(parents=True)
+        (each / "kettle.md").write_text(f"# Kettle\n\nHow to look after the kettle of the {each.name}.\n")
+    is_served = asyncio.Event()
+
+    async def name_roots(context: Any) -> ListRootsResult:
+        await is_served.wait()
+        return ListRootsResult(roots=[Root(uri=shop.as_uri())])
+
+    async with over_stdio(tmp_path, cwd=here, list_roots_callback=name_roots, mode="legacy") as client:
+        assert "kettle of the here" in texts(await until_indexed(client))  # the current folder, after some seconds
+        is_served.set()
+        async with asyncio.timeout(PATIENCE):
+            while "kettle of the shop" not in texts(await until_indexed(client)):
+                await asyncio.sleep(0.05)
+
+
 async def test_a_client_without_a_folder_is_told_what_to_do(
     tmp_path: Path, home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

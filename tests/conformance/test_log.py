@@ -10,7 +10,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import AlreadyExists, InvalidInput
+from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.trail.model.breadcrumb import Change
 from clew.trail.model.event import Event
 from clew.trail.model.selector import ContextMatch, Selector
@@ -65,6 +65,17 @@ async def test_a_refused_write_leaves_no_event(trail: Trail, me: Principal) -> N
     assert await trail.log.head() == 1
     assert (await make(trail, me)).version == 1
     assert [event.type for event in await read_log(trail, me)] == ["breadcrumb.created"] * 2
+
+
+async def test_the_log_knows_the_event_that_created_a_breadcrumb(trail: Trail, me: Principal) -> None:
+    first, second = await make_all(trail, me, "a", "b")
+    await trail.records.update(first, Change(title="c"), expect=1, by=me)
+    assert await trail.log.creation_of(first, by=me) == 1
+    events, _ = await trail.log.read(await trail.log.creation_of(second, by=me) - 1, by=me, limit=1)
+    assert [event.breadcrumb_id for event in events] == [second]
+    for unknown, caller in ((first, Principal(owner_id="another")), ("no-such-id", me)):
+        with pytest.raises(NotFound):
+            await trail.log.creation_of(unknown, by=caller)
 
 
 async def test_reading_goes_on_after_a_cursor_in_steps_of_any_size(trail: Trail, me: Principal) -> None:

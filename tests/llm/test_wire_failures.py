@@ -67,6 +67,16 @@ FAILURES = [
     ("claude", stream(message_start(), block(0, {"type": "text", "text": "Hel"})), "malformed", True),
     ("gpt", stream(responses("Hel", is_whole=False)), "malformed", True),
     ("gpt", status(429, {"error": {"message": "slow down"}}, {"retry-after": "7"}), "rate", True),
+    ("lab", status(408, {"error": {"message": "the client was slow"}}), "timeout", True),
+]
+REPORTED = [
+    ("lab", {"error": {"type": "overloaded_error"}}, "server"),
+    ("lab", {"error": "out of order"}, "server"),
+    ("claude", {"type": "error", "error": {"type": "overloaded_error", "message": "o"}}, "server"),
+    ("claude", {"type": "error", "error": {"type": "authentication_error"}}, "auth"),
+    ("claude", {"error": {"message": "prompt is too long"}}, "too_long"),
+    ("gpt", {"error": {"message": "no such model", "code": "model_not_found"}}, "config"),
+    ("gpt", {"error": "out of order"}, "server"),
 ]
 
 
@@ -97,6 +107,19 @@ async def test_each_failure_is_one_line_of_a_kind_after_one_call_and_never_holds
     assert KEY not in str(error)
     assert KEY not in repr(error)
     assert len(provider.asked) == 1
+
+
+@pytest.mark.req("O21")
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize(("name", "body", "kind"), REPORTED)
+async def test_an_error_in_an_answer_with_the_status_200_is_what_the_provider_reports(
+    provider: FakeProvider, models: Models, name: str, body: object, kind: str, is_streamed: bool
+) -> None:
+    provider.answers = [status(200, body)]
+    model, _ = models.resolve(f"{name}:claude-haiku-4-5" if name == "claude" else f"{name}:m-1")
+    with pytest.raises(ModelError) as told:
+        await model.answer(ModelRequest(messages=HELLO), on_text=Pieces().take if is_streamed else None)
+    assert told.value.kind == kind, str(told.value)
 
 
 async def test_what_the_reader_of_the_text_raises_is_no_failure_of_the_model(

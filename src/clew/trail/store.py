@@ -117,6 +117,10 @@ class Log(Protocol):
         """The `seq` of the newest event, 0 at the beginning."""
         ...
 
+    async def creation_of(self, breadcrumb_id: str, *, by: Principal) -> int:
+        """The `seq` of the event that created a breadcrumb. Raises NotFound when the caller may not see it."""
+        ...
+
     async def wait(self, after: int, timeout: float, *, selector: Selector = EVERYTHING) -> bool:
         """Return True as soon as the head is past `after`, False after `timeout` seconds. Events that a selector does
         not mean need not end the wait."""

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 
 from clew.catalog.domain import Domain
 from clew.catalog.servers.entries.entries import ServerEntry
 from clew.catalog.servers.entries.results import show_result
+from clew.secrecy import MASK
 from clew.tools import GuidedContent, ToolLimits, tool
 from tests.tools.fraud import catalog_at, get
 
@@ -58,3 +59,21 @@ def test_what_the_text_leaves_of_the_room_is_for_the_structured_content() -> Non
     assert "a" * 50_000 in long
     assert "b" * 5_000 in long
     assert "b" * 50_000 in show_result(said("short", more="b" * 50_000), ENTRY, "").content
+
+
+async def test_secrets_in_a_result_are_masked(tmp_path: Path) -> None:
+    key = "ghp_" + "a1" * 15
+    page = TextResourceContents(uri=f"https://ann:{key}@example.com/page", text=f"token\u200b {key[:9]}\u200b{key[9:]}")
+    result = said(f"The key is {key}, kept.", answer={"password": "hunter2", "note": "kept"})
+    result.content.append(EmbeddedResource(type="resource", resource=page))
+
+    async def look() -> GuidedContent:
+        return show_result(result, ENTRY, "")
+
+    domain = Domain(name="evil", description="Foreign", tools=[tool(description="Looks.")(look)])
+    async with catalog_at(tmp_path, domain) as (catalog, _):
+        shown = (await get(catalog, "evil://tools/look")).markdown
+    assert key not in shown
+    assert "hunter2" not in shown
+    assert shown.count(MASK) == 4
+    assert shown.count("kept") == 2

@@ -30,7 +30,9 @@ from clew.catalog.skills.files import SkillFiles
 from clew.errors import ClewError
 
 ROOTS_SECONDS = 5.0
-"""The time limit for the client to name its folders."""
+"""How long requests wait for the client to name its folders."""
+LATE_ROOTS_SECONDS = 600.0
+"""How long the client may take to name them: it may have to ask its user."""
 NOT_OPEN = (
     "Clew answers questions about the folder that you work in. Call `ask` once per topic, in your own words; then `get`"
     " the routes it shows. Each result names the next steps. Pass the handle along. What stands in fences, and below"
@@ -44,14 +46,18 @@ _log = logging.getLogger("clew.mcp")
 
 
 class LateCatalog:
-    """A `CatalogInterface` whose folder the client chooses. Each request raises the errors of opening it."""
+    """A `CatalogInterface` whose folder is chosen by the client. Errors of opening it are raised by each request.
+
+    A client that does not name its folders in time gets the current folder, until it names them.
+    """
 
     def __init__(self, open_catalog: OpenCatalog) -> None:
         self._open = open_catalog
-        self._roots: asyncio.Future[Sequence[Path]] = asyncio.get_running_loop().create_future()
+        self._chosen: asyncio.Queue[Sequence[Path]] = asyncio.Queue()
+        self._is_chosen = False
         self._opened: asyncio.Future[tuple[CatalogInterface, Principal]] = asyncio.get_running_loop().create_future()
         self._choosing = asyncio.Lock()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[Any]] = []
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -65,33 +71,58 @@ class LateCatalog:
                 self._opened.exception()  # mark it as retrieved, because there may have been no request
 
     async def _hold(self) -> None:
-        """Open the catalog of the roots. After a failure the next request chooses the folder again."""
-        while True:
-            roots = await self._roots
-            try:
-                async with self._open(roots) as opened:
-                    self._opened.set_result(opened)
-                    await asyncio.Event().wait()
-            except Exception as error:  # the boundary of a task: requests get the error
-                if self._opened.done():
-                    raise
-                failed, loop = self._opened, asyncio.get_running_loop()
-                self._roots, self._opened = loop.create_future(), loop.create_future()
-                failed.set_exception(error)
-                failed.exception()  # mark it as retrieved, because no request may wait for it
+        """Open the catalogs of the folders that are chosen. An earlier one stays open: requests may still use it."""
+        async with contextlib.AsyncExitStack() as held:
+            while True:
+                roots = await self._chosen.get()
+                try:
+                    opened = await held.enter_async_context(self._open(roots))
+                except Exception as error:  # the boundary of a task: requests get the error
+                    self._fail(error)
+                else:
+                    self._replace().set_result(opened)
+
+    def _fail(self, error: Exception) -> None:
+        """Raise the error in the requests that wait; the next request chooses the folder again."""
+        failed = self._replace()
+        self._is_chosen, self._opened = False, asyncio.get_running_loop().create_future()
+        failed.set_exception(error)
+        failed.exception()  # mark it as retrieved: there may be no request that waits for it
+
+    def _replace(self) -> asyncio.Future[tuple[CatalogInterface, Principal]]:
+        """The future for the next catalog: the one that requests wait for, or a new one."""
+        if self._opened.done():
+            self._opened = asyncio.get_running_loop().create_future()
+        return self._opened
 
     async def meet(self, context: ServerRequestContext[Any, Any], *, is_connecting: bool) -> None:
         """Choose the folder of this client, once. During the handshake this works only for a client without roots."""
         has_roots = _has_roots(context)
-        if self._roots.done() or (is_connecting and has_roots):
+        if self._is_chosen or (is_connecting and has_roots):
             return
         async with self._choosing:
-            if not self._roots.done():
-                self._roots.set_result(await read_roots(context) if has_roots else [])
+            if not self._is_chosen:
+                self._chosen.put_nowait(await self._ask_roots(context) if has_roots else [])
+                self._is_chosen = True
+
+    async def _ask_roots(self, context: ServerRequestContext[Any, Any]) -> Sequence[Path]:
+        """The folders of the client; none where it takes too long, and then those that it names later are chosen."""
+        asked = asyncio.create_task(read_roots(context))
+        self._tasks.append(asked)
+        await asyncio.wait((asked,), timeout=ROOTS_SECONDS)
+        if asked.done():
+            return asked.result()
+        _log.warning("the client has not named its folders within %g seconds", ROOTS_SECONDS)
+        asked.add_done_callback(self._choose_late)
+        return []
+
+    def _choose_late(self, asked: asyncio.Task[list[Path]]) -> None:
+        if not asked.cancelled() and asked.exception() is None and asked.result():
+            self._chosen.put_nowait(asked.result())
 
     def meet_soon(self, context: ServerRequestContext[Any, Any]) -> None:
-        """Like `meet`, but does not wait."""
-        if not self._roots.done():
+        """The same without waiting for it."""
+        if not self._is_chosen:
             self._tasks.append(asyncio.create_task(self.meet(context, is_connecting=False)))
 
     async def _catalog(self) -> tuple[CatalogInterface, Principal]:
@@ -123,7 +154,7 @@ class LateCatalog:
         return await catalog.rules(by=me, handle=handle)
 
     async def instructions(self, *, by: Principal) -> str:
-        if not self._roots.done():
+        if not self._is_chosen:
             return NOT_OPEN
         try:
             catalog, me = await self._catalog()
@@ -153,7 +184,7 @@ async def read_roots(context: ServerRequestContext[Any, Any]) -> list[Path]:
     """Return the local folders that the client names; empty if it does not answer."""
     try:
         found = await context.session.send_request(
-            types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=ROOTS_SECONDS
+            types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=LATE_ROOTS_SECONDS
         )
     except (MCPError, ValidationError, TimeoutError) as error:
         _log.warning("the client did not name its folders: %s", error)

@@ -20,7 +20,7 @@ from msgspec import Meta
 from clew.access import Principal, check_principal
 from clew.clock import Clock
 from clew.config import check_own_files
-from clew.errors import ConfigError, InvalidInput, NotAuthenticated, ReadOnly
+from clew.errors import ConfigError, InvalidInput, NotAuthenticated, ReadOnly, SourceError
 from clew.trust import Trust, Wish, digest_parts, real_folder
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ STREAM_SECONDS = 60
 _REMEMBERED = 4_096
 
 MIN_CREDENTIAL = 16
+GIT_SECONDS = 10.0
 KEY_FILE, CREDENTIAL_FILE = "keys/private.pem", "credential"
 KIND = "keys"
 _log = logging.getLogger(__name__)
@@ -197,6 +198,18 @@ def key_wishes(folder: Path) -> list[Wish]:
     return [_key_wish(folder, name, (folder / name).read_bytes()) for name in names]
 
 
+def tracked_keys(folder: Path) -> list[str]:
+    """The key and the credential that git tracks, also where the file is deleted: no `.gitignore` keeps a new one out
+    of a commit."""
+    from clew.knowledge.git.run import run_git  # only making keys and `clew doctor` ask git
+
+    try:
+        tracked = run_git(folder, ["ls-files", "-z", "--", KEY_FILE, CREDENTIAL_FILE], timeout=GIT_SECONDS)
+    except SourceError:  # no git, no repository
+        return []
+    return sorted({os.fsdecode(each) for each in tracked.split(b"\0") if each})
+
+
 def _key_wish(folder: Path, name: str, content: bytes) -> Wish:
     return Wish(
         folder=real_folder(folder.absolute().parent),
@@ -254,6 +267,7 @@ def _read_or_make(folder: Path, name: str, make: Callable[[], bytes]) -> bytes:
             try:
                 stack.enter_context(trust.making())
                 if not os.path.lexists(path):
+                    _refuse_tracked(folder, name)
                     content = make()
                     trust.grant([_key_wish(folder, name, content)])
                     return _write(path, content)
@@ -267,6 +281,13 @@ def _read_or_make(folder: Path, name: str, make: Callable[[], bytes]) -> bytes:
         refused.hint = f"{removal}; or agree to it: `clew trust {name}`"
         raise refused
     return content
+
+
+def _refuse_tracked(folder: Path, name: str) -> None:
+    if name in tracked_keys(folder):
+        refused = ConfigError(f"git tracks {folder / name}: a new one would get into the next commit")
+        refused.hint = f"Remove it from git: git rm --cached {folder / name}"
+        raise refused
 
 
 def _write(path: Path, content: bytes) -> bytes:

@@ -14,12 +14,14 @@ import msgspec
 from clew.access import Principal
 from clew.agents.runs.requests import TURN_TAG
 from clew.clock import Clock
+from clew.errors import NotFound
 from clew.skills.lru_cache import LruCache
 from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.work.correlation import run_tag
+from clew.trail.work.correlation import REQUEST_TAG, find_request_id, run_tag
 
 MAX_AGE = timedelta(minutes=10)
 """After this time a run is read anew, so that records which have expired leave the copy."""
@@ -63,7 +65,7 @@ class _Copy:
     def forget_content(self, id: str) -> None:
         """Remove a deleted record. A tool response keeps its place without content, because its turn waits for it."""
         known = self.records.get(id)
-        if known is None or not any(tag.startswith(TURN_TAG) for tag in known.tags):
+        if known is None or not _is_of_turn(known):
             self.remove(id)
             return
         context = {key: known.context[key] for key in _KEPT_FIELDS if key in known.context}
@@ -122,7 +124,57 @@ async def _read_copy(trail: Trail, flow: Flow, run: str, now: datetime, *, by: P
         for record in page.items:
             copy.put(record)
         cursor, has_more = page.end, page.cursor is not None
+    await _add_deleted_responses(copy, trail, flow, run, by)
     return copy
+
+
+async def _add_deleted_responses(copy: _Copy, trail: Trail, flow: Flow, run: str, by: Principal) -> None:
+    """Put an empty response in the place of each deleted one that a turn waits for. Only the log still has them."""
+    waiting = _waiting_requests(flow, copy.records)
+    if not waiting:
+        return
+    selector = Selector(schema_name=flow.response, all_tags=(run_tag(run),))
+    try:
+        seq = await trail.log.creation_of(next(iter(waiting.values())).id, by=by)
+    except NotFound:  # deleted since it was listed; the next update of the copy learns of it
+        return
+    head = await trail.log.head()  # newer than the list: a response that was deleted in between is found as well
+    while seq < head:
+        events, seq = await trail.log.read(seq, by=by, selector=selector, limit=_PAGE)
+        for event in events:
+            request = waiting.get(next((tag for tag in event.tags if tag.startswith(REQUEST_TAG)), ""))
+            if event.type == "breadcrumb.deleted" and request is not None:
+                copy.put(_empty_response(event, request))
+
+
+def _waiting_requests(flow: Flow, records: Records) -> dict[str, Breadcrumb]:
+    """The tool requests of turns that have no response, by the tag that the response would have; oldest first."""
+    waiting = {
+        f"{REQUEST_TAG}{find_request_id(each) or each.id}": each
+        for each in records.values()
+        if each.schema_name == flow.request and _is_of_turn(each)
+    }
+    for each in records.values():
+        if each.schema_name == flow.response:
+            waiting.pop(f"{REQUEST_TAG}{find_request_id(each)}", None)
+    return waiting
+
+
+def _empty_response(event: Event, request: Breadcrumb) -> Breadcrumb:
+    """A response as `forget_content` leaves it."""
+    context = {
+        "request_id": find_request_id(request) or request.id,
+        "tool": request.context.get("tool"),
+        "status": "success",
+        "output": DELETED,
+    }
+    return msgspec.structs.replace(
+        request, id=event.breadcrumb_id, schema_name=event.schema_name, tags=event.tags, context=context
+    )
+
+
+def _is_of_turn(record: Breadcrumb) -> bool:
+    return any(tag.startswith(TURN_TAG) for tag in record.tags)
 
 
 def _selector(flow: Flow, run: str) -> Selector:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -165,14 +165,14 @@ class _PipelineRun:
         return plan
 
     async def _compare_with_trail(self, plan: RefreshPlan) -> set[str]:
-        """The ids of the nodes on the trail: by the book, and after an interrupted run by looking at every one."""
+        """The ids of the nodes on the trail, where the book cannot be relied on: after an interrupted run."""
         if self._before.is_whole and not self._policy.ignore_cache:
-            return plan.nodes()
+            return set()
         actual = {each.id: node_digest(each) async for each in self._writer.present()}
         plan.distrust(actual)
-        return plan.nodes() | actual.keys()
+        return set(actual)
 
-    async def _index(self, plan: RefreshPlan, present: Collection[str], report: Progress) -> None:
+    async def _index(self, plan: RefreshPlan, present: set[str], report: Progress) -> None:
         stale = plan.stale()
         room, done = asyncio.Semaphore(FETCHES), itertools.count(1)
 
@@ -188,12 +188,13 @@ class _PipelineRun:
             self._ledger.check_held()
             await self._write(plan, reads, present)
 
-    async def _write(self, plan: RefreshPlan, reads: Sequence[Read], present: Collection[str]) -> None:
+    async def _write(self, plan: RefreshPlan, reads: Sequence[Read], present: set[str]) -> None:
         """Nodes first, then what the book says of their documents."""
         self._has_written = True
         claims = [plan.claim(read) for read in reads]
         drafts = [draft for claim in claims for draft in claim.values()]
-        swapped = await self._writer.write(drafts, known=present, rewrite=self._policy.ignore_cache)
+        known = present | plan.known(drafts)
+        swapped = await self._writer.write(drafts, known=known, rewrite=self._policy.ignore_cache)
         entries = []
         for read, claim in zip(reads, claims, strict=True):
             plan.skip(read.document.id, *(swapped.refused[uri] for uri in claim if uri in swapped.refused))
@@ -206,7 +207,7 @@ class _PipelineRun:
     async def _remove_vanished(self, plan: RefreshPlan, present: set[str]) -> tuple[int, int]:
         """Drop what no document has any more: how many documents, how many nodes."""
         gone = plan.forget_vanished()
-        vanished = sorted(present - plan.nodes())
+        vanished = sorted(plan.vanished() | (present - plan.nodes() if present else present))
         if not gone and not vanished:
             return 0, 0
         self._ledger.check_held()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -30,6 +30,7 @@ class RefreshPlan:
     ) -> None:
         self._owner_id = place.owner_id
         self.entries = dict(entries)
+        self._former = self._uris()
         self.skipped: list[Skipped] = []
         self.unhandled: Counter[str] = Counter()
         self._before = before
@@ -117,8 +118,16 @@ class RefreshPlan:
         return gone
 
     def nodes(self) -> set[str]:
-        """The ids of the nodes of all documents in the book."""
-        return {self._id_of(uri) for entry in self.entries.values() for uri in entry.nodes}
+        """The ids of the nodes of all documents in the book. Takes long for many: each id is a digest."""
+        return set(map(self._id_of, self._uris()))
+
+    def known(self, drafts: Iterable[Draft]) -> set[str]:
+        """The ids of those drafts whose nodes were in the book from the beginning."""
+        return {str(draft.id) for draft in drafts if draft.context["uri"] in self._former}
+
+    def vanished(self) -> set[str]:
+        """The ids of the nodes that were in the book at the beginning and are no more."""
+        return set(map(self._id_of, self._former - self._uris()))
 
     def failing(self) -> list[DocumentEntry]:
         return [entry for entry in self.entries.values() if entry.failure]
@@ -129,6 +138,9 @@ class RefreshPlan:
 
     def skip(self, document: str, *reasons: str) -> None:
         self.skipped += (Skipped(document=document, reason=reason) for reason in reasons)
+
+    def _uris(self) -> set[str]:
+        return {uri for entry in self.entries.values() for uri in entry.nodes}
 
     def _id_of(self, uri: str) -> str:
         return resource_id(self._owner_id, uri)

@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from clew.adapters.rest.auth import tracked_keys
 from clew.app import open_app
 from clew.cli.commands.up import check_address
 from clew.cli.project import describe_folder, trail_file
@@ -141,7 +142,12 @@ def _check_writing(folder: Path) -> CheckFinding:
 
 
 def _check_private(folder: Path, trail: Path | None) -> Iterator[CheckFinding]:
-    """The files that let others in must be readable by their owner only."""
+    """The files that let others in must be readable by their owner only, and not in a commit."""
+    if tracked := tracked_keys(folder):
+        names = ", ".join(tracked)
+        removal = f"git rm --cached {' '.join(tracked)} in {folder}, then delete them: Clew makes new ones"
+        yield wrong("keys", f"git tracks {names}: whoever has the repository can act as you", removal)
+        return
     files = [folder / "keys" / "private.pem", folder / "credential"]
     files += [trail.with_name(trail.name + ".key")] if trail is not None else []
     present = [file for file in files if file.exists()]

@@ -138,7 +138,6 @@ class _Completion(msgspec.Struct):
     choices: list[_Choice] | None = None
     model: str | None = None
     usage: _ChatUsage | None = None
-    error: Any = None
 
 
 class ChatReader:
@@ -157,8 +156,6 @@ class ChatReader:
 
     def add(self, data: Any) -> str:
         chunk = as_shape(data, _Completion)
-        if chunk.error:
-            raise ProviderFailure(0, data)
         self._model = chunk.model or self._model
         self._usage = chunk.usage or self._usage
         if not chunk.choices:

@@ -106,6 +106,8 @@ def _reported(error: ProviderFailure, provider: Provider, model: str, key: str) 
     if status == 404 or "model_not_found" in codes:
         reason = f"{provider.name} has no model {model!r}{said}"
         return ModelError("config", reason, hint="Check [models] and base_url in config.toml")
+    if status == 408:
+        return _later("timeout", f"{provider.name} gave up waiting for the request{said}", error)
     if status == 429:
         return _later("rate", f"{provider.name} is asked too often{said}", error)
     if status >= 500 or not status:

@@ -27,6 +27,7 @@ from clew.llm.providers.wire_format import (
     WireCall,
     WireFormat,
     WireRequest,
+    read_answer,
     read_json,
     storable,
 )
@@ -134,7 +135,7 @@ class WireModel:
             if on_text is not None and "json" not in response.headers.get("content-type", ""):
                 return await self._stream(response, told, on_text)
             with told():
-                found = self._format.read(read_json(await _whole(response)))
+                found = self._format.read(read_answer(await _whole(response)))
             if on_text is not None and found.text:
                 await on_text(storable(found.text))
             return found
@@ -148,7 +149,7 @@ class WireModel:
             while True:
                 with told():
                     data = await anext(events, DONE)
-                    piece = storable(reader.add(read_json(data))) if data != DONE else ""
+                    piece = storable(reader.add(read_answer(data))) if data != DONE else ""
                 if data == DONE:
                     break
                 if piece:

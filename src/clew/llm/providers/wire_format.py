@@ -105,6 +105,15 @@ def read_json(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def read_answer(text: str | bytes) -> Any:
+    """Decoded JSON of an answer or an event. Raises ValueError, and ProviderFailure for a body with an `error`: some
+    servers send one with the status 200."""
+    data = read_json(text)
+    if isinstance(data, dict) and data.get("error"):
+        raise ProviderFailure(0, data)
+    return data
+
+
 def as_shape(data: Any, shape: type[T]) -> T:
     """Raises msgspec.ValidationError for data of another shape."""
     return msgspec.convert(data, shape)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.errors import ClewError, Corrupted, InvalidInput
+from clew.errors import ClewError, Corrupted, InvalidInput, NotFound
 from clew.sqlite_file import Sql
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.event import Event
@@ -84,6 +84,19 @@ class SqliteLog:
 
     async def head(self) -> int:
         return self._engine.read(read_head)
+
+    async def creation_of(self, breadcrumb_id: str, *, by: Principal) -> int:
+        by.require("subscribe")
+
+        def find(connection: Sql) -> int:
+            visible = self._audiences.visible(connection, by.owner_id, by.scopes)
+            sql = f"SELECT rid FROM breadcrumbs WHERE id = ? AND audience IN {in_list(visible)}"  # rid is that number
+            found = connection.execute(sql, (breadcrumb_id,)).get
+            if found is None:
+                raise NotFound("breadcrumb", breadcrumb_id)
+            return int(found)
+
+        return self._engine.read(find)
 
     async def wait(self, after: int, timeout: float, *, selector: Selector = EVERYTHING) -> bool:
         loop = asyncio.get_running_loop()

@@ -17,7 +17,7 @@ from clew.trail.sqlite.rows import ALIVE, in_list
 
 Where = tuple[str, dict[str, Any]]
 _PLAIN = re.compile(r"[\w -]+")
-INDEXED = frozenset(('$."request_id"', '$."requestId"'))
+INDEXED = frozenset(('$."request_id"', '$."requestId"', '$."pattern"'))
 """Paths with an index. It serves only queries that name the path literally, not as a parameter."""
 
 
@@ -56,7 +56,7 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
     for match in selector.context_match:
         if _sql_can_narrow(match):
             path = _json_path(match.path)
-            if path in INDEXED:  # as the index has it: see migrations/0003_request_ids.sql
+            if path in INDEXED:  # as the index has it: see migrations 0003 and 0004
                 found = f"CASE WHEN json_valid(b.context) THEN json_extract(b.context, '{path}') END"
             else:
                 found = f"json_extract(b.context, {bind(path)})"

@@ -1,4 +1,4 @@
-"""Results of a foreign server as content: each of its texts is fenced and attributed."""
+"""Results of a foreign server as content: each of its texts is fenced and attributed, and its secrets are masked."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from clew.catalog.servers.entries.entries import ServerEntry
 from clew.catalog.servers.entries.schemas import misfit
 from clew.errors import ServerError
 from clew.fences import clean
+from clew.secrecy import mask_document
 from clew.tools import Guidance, GuidedContent, guide
 
 if TYPE_CHECKING:
@@ -77,13 +78,13 @@ def _show_part(part: Any, server: str, limit: int) -> str:
         case "resource":
             return _show_resource(part.resource, server, limit)
         case "resource_link":
-            return f"{server} refers to its resource {quoted(part.name, 100)} at {quoted(str(part.uri), 300)}."
+            return f"{server} refers to its resource {quoted(part.name, 100)} at {_quoted_address(part.uri)}."
         case _:
             return f"{server} sent something of an unknown kind."
 
 
 def _show_resource(part: Any, server: str, limit: int) -> str:
-    place = quoted(str(part.uri), 300)
+    place = _quoted_address(part.uri)
     if (text := getattr(part, "text", None)) is not None:
         return _fenced(text, f"From {server}, {place}.", limit)
     size = len(getattr(part, "blob", "")) * 3 // 4
@@ -92,10 +93,16 @@ def _show_resource(part: Any, server: str, limit: int) -> str:
     )
 
 
+def _quoted_address(uri: Any) -> str:
+    return quoted(mask_document(str(uri)), 300)
+
+
 def _fenced(text: str, about: str, limit: int, language: str = "text") -> str:
-    """The text behind a fence. Where it is so full of backticks that its bars would need the room, less of it."""
-    has_long_bars = "`" * _LONG_BAR in clean(text[: limit + 1])
-    return fence(text, about, limit=limit // 3 if has_long_bars else limit, language=language)
+    """The text behind a fence, without secrets. Where it is so full of backticks that its bars would need the room,
+    less of it."""
+    masked = mask_document(clean(text))
+    has_long_bars = "`" * _LONG_BAR in masked[: limit + 1]
+    return fence(masked, about, limit=limit // 3 if has_long_bars else limit, language=language)
 
 
 def _read_structured(result: CallToolResult, entry: ServerEntry) -> tuple[str, str]:
