@@ -1,4 +1,4 @@
-"""An answer of `ask` for a person: cited lines, a few lines of their text, and the two closest tools."""
+"""An answer of `ask` for a person: cited lines, a few lines of their text, and tools that match the question."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from clew.catalog.operations.ask import MORE, NOTHING_AT_ALL
 from clew.cli.terminal.markdown import plain_text
 from clew.cli.terminal.output import CYAN, DIM, clean, is_terminal, paint
 from clew.cli.terminal.source_lines import SourceLines
+from clew.trail.search.closeness import NEAR
 
 RESOURCES, TOOLS = 5, 2
 EXCERPT, EXCERPTS = 6, 10
@@ -100,8 +101,8 @@ def _resource_lines(answer: CatalogAnswer) -> Iterator[str]:
 
 
 def _tool_lines(answer: CatalogAnswer) -> list[str]:
-    """The two closest tools by name; described where the answer has nothing else."""
-    tools = _closest(answer.sections)[:TOOLS]
+    """The closest tools by name; described where the answer has nothing else."""
+    tools = _relevant_tools(answer.sections)
     if not tools:
         return []
     if answer.known or any(section.resources for section in answer.sections):
@@ -113,7 +114,13 @@ def _tool_lines(answer: CatalogAnswer) -> list[str]:
     ]
 
 
-def _closest(sections: Sequence[Section]) -> list[CatalogEntry]:
-    """Tools that match the question, closest first; without a match, the first tool of each domain."""
+def _relevant_tools(sections: Sequence[Section]) -> list[CatalogEntry]:
+    """At most two tools, those that only read first. A tool is relevant if it is close to the question, no farther
+    than the closest resource, and not much farther than the closest tool."""
     tools = sorted((each for section in sections for each in section.tools), key=lambda each: -each.score)
-    return [each for each in tools if each.score > 0] or [section.tools[0] for section in sections if section.tools]
+    if not tools:
+        return []
+    closest_resource = max((each.score for section in sections for each in section.resources), default=0.0)
+    least = max(1.0, closest_resource, NEAR * tools[0].score)
+    relevant = [each for each in tools if each.score >= least][:TOOLS]
+    return sorted(relevant, key=lambda each: not each.reads_only)
