@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Cited, Section
 from clew.catalog.operations.ask import MORE, NOTHING_AT_ALL
-from clew.cli.terminal.markdown import plain_text
+from clew.cli.terminal.markdown import has_tags, plain_text
 from clew.cli.terminal.output import CYAN, DIM, clean, is_terminal, paint
 from clew.cli.terminal.source_lines import SourceLines
 from clew.trail.search.closeness import NEAR
@@ -50,7 +50,7 @@ def _cited_lines(known: Sequence[Cited], question: str, files: SourceLines) -> I
     for at, item in enumerate(known):
         place = files.place(item.path, item.start) if item.path else paint(clean(item.place), CYAN)
         length = len(f"{item.path}:{item.start}" if item.path else item.place)
-        text = _text_of(item)
+        text = _text_of(item, files)
         yield from _hanging(place, length, text, FIRST_ROWS if at == 0 else ROWS)
         is_line = item.start == item.end
         most = min(left, EXCERPT if at == 0 else 1 if is_line else 0)
@@ -64,7 +64,20 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text))
 
 
-def _text_of(item: Cited) -> str:
+def first_line(answer: CatalogAnswer, root: Path) -> str:
+    """The best citation on one line, with its place; empty without one."""
+    for item in answer.known[:1]:
+        place = f"{item.path}:{item.start}" if item.path else item.place
+        return f"{clean(place)}  {_text_of(item, SourceLines(root))}"
+    return ""
+
+
+def _text_of(item: Cited, files: SourceLines) -> str:
+    """The text of a citation without markup. One that is cut within tags of HTML begins again at its first words."""
+    if item.path and has_tags(item.text):
+        found = files.prose(item.path, item.start, item.end)
+        if found:
+            return clean(found)
     owner = "" if not item.owner or item.owner in item.text else f"{item.owner}: "
     return plain_text(f"{owner}{item.text}")
 
