@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations
 from clew.agents.conversations.sessions import MAX_SESSIONS, SessionInfo
-from clew.cli.terminal.output import is_terminal, note, print_json, print_rows, short_ids, show_time
+from clew.cli.terminal.output import note, print_json, print_rows, short_ids, show_time
 from clew.cli.trail.record_ids import SHORTEST
 from clew.errors import ClewError, NotFound
 
@@ -27,7 +27,7 @@ def tell_sessions(found: Sequence[SessionInfo], *, as_json: bool) -> None:
     ids = short_ids([each.id for each in found])
     rows = [(id, show_time(each.last_at), each.agent or "-", each.title) for id, each in zip(ids, found, strict=True)]
     print_rows(("session", "last message", "agent", "title"), rows, main=3, spare=(2,))
-    if not rows and is_terminal():
+    if not rows:
         note("No sessions yet. `clew chat` starts one.")
 
 
