@@ -131,6 +131,7 @@ def test_hidden_routes_and_those_of_others_are_never_suggested() -> None:
     registry = DomainRegistry()
     registry.add(WAREHOUSE)
     registry.add(Domain(name="safe", description="Keys", tools=[some_tool("open")], scopes=frozenset({"s"})))
-    assert registry.suggest("warehouse://tools/analist", ME) == ["warehouse://tools/analyst"]
-    assert registry.suggest("warehouse://tools/hidden/user-investigatio", ME) in ([], ["warehouse://tools/analyst"])
-    assert registry.suggest("safe://tools/opn", ME) == []
+    for wrong in ("warehouse://tools/analist", "warehouse://tools/hidden/analyst", "warehose://tools/analyst"):
+        assert registry.suggest(parse_route(wrong), ME) == "warehouse://tools/analyst"
+    for wrong in ("warehouse://tools/user-investigation", "safe://tools/opn", "safe://tools/open", "zoo://tools/open"):
+        assert registry.suggest(parse_route(wrong), ME) == ""

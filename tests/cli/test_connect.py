@@ -352,7 +352,8 @@ def test_a_check_starts_the_server_as_the_client_does(
     found = clew("connect", name, "--check", "--json")
     assert found.code == 0, found.err
     assert (found.json["client"], found.json["tools"]) == (name, 2)
-    assert "README.md" in found.json["answer"]
+    assert found.json["answer"].startswith("README.md:1  Shop")
+    assert "selling books" in found.json["answer"]
 
 
 def test_a_check_names_what_does_not_work(clew: Clew, folder: Path, program: Path) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import apsw
 import pytest
 
-from clew.cli.checks.folder_checks import check_installation
+from clew.cli.checks.folder_checks import check_installation, check_isolation
 from clew.config import Config
+from clew.llm.providers import remote_model
+from clew.tools.sandbox.levels import Isolation, Level
 from tests.cli.conftest import Clew
+from tests.trusting import trust_all
 
 Put = Callable[..., str]
 
@@ -275,3 +280,77 @@ def test_the_last_refresh_that_failed_is_told(clew: Clew, folder: Path) -> None:
     wrongs = [each["what"] for each in report(clew)["findings"] if each["level"] == "wrong"]
     assert ["[sources.tables] " in what and "not a database" in what for what in wrongs] == [True]
     assert findings(clew)["sources"] == ("ok", "0 of 1 source in order → ")
+
+
+KEY = "sk-lab-0123456789abcdef0123"
+
+
+class Provider(BaseHTTPRequestHandler):
+    """Lists two models for whoever has the key. A refusal repeats the key, as some servers do."""
+
+    def do_GET(self) -> None:
+        given = self.headers.get("authorization", "")
+        is_known = given == f"Bearer {KEY}"
+        body = {"data": [{"id": "m-1"}, {"id": "m-2:latest"}]} if is_known else {"error": {"message": f"bad {given}"}}
+        content = json.dumps(body).encode()
+        self.send_response(200 if self.path == "/v1/models" and is_known else 401)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a provider on this machine."""
+    monkeypatch.setattr(remote_model, "is_allowed", True)
+    monkeypatch.setenv("LAB_KEY", KEY)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+        thread.join()
+
+
+def name_model(folder: Path, model: str, address: str) -> None:
+    folder.mkdir(exist_ok=True)
+    table = f'[providers.lab]\nbase_url = "{address}"\nkey = "env:LAB_KEY"\n'
+    (folder / "config.toml").write_text(f'[models]\ndefault = "lab:{model}"\n{table}')
+    trust_all(folder)
+
+
+def test_it_asks_the_provider_of_the_default_model_whether_it_answers(clew: Clew, folder: Path, provider: str) -> None:
+    for model in ("m-1", "m-2"):
+        name_model(folder, model, provider)
+        assert findings(clew)["models"] == ("ok", f"lab:{model} by default; lab answers → ")
+    name_model(folder, "m-3", provider)
+    level, text = findings(clew)["models"]
+    assert (level, text) == ("note", "lab does not list m-3 → Load it there, or name one of m-1, m-2:latest")
+
+
+def test_a_model_that_cannot_be_reached_or_whose_key_is_refused_is_not_ok(
+    clew: Clew, folder: Path, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+    name_model(folder, "m-1", address)
+    level, text = findings(clew)["models"]
+    assert level == "note"
+    assert text.startswith(f"lab cannot be reached at {address} → Check that it runs")
+    name_model(folder, "m-1", provider)
+    monkeypatch.setenv("LAB_KEY", "sk-lab-9999999999abcdef9999")
+    level, text = findings(clew)["models"]
+    assert (level, "lab does not accept the key" in text, "9999" in text) == ("wrong", True, False)
+
+
+@pytest.mark.req("PLA-25")
+def test_the_limits_of_a_wall_are_no_ok() -> None:
+    level = Level(what="filesystem", enforced=True, by="Landlock")
+    languages = ("python", "javascript", "typescript")
+    found = check_isolation(Isolation(wall="landlock", levels=(level,), languages=languages, limits=("it leaks",)))
+    assert (found.level, found.todo) == ("note", "Install bubblewrap, which has no such limits")
+    assert found.what.endswith("; limits: it leaks")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Clew
+from tests.cli.conftest import Clew, OnTerminal
 from tests.knowledge.code.repositories import git, make_repository, write
 from tests.knowledge.code.sampling import SAMPLE
 
@@ -67,6 +67,18 @@ def test_locate_names_the_file_its_line_and_why(clew: Clew, shop: Path) -> None:
     assert best["path"] == "shop/prices.py"
     assert best["why"]
     assert "shop/prices.py:" in clew("locate", "prices with tax").out
+
+
+def test_locate_shows_the_best_line_of_a_file_without_a_matching_symbol_and_why(
+    clew: Clew, shop: Path, on_terminal: OnTerminal
+) -> None:
+    lines = ["from __future__ import annotations", "", "import parcel", "", "COURIERS = ['tortoise', 'snail']", ""]
+    (shop / "shop" / "couriers.py").write_text("\n".join(lines))
+    found = clew("locate", "the tortoise is slow", "--json").json[0]
+    assert (found["path"], found["line"], found["symbol"]) == ("shop/couriers.py", 5, "")
+    shown = on_terminal("locate", "the tortoise is slow", NO_COLOR="1", COLUMNS="100")
+    assert "COURIERS = ['tortoise', 'snail']" in shown
+    assert "why" in shown.replace("\r", "").split("place", 1)[1].split("\n", 1)[0]
 
 
 def test_locate_says_when_no_file_is_meant(clew: Clew, shop: Path) -> None:

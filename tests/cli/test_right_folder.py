@@ -34,7 +34,20 @@ def large(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.req("BEY-11")
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize(
-    "command", [["ask", "x"], ["index"], ["brief"], ["chat", "x"], ["trail", "put", "--title", "x"], ["up"]]
+    "command",
+    [
+        ["ask", "x"],
+        ["index"],
+        ["brief"],
+        ["chat", "x"],
+        ["trail", "put", "--title", "x"],
+        ["up"],
+        ["connect", "claude-code"],
+        ["connect", "codex", "--dry-run"],
+        ["mcp", "add", "geo", "--", "geo-server"],
+        ["mcp", "import"],
+        ["skills", "import", "skills"],
+    ],
 )
 def test_the_home_folder_is_refused_unless_it_is_named(
     clew: Clew, home: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]

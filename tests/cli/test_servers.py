@@ -271,3 +271,28 @@ def test_servers_are_added_and_forgotten_without_writing_through_links(
     refused = clew(*add)
     assert (refused.code, "leads out of" in refused.err, refused.err.count("\n")) == (1, True, 1)
     assert target.read_text() == "{}"
+
+
+FLAKY = """
+import runpy, sys
+from pathlib import Path
+
+if Path(sys.argv[1]).exists():
+    sys.exit("the disk is full")
+sys.argv = [sys.argv[2], "plain"]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.req("PLA-22")
+def test_a_list_of_servers_looks_again_at_one_that_failed(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    empty = clew("mcp", "ls")
+    assert (empty.code, empty.out, "No servers" in empty.err) == (0, "", True)
+    program, broken = tmp_path / "flaky.py", tmp_path / "broken"
+    program.write_text(FLAKY)
+    assert clew("mcp", "add", "flaky", "--", sys.executable, str(program), str(broken), str(HOSTILE)).code == 0
+    broken.touch()
+    assert "the disk is full" in clew("get", "flaky://tools/hidden/work").out
+    assert "failed: flaky: ended its program" in clew("mcp", "ls").rows[0][-1]
+    broken.unlink()
+    assert clew("mcp", "ls").rows[0][-1] == "ready"

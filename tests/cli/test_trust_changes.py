@@ -97,6 +97,16 @@ def test_json_has_the_same_before_and_after_consent(clew: Clew, project: Path) -
     assert "      -Pay at once." in clew("trust").out, "what was agreed to last counts"
 
 
+def test_texts_are_not_said_to_run(clew: Clew, project: Path) -> None:
+    write(project, {".clew/skills/diving.md": markdown("Breathe.", description="Dive")})
+    shown = clew("trust").out
+    assert shown == f"Files of {project} want to instruct agents:\n  skill diving: Dive\n"
+    (project / ".clew" / "mcp.json").write_text('{"mcpServers": {"geo": {"command": "geo-server"}}}')
+    both = clew("trust").lines
+    assert both[0] == f"Files of {project} want to run with your permissions:"
+    assert both[2:] == shown.splitlines()
+
+
 def test_a_first_consent_and_one_that_was_taken_back_have_nothing_to_compare(clew: Clew, project: Path) -> None:
     write(project, {".clew/skills/diving.md": markdown("Breathe.", description="Dive")})
     (waiting,) = clew("trust", "--json").json["awaiting"]

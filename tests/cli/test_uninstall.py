@@ -39,7 +39,7 @@ def used(clew: Clew, folder: Path, home: Path) -> Path:
 def test_everything_that_clew_wrote_goes_and_the_users_files_stay(clew: Clew, used: Path, home: Path) -> None:
     shown = clew("uninstall", "--yes")
     assert shown.code == 0
-    for word in ("Claude Code", "Windsurf", "grants of consent", "purser", "trail.db", "kept, since you wrote them"):
+    for word in ("Claude Code", "Windsurf", "consent to purser", "you made trail.db", "kept, since you wrote them"):
         assert word in shown.out
     assert "pip uninstall clew" in shown.err
     assert [each.name for each in used.iterdir()] == ["agents"]
@@ -49,6 +49,13 @@ def test_everything_that_clew_wrote_goes_and_the_users_files_stay(clew: Clew, us
     assert not [path for path in home.rglob("*") if path.is_file() and b"clew mcp" in path.read_bytes()]
     again = clew("uninstall", "--yes")
     assert (again.code, "agents" in again.out) == (0, True)
+
+
+def test_keys_that_you_made_are_no_consent(clew: Clew, folder: Path, home: Path) -> None:
+    assert (clew("trail", "put", "--title", "x").code, clew("token").code) == (0, 0)
+    shown = clew("uninstall", "--yes").out
+    assert "the record that you made credential, keys/private.pem" in shown
+    assert "consent" not in shown
 
 
 def test_with_all_the_folder_goes(clew: Clew, used: Path) -> None:

@@ -182,10 +182,20 @@ class DomainRegistry:
             return sum(scopes <= by.scopes for scopes in (*tools, *resources))
         return sum(map(len, self._tools.values())) + sum(map(len, self._resources.values()))
 
-    def suggest(self, route: str, by: Principal) -> list[str]:
-        """Routes that the caller may discover and that are spelled alike."""
-        known = [text for domain in self.domains(by) for text in self.entry_points(domain, by)]
-        return difflib.get_close_matches(route, known[:2_000], 1)
+    def suggest(self, route: CatalogRoute, by: Principal) -> str:
+        """The entry point that a wrong route probably means: that of the most similar name in its domain, or in the
+        domain of the most similar name. Empty where none is close."""
+        visible = {domain.name: domain for domain in self.domains(by)}
+        near = [route.domain] if route.domain in visible else difflib.get_close_matches(route.domain, visible, 1)
+        if not near:
+            return ""
+        entries = {_bare_name(each.route): each.text for each in self.entry_points(visible[near[0]], by).values()}
+        return next((entries[close] for close in difflib.get_close_matches(_bare_name(route), entries, 1)), "")
+
+
+def _bare_name(route: CatalogRoute) -> str:
+    """The last part of a path, without regard to case and to the sign between words."""
+    return route.path.rpartition("/")[2].lower().replace("_", "-")
 
 
 def _add(routes: dict[str, Routed], each: Routed) -> None:

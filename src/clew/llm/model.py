@@ -91,6 +91,14 @@ class Models:
         """Return all names: roles, then models of the catalogue."""
         return (*ROLES, *self._config.models.roles, *self._given, *self._catalogue.names())
 
+    async def listed(self, name_or_role: str = "default", *, seconds: float) -> tuple[str, ...]:
+        """The models that the provider of a model lists; none where it has no list, and for a model given to
+        `with_model`. Costs nothing. Raises ModelError as `resolve`, and where the provider does not answer in time."""
+        found, _ = self.resolve(name_or_role)
+        wires = (wire for model, wire, _ in self._open.values() if model is found)
+        wire = next(wires, None)
+        return await wire.list_models(seconds=seconds) if wire is not None else ()
+
     async def close(self) -> None:
         """Close every connection."""
         for _, wire, _ in self._open.values():

@@ -59,13 +59,50 @@ def test_an_answer_names_routes_that_get_reads(clew: Clew, project: Path) -> Non
 def test_an_answer_for_a_person_is_short_and_one_for_an_agent_describes_the_tools(clew: Clew, project: Path) -> None:
     shown = clew("ask", "the kettle of the house").out
     assert "\nkettle.md:1  " in f"\n{shown}"
-    assert shown.splitlines()[-1].startswith("Tools: ")
     assert len(shown.splitlines()) < 25
     assert not any(mark in shown for mark in ("##", "**", "Handle", "Parameters"))
     whole = clew("ask", "the kettle of the house", "--agent").out
     assert "## Known" in whole
     assert "*Parameters: query (string), path (string), limit (integer); needed: query*" in whole
     assert "*Handle: `clew-" in whole
+
+
+SHOP_TOOLS = '''
+from clew.catalog.domain import Domain
+from clew.tools import Effects, tool
+
+
+@tool()
+async def cancel_order(number: int) -> str:
+    """Cancel an order of a customer."""
+    return "done"
+
+
+@tool(effects=Effects(reads_only=True))
+async def show_order(number: int) -> str:
+    """Show an order of a customer, with its state."""
+    return "shipped"
+
+
+shop = Domain(name="shop", description="Orders of customers.", tools=(cancel_order, show_order))
+'''
+
+
+@pytest.mark.req("ERN-10")
+def test_an_answer_for_a_person_names_only_tools_that_match_the_question_and_reading_ones_first(
+    clew: Clew, project: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    code = tmp_path_factory.mktemp("code")
+    (code / "shop_tools.py").write_text(SHOP_TOOLS)
+    monkeypatch.syspath_prepend(str(code))
+    settings(folder, '[catalog]\ndomains = ["shop_tools:shop"]\n')
+    trust_all(folder)
+    assert clew("ask", "an order of a customer").lines == [
+        "shop://tools/show-order  Show an order of a customer, with its state.",
+        "shop://tools/cancel-order  Cancel an order of a customer.",
+    ]
+    for question in ("the kettle of the house", "how to look after the violin"):
+        assert "://tools/" not in clew("ask", question, "--cached").out
 
 
 def test_an_empty_folder_is_called_empty(clew: Clew, folder: Path) -> None:

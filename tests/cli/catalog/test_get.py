@@ -141,3 +141,20 @@ def test_words_become_entries_in_their_order() -> None:
         ("b://resources/p=q.md", {}),
         ("a://tools/x", {"url": "http://y/?z=1"}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("route", "said"),
+    [
+        ("warehouse://tools/analist", "Did you mean warehouse://tools/analyst?"),
+        ("warehouse://analyst", "Did you mean warehouse://tools/analyst?"),
+        ("warehouse/analyst", "Did you mean warehouse://tools/analyst?"),
+        ("warehose://tools/analyst", "Did you mean warehouse://tools/analyst?"),
+        ("warehouse://tools/query", "Start with warehouse://tools/analyst or "),
+        ("zoo://tools/analyst", "`ask` shows the routes that exist"),
+    ],
+)
+def test_a_wrong_route_leads_to_the_nearest_one_of_its_domain(clew: Clew, tools: Path, route: str, said: str) -> None:
+    result = clew("get", route)
+    assert (result.code, "hidden" in result.out) == (1, False)
+    assert said in result.lines[0]

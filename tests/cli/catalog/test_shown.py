@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.cli.terminal.markdown import plain_text
 from tests.cli.catalog.conftest import settings
 from tests.cli.conftest import Clew, OnTerminal
 
@@ -88,3 +89,38 @@ def test_every_answer_is_one_json_value(clew: Clew, tools: Path) -> None:
         assert result.code == 0
         assert len(result.lines) == 1
         json.loads(result.out)
+
+
+README = """<p align="center">
+  <a href="https://lantern.example"><img width="350" src="https://lantern.example/logo.png" alt="Lantern"></a>
+</p>
+
+<p align="center"><strong>Lantern</strong> <em>- A small light for long nights.</em></p>
+
+<p align="center">
+<a href="https://ci.example/project"><img src="https://ci.example/project/badge.svg" alt="Test Suite"></a>
+</p>
+
+Lantern is described in [its guide](https://lantern.example/guide "Guide").
+"""
+
+
+@pytest.mark.req("BEY-11")
+def test_a_readme_that_begins_with_html_is_shown_by_its_words(clew: Clew, folder: Path) -> None:
+    (folder.parent / "README.md").write_text(README)
+    lines = clew("ask", "what is this project about").lines
+    assert lines[0] == "README.md:1  Lantern - A small light for long nights."
+    assert lines[1].split("  ")[2].startswith("5")
+
+
+@pytest.mark.parametrize(
+    ("markdown", "shown"),
+    [
+        (r"see [the guide]\(https://a.example/x_(y)) and \<b>more\</b>", "see the guide and more"),
+        (r"`vector<a>` of a[0]\<br/>two `f[0](x)`", "vector<a> of a[0]two f[0](x)"),
+        (r"fewer \<than three, \<T> stays", "fewer <than three, <T> stays"),
+        (r"cut \<img src='x", "cut"),
+    ],
+)
+def test_a_line_for_a_person_has_no_markup(markdown: str, shown: str) -> None:
+    assert plain_text(markdown).strip() == shown

@@ -108,15 +108,27 @@ def test_one_question_at_a_terminal_asks_too_and_what_was_allowed_always_can_be_
     assert "Denied" in clew("chat", "write it down", "--script", str(script)).err
 
 
-def test_words_of_those_who_look_for_the_way_out_are_not_sent_and_thinking_is_shown(script: Path, clew: Clew) -> None:
+def test_commands_are_answered_and_not_sent_and_thinking_is_shown(script: Path, clew: Clew) -> None:
     terminal = chatting(script)
-    for word in ("exit", "/help"):
-        terminal.answer(word, "Ctrl-D ends the conversation", PROMPT)
+    assert "/help lists the commands" in terminal.shown
+    terminal.answer("/help", "/exit   end the conversation", PROMPT)
+    terminal.answer("/model", "There is no command /model. The commands are /help, /exit and /quit.", PROMPT)
     terminal.answer("ponder", "Thinking ...", "Hm.", PROMPT)
-    terminal.type("\x04")
+    terminal.type("/exit\n")
     assert terminal.end() == 0
     (session,) = clew("chat", "--list", "--json").json["items"]
     assert session["title"] == "ponder"
+
+
+def test_a_chat_without_a_model_has_the_same_commands(folder: Path) -> None:
+    (folder.parent / "kettle.md").write_text("# The kettle\n\nThe kettle is blue.\n")
+    terminal = Terminal("chat")
+    terminal.until("/help lists the commands")
+    terminal.until(PROMPT)
+    terminal.answer("/help", "/exit   end the conversation", PROMPT)
+    terminal.answer("what colour is the kettle", "kettle.md:1", PROMPT)
+    terminal.type("quit\n")
+    assert terminal.end() == 0
 
 
 def test_ctrl_c_cancels_the_answer_and_the_conversation_goes_on(

@@ -21,6 +21,7 @@ from clew.access import Principal, check_principal
 from clew.clock import Clock
 from clew.config import check_own_files
 from clew.errors import ConfigError, InvalidInput, NotAuthenticated, ReadOnly, SourceError
+from clew.trail.ownership import MADE
 from clew.trust import Trust, Wish, digest_parts, real_folder
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def _read_or_make(folder: Path, name: str, make: Callable[[], bytes]) -> bytes:
                 if not os.path.lexists(path):
                     _refuse_tracked(folder, name)
                     content = make()
-                    trust.grant([_key_wish(folder, name, content)])
+                    trust.grant([msgspec.structs.replace(_key_wish(folder, name, content), summary=MADE)])
                     return _write(path, content)
             except ReadOnly as error:
                 _log.warning("you made %s, but it will need your consent the next time: %s", name, error)

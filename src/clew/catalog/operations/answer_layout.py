@@ -203,7 +203,13 @@ def _resources(found: DomainHits) -> list[CatalogEntry]:
 def _entry(each: RoutedTool, found: DomainHits, described: Collection[str]) -> CatalogEntry:
     score = round(found.tools.get(each.text, 0.0), 3)
     params = "" if each.text in described else each.params
-    return CatalogEntry(route=each.text, description=each.about, params=params, score=score)
+    return CatalogEntry(
+        route=each.text,
+        description=each.about,
+        params=params,
+        score=score,
+        reads_only=each.tool.effects.reads_only,
+    )
 
 
 # -- what room is left, and what has none -----------------------------------------------------------------

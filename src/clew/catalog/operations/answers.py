@@ -58,12 +58,14 @@ def choose_per_domain(per_domain: int, other: int | None) -> int:
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A tool or resource as discovery shows it. `description` is one line without markup; `params` says name (type) of
-    each argument."""
+    each argument. `score` is 1 where the entry is just close enough to the question; `reads_only` says that a tool
+    changes nothing."""
 
     route: str
     description: str
     params: str = ""
     score: float = 0.0
+    reads_only: bool = False
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 MAX_GUIDANCE = 50
 MAX_PARTS = 20
 MAX_LEADING = 4
+_LIKE_A_ROUTE = re.compile(r"([a-z][a-z0-9-]{0,62})(?::/{0,2}|/)([!-~]{1,200})")
+"""A text of another shape that begins with the name of a domain."""
 
 
 class GetOperation:
@@ -100,7 +103,7 @@ class GetOperation:
         try:
             route = parse_route(turn.item.route)
         except InvalidInput as error:
-            raise Refused("INVALID_ROUTE", str(error)) from None
+            raise Refused("INVALID_ROUTE", self._with_guess(error, turn)) from None
         if route.kind == "resources":
             return await self._read(route, turn)
         routed = self._registry.find_tool(route)
@@ -117,10 +120,26 @@ class GetOperation:
     def _not_found(self, route: CatalogRoute, by: Principal) -> str:
         if waiting := self._registry.tell_waiting(route.domain):
             return f"there is no {route} yet: {waiting}"
-        close = self._registry.suggest(str(route), by)
-        return f"there is no {route}. " + (
-            f"Did you mean {close[0]}?" if close else "`ask` shows the routes that exist"
-        )
+        return f"there is no {route}. {self._suggest(route, by) or self._offer(route, by)}"
+
+    def _suggest(self, route: CatalogRoute, by: Principal) -> str:
+        """A sentence with the route that was probably meant, or nothing."""
+        close = self._registry.suggest(route, by)
+        return f"Did you mean {close}?" if close else ""
+
+    def _offer(self, route: CatalogRoute, by: Principal) -> str:
+        """The first entry points of the domain, or how to find routes."""
+        domain = next((each for each in self._registry.domains(by) if each.name == route.domain), None)
+        entries = list(self._registry.entry_points(domain, by)) if domain is not None else []
+        return f"Start with {' or '.join(entries[:MAX_LEADING])}" if entries else "`ask` shows the routes that exist"
+
+    def _with_guess(self, error: InvalidInput, turn: _Turn) -> str:
+        """The error of a text that is no route, with the route of the domain that it begins with."""
+        found = _LIKE_A_ROUTE.fullmatch(turn.item.route)
+        if found is None or all(each.name != found[1] for each in self._registry.domains(turn.by)):
+            return str(error)
+        route = CatalogRoute(found[1], "tools", found[2])
+        return f"{error.message}. {self._suggest(route, turn.by) or self._offer(route, turn.by)}"
 
     def _require_scopes(self, route: CatalogRoute, scopes: frozenset[str], by: Principal) -> None:
         if lacking := sorted(scopes - by.scopes):

@@ -60,8 +60,8 @@ class WhyOperation:
         if routed is None:
             if waiting := self._registry.tell_waiting(route.domain):
                 return RouteExplanation(route=text, is_visible=False, reasons=[f"The domain {waiting}."])
-            close = self._registry.suggest(text, by)
-            hint = f" {close[0]} is spelled alike." if close else ""
+            close = self._registry.suggest(route, by)
+            hint = f" {close} is spelled alike." if close else ""
             return RouteExplanation(route=text, is_visible=False, reasons=[f"No domain registers this route.{hint}"])
         return self._explain_tool(routed, exposure, by)
 

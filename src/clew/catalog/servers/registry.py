@@ -91,6 +91,8 @@ class ServerRegistry:
         self.vault = TrailVault(trail, by)
         self.failures = ServerFailures(trail, by)
         self._sound: set[str] = set()
+        self._begun: set[str] = set()
+        """Servers that this process has started at least once."""
         self.problems: dict[str, str] = {}
         """The error of the last listing that a server's change notification caused."""
         self.tools = ToolEntries(self)
@@ -175,7 +177,7 @@ class ServerRegistry:
         try:
             total = await self._look(server, connection)
         except (ServerError, ConfigError) as error:
-            await self.failures.note(server, str(error))
+            await self.failures.note(server, str(error), started=server in self._begun)
             raise
         await self.failures.clear(server)
         return total
@@ -245,7 +247,7 @@ class ServerRegistry:
         """Remember why a server failed, until it answers."""
         if error is not None:
             self._sound.discard(server)
-            await self.failures.note(server, str(error))
+            await self.failures.note(server, str(error), started=server in self._begun)
         elif server not in self._sound:
             self._sound.add(server)
             await self.failures.clear(server)
@@ -260,6 +262,7 @@ class ServerRegistry:
 
     def _started(self, server: str) -> None:
         """List a server after its start: its lists may have changed. A start for a listing needs no second."""
+        self._begun.add(server)
         if server in self._locks and not self._locks[server].locked():
             self._changed(server)
 

@@ -34,9 +34,15 @@ class ServerFailures:
         found = await self._find(server)
         return str(found.context.get("problem", "")) if found is not None else ""
 
-    async def note(self, server: str, problem: str) -> None:
-        """Store the reason for a failure."""
-        told = {"server": server, "problem": one_line(problem, MAX_PROBLEM)}
+    async def could_not_start(self, server: str) -> bool:
+        """Whether the last error kept the server from starting, so that a look tells whether it works again. One that
+        ended while it worked may start and end again."""
+        found = await self._find(server)
+        return found is not None and found.context.get("started") is False
+
+    async def note(self, server: str, problem: str, *, started: bool) -> None:
+        """Store the reason for a failure, and whether the server had started."""
+        told = {"server": server, "problem": one_line(problem, MAX_PROBLEM), "started": started}
         found = await self._find(server)
         if found is None:
             with suppress(AlreadyExists):  # another process was quicker
@@ -57,7 +63,7 @@ class ServerFailures:
         except NotFound:
             return None
 
-    def _draft(self, server: str, told: dict[str, str]) -> Draft:
+    def _draft(self, server: str, told: dict[str, object]) -> Draft:
         return Draft(
             id=self._id(server),
             schema_name=SCHEMA,

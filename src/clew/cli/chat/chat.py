@@ -21,6 +21,7 @@ from clew.agents.folder.blocked_agents import find_blocked_agents
 from clew.app import App
 from clew.catalog.workspace.workspace import Workspace
 from clew.cli import INTERRUPTED
+from clew.cli.chat.chat_commands import GREETING, Typed, read_command
 from clew.cli.chat.chat_input import Lines, open_lines
 from clew.cli.chat.chat_screen import Display, JsonLines, Screen, show_turns
 from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
@@ -37,8 +38,6 @@ from clew.team.sessions.session_manager import SessionManager
 from clew.tools.permissions.permission_settings import find_strays
 
 PROMPT = "you> "
-NO_MESSAGES = frozenset(("exit", "quit", "bye", "help", "/exit", "/quit", "/bye", "/help", "?", "/?"))
-"""Words of a user who looks for the way out. They are not sent to a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +72,8 @@ async def chat(
     """Talk to an agent of this folder.
 
     Shows answers and tool calls as they arrive. A tool that needs your permission asks for it; in a pipe, only tools of
-    --allow run. Ctrl-C cancels an answer, Ctrl-D ends the conversation. The session is on the trail, so you can
-    continue it later, even after a crash.
+    --allow run. Ctrl-C cancels an answer, /exit or Ctrl-D ends the conversation. The session is on the trail, so you
+    can continue it later, even after a crash.
 
         clew chat
         clew chat "what did we decide about retries?"
@@ -194,7 +193,7 @@ async def _said(agent: Agent, session: str | None) -> list[str]:
 async def _take_up(talk: Chat, agent: Agent, wishes: Wishes, *, is_long: bool) -> None:
     """Show where a session was left, and wait for answers that are still to come."""
     if is_long and can_ask() and not wishes.json:
-        note(f"Talking to {wishes.agent}. Ctrl-C cancels an answer, Ctrl-D ends.", dim=True)
+        note(f"Talking to {wishes.agent}. {GREETING}", dim=True)
     if talk.session is None:
         return
     if wishes.last and not wishes.json:
@@ -212,22 +211,27 @@ async def _once(talk: Chat, message: str) -> int:
 async def _converse(talk: Chat, lines: Lines, caught: Interrupts) -> int:
     """Message after message until the end of input; an error of one is printed, and the next may follow."""
     code = 0
-    while (text := await caught.unless_left(lines.read(PROMPT))) is not None:
-        if not text.strip():
-            continue
-        if can_ask() and text.strip().lower() in NO_MESSAGES:
-            note("Ctrl-D ends the conversation; Ctrl-C cancels an answer. See `clew chat --help`.")
-            continue
+    while (text := await _next_message(lines, caught)) is not None:
         try:
             code = _code(await talk.say(text))
         except ClewError as error:
             if not can_ask():
                 raise
             note(f"clew: {error}")
+    return 0 if can_ask() else code
+
+
+async def _next_message(lines: Lines, caught: Interrupts) -> str | None:
+    """The next message, or None at the end. Commands that a person types at a terminal are answered here."""
+    while (text := await caught.unless_left(lines.read(PROMPT))) is not None:
+        typed = read_command(text) if can_ask() else Typed.MESSAGE
+        if typed is Typed.EXIT:
+            return None
+        if text.strip() and typed is Typed.MESSAGE:
+            return text
     if can_ask():
         sys.stderr.write("\n")  # the terminal shows nothing for Ctrl-D
-        return 0
-    return code
+    return None
 
 
 def _code(last: Step | None) -> int:
@@ -247,15 +251,16 @@ async def _talk_without(app: App, missing: ModelError, message: str, *, as_json:
     advice = f"Answers come from the files of this folder, without a model: {missing}"
     if not message:
         note(advice)
+        if can_ask():
+            note(GREETING, dim=True)
     workspace = await app.workspace()
     with interrupts() as caught, open_lines() as lines:
         try:
             while True:
-                text: str | None = message or await caught.unless_left(lines.read(PROMPT))
+                text = message or await _next_message(lines, caught)
                 if text is None:
                     return 0
-                if text.strip():
-                    await caught.unless_left(_answer_without(app, workspace, text, str(missing), as_json=as_json))
+                await caught.unless_left(_answer_without(app, workspace, text, str(missing), as_json=as_json))
                 if message:
                     note(advice)
                     return 0

@@ -1,6 +1,6 @@
 """Checks of agents for `clew doctor`: their models, agents that do not run, and rules about unknown tools.
 
-No model is called, and nothing is written.
+The provider of the default model is asked for its list of models, which costs nothing. Nothing is written.
 """
 
 from __future__ import annotations
@@ -14,10 +14,15 @@ from clew.cli.terminal.output import count
 from clew.config import Config
 from clew.errors import ClewError, ModelError
 
+PATIENCE_SECONDS = 3.0
+"""How long the provider of a model has for its list."""
+NAMED = 5
+"""Models of a list that a finding names."""
+
 
 async def check_agents(config: Config) -> AsyncIterator[CheckFinding]:
     """The default model, then the agents and the permissions of a trail that is there."""
-    yield check_models(config)
+    yield await check_models(config)
     file = trail_file(config)
     if file is not None and not file.exists():
         return
@@ -29,16 +34,24 @@ async def check_agents(config: Config) -> AsyncIterator[CheckFinding]:
         yield remark("agents", error.message, error.hint)
 
 
-def check_models(config: Config) -> CheckFinding:
-    """The model of agents that name none."""
+async def check_models(config: Config) -> CheckFinding:
+    """The model of agents that name none, and whether its provider answers. A provider that may answer later is worth a
+    note."""
     from clew.llm.model import open_models  # of use here only
 
+    models = open_models(config)
     try:
-        _, info = open_models(config).resolve()
+        _, info = models.resolve()
+        listed = await models.listed(seconds=PATIENCE_SECONDS)
     except ModelError as error:
-        is_named = open_models(config).is_configured("")
-        return (wrong if is_named else remark)("models", error.message, error.hint)
-    return ok("models", f"{info.full_name} by default")
+        is_wrong = models.is_configured("") and not error.retryable
+        return (wrong if is_wrong else remark)("models", error.message, error.hint)
+    finally:
+        await models.close()
+    if listed and not info.is_known and not {info.name, f"{info.name}:latest"} & set(listed):
+        others = ", ".join(listed[:NAMED])
+        return remark("models", f"{info.provider} does not list {info.name}", f"Load it there, or name one of {others}")
+    return ok("models", f"{info.full_name} by default; {info.provider} answers")
 
 
 async def _check_roll(app: App) -> CheckFinding:

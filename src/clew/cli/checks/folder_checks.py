@@ -76,6 +76,9 @@ def check_isolation(found: Isolation) -> CheckFinding:
             f"{what}; not held: {', '.join(found.missing)}",
             "Install bubblewrap, or run Clew as an ordinary user",
         )
+    if found.limits:
+        limits = "; ".join(found.limits)
+        return remark("isolation", f"{what}; limits: {limits}", "Install bubblewrap, which has no such limits")
     if "javascript" not in found.languages:
         return remark("isolation", f"{what}; no JavaScript", "Install Deno: pip install clew[deno]")
     return ok("isolation", what)

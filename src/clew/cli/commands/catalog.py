@@ -55,8 +55,8 @@ async def ask(
 ) -> None:
     """Ask a question about this folder, or about what can be done here.
 
-    Shows the lines that answer the question, with their places, and the two closest tools. The first call indexes the
-    files of the project; each further call looks for changes. A running `clew up` answers at once.
+    Shows the lines that answer the question, with their places, and at most two tools that match it. The first call
+    indexes the files of the project; each further call looks for changes. A running `clew up` answers at once.
 
         clew ask "how are writes made durable"
         clew ask "what calls parse_config" --agent

@@ -29,9 +29,9 @@ _MARKS = {"ok": ("ok", GREEN), "note": ("note", YELLOW), "wrong": ("WRONG", RED)
 async def doctor(*, json: Json = False, here: Here = HERE) -> int:
     """Check the installation, the folder and its trail.
 
-    Reads the whole trail: the file's structure and the checksum of every version. Domains are loaded and sources,
-    servers and models looked up, without a network and without starting any. The exit code is 1 when something is
-    wrong; each problem comes with the next step.
+    Reads the whole trail: the file's structure and the checksum of every version. Domains are loaded, and sources and
+    servers looked up, without starting any. The provider of the default model is asked for its list of models, which
+    costs nothing. The exit code is 1 when something is wrong; each problem comes with the next step.
 
         clew doctor
         clew doctor --folder backup/.clew --json

@@ -22,7 +22,7 @@ from clew.knowledge.lines import cut
 
 if TYPE_CHECKING:
     from clew.knowledge.base import GatherReport, Knowledge
-    from clew.knowledge.code.models import Callers, SymbolLink
+    from clew.knowledge.code.models import Callers, LocatedFile, SymbolLink
     from clew.knowledge.nodes.node_store import Node
 
 _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
@@ -110,15 +110,25 @@ async def locate(
     text = _text(query)
     async with open_knowledge_here(here) as (_, known, _):
         found = await known.code.locate(text, limit=limit)
+    files = SourceLines(known.root)
+    found = [_with_best_line(each, files, text) for each in found]
     if json:
         print_json(found)
         return
-    files = SourceLines(known.root)
     rows = [(f"{each.path}:{each.line}", files.line(each.path, each.line), each.symbol, each.why) for each in found]
     links = [(known.root / each.path, each.line) for each in found]
-    print_rows(("place", "line", "symbol", "why"), rows, main=1, spare=(3, 2), links=links)
+    print_rows(("place", "line", "symbol", "why"), rows, main=1, spare=(2, 3), links=links)
     if not found:
         note("No file matches. Try other words, or a name from the code")
+
+
+def _with_best_line(found: LocatedFile, files: SourceLines, text: str) -> LocatedFile:
+    """A file without a matching symbol, with the line that has most words of the text."""
+    if found.symbol:
+        return found
+    import msgspec  # not needed for help
+
+    return msgspec.structs.replace(found, line=files.best_line(found.path, f"{found.why} {text}"))
 
 
 async def callers(

@@ -158,7 +158,7 @@ def print_sessions(found: Sequence[SessionView], *, as_json: bool) -> None:
         for id, each in zip(ids, found, strict=True)
     ]
     print_rows(("session", "state", "last message", "agent", "title"), rows, main=4, spare=(3,))
-    if not rows and is_terminal():
+    if not rows:
         note("No sessions yet. `clew chat` or `clew session new` starts one.")
 
 

@@ -162,6 +162,7 @@ def import_(
     if not paths:
         raise InvalidInput("PATHS", "are missing", hint="For example clew skills import ~/skills/release-notes")
     config = here.config()
+    check_project(config)
     target = config.folder / "skills"
     with progress("Reading the skills"):
         source = find_definition_root(config)

@@ -136,12 +136,16 @@ def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:
 
 def _show(wishes: Sequence[Wish], review: Review) -> None:
     """Each in full, and where it was agreed to before, what changed since; what is cut of that is counted."""
-    say(f"Files of {wishes[0].folder} want to run with your permissions:")
-    for each in wishes:
-        named = each.kind if each.name == each.kind else f"{each.kind} {each.name}"
-        say(f"  {named}: {each.summary}{f' ({each.note})' if each.note else ''}")
-        for change in review.changes(each):
-            _show_change(change)
+    running = [each for each in wishes if each.kind not in TEXTS]
+    texts = [each for each in wishes if each.kind in TEXTS]
+    for part, want in ((running, "want to run with your permissions"), (texts, "want to instruct agents")):
+        if part:
+            say(f"Files of {part[0].folder} {want}:")
+        for each in part:
+            named = each.kind if each.name == each.kind else f"{each.kind} {each.name}"
+            say(f"  {named}: {each.summary}{f' ({each.note})' if each.note else ''}")
+            for change in review.changes(each):
+                _show_change(change)
 
 
 def _show_change(change: FileChange) -> None:

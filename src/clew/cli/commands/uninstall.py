@@ -19,9 +19,10 @@ from clew.cli.project import check_place
 from clew.cli.servers.clients import CLIENTS
 from clew.cli.servers.connect import remove_connections
 from clew.cli.servers.connection_log import ConnectionRecord, read_connections
-from clew.cli.terminal.output import agrees, can_ask, count, note, print_json, say
+from clew.cli.terminal.output import agrees, can_ask, note, print_json, say
 from clew.config import FOLDER, MACHINE_ONLY
 from clew.errors import InvalidInput, ReadOnly
+from clew.trail.ownership import MADE
 from clew.trust import Grant, Trust, user_file
 
 OWN_FILES = (*MACHINE_ONLY, ".gitignore")
@@ -168,9 +169,12 @@ def _show(traces: Iterable[FolderTraces], files: Sequence[Path], *, is_all: bool
         for connection in each.connections:
             title = next((client.title for client in CLIENTS if client.name == connection.client), connection.client)
             say(f"  the entry {connection.entry} of {title} in {connection.file}")
-        if each.grants:
-            names = dict.fromkeys(grant.kind if grant.kind == grant.name else grant.name for grant in each.grants)
-            say(f"  {count(len(each.grants), 'grant')} of consent: {_names(names)}")
+        made = [grant.name for grant in each.grants if grant.summary == MADE]
+        agreed = [grant.name for grant in each.grants if grant.summary != MADE]
+        if agreed:
+            say(f"  your consent to {_names(agreed)}")
+        if made:
+            say(f"  the record that you made {_names(made)}")
         going = [*each.own, *(each.others if is_all else ())]
         if going:
             say(f"  in {each.folder}: {_names(path.name for path in going)}")

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from clew.cli.arguments.argument_separator import words_before_dashes
 from clew.cli.commands.catalog import open_workspace_here
-from clew.cli.options import HERE, Here, Json
+from clew.cli.options import HERE, Here, Json, check_project
 from clew.cli.project import prepare_folder
 from clew.cli.terminal.output import GREEN, agrees, can_ask, count, note, print_json, say
 from clew.cli.terminal.progress import progress
@@ -58,6 +58,7 @@ async def import_(
     from clew.catalog.workspace.workspace import own_names
 
     config = here.config()
+    check_project(config)
     present = read_servers(config.folder)
     mine = user_files(Path.home())
     brought = [path for path in project_files(project_of(config)) if path not in mine]
@@ -112,6 +113,7 @@ async def add(
         hint = f"A name is one word. For example clew mcp add {name} -- {' '.join(command[len(stray) :][:1])}"
         raise InvalidInput("NAME", f"{' '.join(stray)!r} stands between the name and --", hint=hint)
     config = here.config()
+    check_project(config)
     _check_free(name, config)
     server = parse_server(name, entry, f"server {name}")
     problems = await _take([server], config, here, look=not (no_look or oauth))

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, Json
+from clew.cli.options import HERE, Here, Json, check_project
 from clew.cli.servers.client_formats import ServerLaunch
 from clew.cli.servers.clients import CLIENTS, ClientFile
 from clew.cli.servers.connection_log import (
@@ -93,6 +93,8 @@ def connect(
     if remove and check:
         raise InvalidInput("--check", "cannot be used with --remove")
     config = here.config()
+    if not remove:
+        check_project(config)
     chosen = next(each for each in CLIENTS if each.name == client)
     settings = _read_settings(chosen, config)
     if check:

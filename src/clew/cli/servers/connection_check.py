@@ -9,19 +9,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from mcp import Client
 from mcp_types import Implementation
 
 import clew
+from clew.catalog.operations.answers import CatalogAnswer
 from clew.catalog.servers.connections.client_factory import foreign_errors
 from clew.catalog.servers.connections.server_errors import Faults
 from clew.catalog.servers.connections.stdio import open_stdio
 from clew.cli.servers.client_formats import ServerLaunch
 from clew.cli.servers.clients import WORKSPACE, ClientFile
 from clew.cli.servers.connect import client_path
+from clew.cli.terminal.answer import first_line
 from clew.errors import ClewError, ConfigError
 
 QUESTION = "what is this project about"
+NOT_CITED = "no file of this folder answers it"
 PATIENCE = 60.0
 """Seconds for the start, the list of tools and the answer together."""
 
@@ -55,7 +59,7 @@ async def check_connection(client: ClientFile, launch: ServerLaunch, project: Pa
     cwd = Path.home() if client.is_global else project
     try:
         async with asyncio.timeout(PATIENCE):
-            return await _ask(tuple(words), {**os.environ, "PATH": path}, cwd, faults)
+            return await _ask(tuple(words), {**os.environ, "PATH": path}, cwd, faults, project)
     except TimeoutError:
         raise ClewError(f"the server did not answer within {PATIENCE:.0f} seconds: run `{' '.join(words)}`") from None
     except foreign_errors() as error:
@@ -63,7 +67,9 @@ async def check_connection(client: ClientFile, launch: ServerLaunch, project: Pa
         raise ClewError(f"the server did not start: {reason}") from None
 
 
-async def _ask(command: tuple[str, ...], env: dict[str, str], cwd: Path, faults: Faults) -> ConnectionCheck:
+async def _ask(
+    command: tuple[str, ...], env: dict[str, str], cwd: Path, faults: Faults, project: Path
+) -> ConnectionCheck:
     info = Implementation(name="clew-connect", version=clew.__version__)
     async with Client(open_stdio(command, env, str(cwd), faults), cache=None, client_info=info) as session:
         tools = await session.list_tools()
@@ -73,10 +79,13 @@ async def _ask(command: tuple[str, ...], env: dict[str, str], cwd: Path, faults:
             raise ClewError(f"the server started, but it did not answer: {faults.plain(text)}")
         server = session.server_info
         name = "a server without a name" if server is None else f"{server.name} {server.version}"
-        return ConnectionCheck(name, len(tools.tools), QUESTION, _first_line(text))
+        return ConnectionCheck(name, len(tools.tools), QUESTION, _shown(answer.structured_content, project))
 
 
-def _first_line(text: str) -> str:
-    """The first line of an answer that is not a heading."""
-    lines = (line.strip() for line in text.splitlines())
-    return next((line for line in lines if line and not line.startswith(("#", "_", "*"))), text.strip()[:200])
+def _shown(answer: dict[str, Any] | None, project: Path) -> str:
+    """The answer on one line, as `clew ask` shows its best citation."""
+    try:
+        found = msgspec.convert(answer or {}, CatalogAnswer)
+    except msgspec.ValidationError:
+        return NOT_CITED
+    return first_line(found, project) or next(iter(found.notes), NOT_CITED)

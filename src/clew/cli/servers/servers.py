@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -11,9 +13,10 @@ from cyclopts import Parameter
 
 from clew.cli.commands.catalog import open_workspace_here
 from clew.cli.options import HERE, Here, Json
-from clew.cli.terminal.output import count, is_terminal, note, print_json, print_rows, say
+from clew.cli.terminal.output import count, note, print_json, print_rows, say
+from clew.cli.terminal.progress import progress
 from clew.decode_errors import suggest
-from clew.errors import ConfigError, InvalidInput, NotFound
+from clew.errors import ClewError, ConfigError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from clew.catalog.servers.config import McpServerConfig
@@ -41,22 +44,32 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
 async def ls(*, json: Json = False, here: Here = HERE) -> None:
     """List the foreign MCP servers and what they offer.
 
-    No server is started: what is shown is what was seen last, with why the last look failed, whether somebody has to
-    log in, and which changed tools wait for approval.
+    Shows what was seen last, why the last look failed, whether somebody has to log in, and which changed tools wait for
+    approval. Only a server that could not be started last is started, to see whether it works again.
 
         clew mcp ls
         clew mcp ls --json
     """
     async with open_workspace_here(here) as (_, workspace):
         registry = workspace.servers
+        with progress("Looking again at servers that did not start"):
+            await asyncio.gather(*(_retry(each, registry) for each in registry.servers.list()))
         found = [await _describe(each, registry) for each in registry.servers.list()]
     if json:
         print_json(found)
         return
     rows = [(one.id, one.transport, one.target, str(one.tools), _state(one)) for one in found]
     print_rows(("server", "transport", "target", "tools", "state"), rows, main=4)
-    if not found and is_terminal():
+    if not found:
         note("No servers. Import those of your editor with `clew mcp import`, or add one with `clew mcp add`")
+
+
+async def _retry(server: McpServerConfig, registry: ServerRegistry) -> None:
+    """Look again at a server that could not be started last. The registry notes what happens."""
+    if not server.enabled or not registry.allows(server) or not await registry.failures.could_not_start(server.id):
+        return
+    with suppress(ClewError):
+        await registry.refresh(server.id)
 
 
 async def _describe(server: McpServerConfig, registry: ServerRegistry) -> ServerInfo:

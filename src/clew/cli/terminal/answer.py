@@ -1,4 +1,4 @@
-"""An answer of `ask` for a person: cited lines, a few lines of their text, and the two closest tools."""
+"""An answer of `ask` for a person: cited lines, a few lines of their text, and tools that match the question."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 from clew.catalog.operations.answers import MORE, NOTHING_AT_ALL, CatalogAnswer, CatalogEntry, Cited, Section
 from clew.cli.project import is_empty_project
-from clew.cli.terminal.markdown import plain_text, print_markdown
+from clew.cli.terminal.markdown import has_tags, plain_text, print_markdown
 from clew.cli.terminal.output import CYAN, DIM, clean, is_terminal, paint, print_json, print_lines, say
 from clew.cli.terminal.source_lines import SourceLines
+from clew.trail.search.closeness import NEAR
 
 RESOURCES, TOOLS = 5, 2
 EXCERPT, EXCERPTS = 6, 10
@@ -68,7 +69,7 @@ def _cited_lines(known: Sequence[Cited], question: str, files: SourceLines) -> I
     for at, item in enumerate(known):
         place = files.place(item.path, item.start) if item.path else paint(clean(item.place), CYAN)
         length = len(f"{item.path}:{item.start}" if item.path else item.place)
-        text = _text_of(item)
+        text = _text_of(item, files)
         yield from _hanging(place, length, text, FIRST_ROWS if at == 0 else ROWS)
         is_line = item.start == item.end
         most = min(left, EXCERPT if at == 0 else 1 if is_line else 0)
@@ -82,7 +83,20 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text))
 
 
-def _text_of(item: Cited) -> str:
+def first_line(answer: CatalogAnswer, root: Path) -> str:
+    """The best citation on one line, with its place; empty without one."""
+    for item in answer.known[:1]:
+        place = f"{item.path}:{item.start}" if item.path else item.place
+        return f"{clean(place)}  {_text_of(item, SourceLines(root))}"
+    return ""
+
+
+def _text_of(item: Cited, files: SourceLines) -> str:
+    """The text of a citation without markup. One that is cut within tags of HTML begins again at its first words."""
+    if item.path and has_tags(item.text):
+        found = files.prose(item.path, item.start, item.end)
+        if found:
+            return clean(found)
     owner = "" if not item.owner or item.owner in item.text else f"{item.owner}: "
     return plain_text(f"{owner}{item.text}")
 
@@ -119,8 +133,8 @@ def _resource_lines(answer: CatalogAnswer) -> Iterator[str]:
 
 
 def _tool_lines(answer: CatalogAnswer) -> list[str]:
-    """The two closest tools by name; described where the answer has nothing else."""
-    tools = _closest(answer.sections)[:TOOLS]
+    """The closest tools by name; described where the answer has nothing else."""
+    tools = _relevant_tools(answer.sections)
     if not tools:
         return []
     if answer.known or any(section.resources for section in answer.sections):
@@ -132,7 +146,13 @@ def _tool_lines(answer: CatalogAnswer) -> list[str]:
     ]
 
 
-def _closest(sections: Sequence[Section]) -> list[CatalogEntry]:
-    """Tools that match the question, closest first; without a match, the first tool of each domain."""
+def _relevant_tools(sections: Sequence[Section]) -> list[CatalogEntry]:
+    """At most two tools, those that only read first. A tool is relevant if it is close to the question, no farther
+    than the closest resource, and not much farther than the closest tool."""
     tools = sorted((each for section in sections for each in section.tools), key=lambda each: -each.score)
-    return [each for each in tools if each.score > 0] or [section.tools[0] for section in sections if section.tools]
+    if not tools:
+        return []
+    closest_resource = max((each.score for section in sections for each in section.resources), default=0.0)
+    least = max(1.0, closest_resource, NEAR * tools[0].score)
+    relevant = [each for each in tools if each.score >= least][:TOOLS]
+    return sorted(relevant, key=lambda each: not each.reads_only)

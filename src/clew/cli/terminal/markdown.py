@@ -11,6 +11,18 @@ _MARKED = re.compile(
     r"\\(?P<plain>[*`<(\[\]#>+~=_-])|\*\*`(?P<route>[^`]+)`\*\*|(?P<bar>`+)(?P<code>.+?)(?<!`)(?P=bar)(?!`)"
     r"|\*\*(?P<bold>(?:[^*\\]|\\.)+)\*\*"
 )
+_ELEMENTS = (
+    "a|abbr|b|blockquote|br|center|code|dd|details|div|dl|dt|em|font|h[1-6]|hr|i|img|ins|kbd|li|ol|p|picture|pre|s|small"
+    "|source|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|u|ul|video"
+)
+_TAG_END = rf"<(?:!--.*?(?:-->|$)|/?(?:{_ELEMENTS})(?=[\s/>]|$)[^<>]*(?:>|$))"
+_LINK_END = r"\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?(?:\s+\"[^\"]*\")?\)"
+_TAG = re.compile(rf"\\?{_TAG_END}", re.IGNORECASE)
+_ESCAPED_TAG = re.compile(rf"\\{_TAG_END}", re.IGNORECASE)
+_IMAGE = re.compile(rf"!\[[^\[\]]*\]\\?{_LINK_END}")
+_LINK = re.compile(rf"\[([^\[\]]*)\]\\?{_LINK_END}")
+_ESCAPED_LINK = re.compile(rf"\[([^\[\]]*)\]\\{_LINK_END}")
+_BEGIN = re.compile(r"^\s*(?:#{1,6}\s+|[-*+]\s+|>\s*)")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 
 
@@ -23,8 +35,20 @@ def print_markdown(text: str) -> None:
 
 
 def plain_text(text: str) -> str:
-    """One line of markdown without its marks, and without power over the terminal."""
-    return _MARKED.sub(_unmark, clean(" ".join(text.split())))
+    """One line of markdown without its marks, tags and addresses of links, and without power over the terminal."""
+    line = _ESCAPED_LINK.sub(r"\1", _ESCAPED_TAG.sub("", " ".join(text.split())))
+    return _MARKED.sub(_unmark, clean(" ".join(line.split())))
+
+
+def has_tags(text: str) -> bool:
+    """Whether a line of markdown shows tags of HTML."""
+    return _ESCAPED_TAG.search(text) is not None
+
+
+def prose_of(line: str) -> str:
+    """The words of a line of a document, without tags, images, addresses of links and the mark at its beginning."""
+    bare = _LINK.sub(r"\1", _IMAGE.sub("", _TAG.sub(" ", _BEGIN.sub("", line))))
+    return " ".join(bare.replace("**", "").split())
 
 
 def _unmark(found: re.Match[str]) -> str:

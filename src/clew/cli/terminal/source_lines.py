@@ -6,13 +6,17 @@ import io
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from clew.cli.terminal.markdown import prose_of
 from clew.cli.terminal.output import CYAN, DIM, clean, link, paint, wants_styles
 
 MAX_LINE = 160
+FEW_WORDS = 4
 _WORD = re.compile(r"[a-z0-9]{3,}")
+_IMPORT = re.compile(r"\s*(?:import|from|#include|using|use|require)\b")
 _STEM = 5
 """Letters by which a word of the question and a word of a line count as the same."""
 
@@ -35,6 +39,26 @@ class SourceLines:
         """One line without its indentation; empty where there is none."""
         lines = self._read(path)[1]
         return _cut(lines[number - 1].strip()) if 0 < number <= len(lines) else ""
+
+    def best_line(self, path: str, about: str) -> int:
+        """The number of the line that fits a text best, by words that few other lines of the file have. Of equal lines
+        it is the first, if possible not an import; 1 where none has a word of it."""
+        from clew.trail.search.text import STOP  # with the rest of the trail
+
+        wanted = _stems(" ".join(word for word in _WORD.findall(about.lower()) if word not in STOP))
+        lines = self._read(path)[1]
+        held = [wanted & _stems(line) for line in lines]
+        lines_with = Counter(stem for stems in held for stem in stems)
+        scores = [
+            (sum(1 / lines_with[stem] for stem in stems), not _IMPORT.match(line))
+            for stems, line in zip(held, lines, strict=True)
+        ]
+        return scores.index(max(scores)) + 1 if lines_with else 1
+
+    def prose(self, path: str, first: int, last: int) -> str:
+        """The first line of a range that has a few words beside its markup; empty where there is none."""
+        lines = map(prose_of, self._read(path)[1][first - 1 : last])
+        return next((_cut(line) for line in lines if len(line.split()) >= FEW_WORDS), "")
 
     def excerpt(self, path: str, first: int, last: int, most: int, *, about: str = "", blob: str = "") -> list[str]:
         """At most `most` lines of a range, numbered and highlighted: those with most words of `about`.
@@ -87,16 +111,19 @@ def highlight(lines: list[str], path: str) -> list[str]:
 
 
 def _best_start(lines: list[str], first: int, last: int, most: int, about: str) -> int:
-    """The first line of the window with most words of a text; of equal windows the first."""
+    """The first line of the window with most words of a text, markup left aside; of equal windows the first that
+    begins with words."""
     wanted = _stems(about)
-    held = [wanted & _stems(line) for line in lines[first - 1 : last]]
+    words = [prose_of(line) for line in lines[first - 1 : last]]
+    held = [wanted & _stems(line) for line in words]
     starts = range(max(1, len(held) - most + 1))
-    best = max(starts, key=lambda at: (len(set().union(*held[at : at + most])), -at), default=0)
+    best = max(starts, key=lambda at: (len(set().union(*held[at : at + most])), bool(words[at]), -at), default=0)
     return first + best
 
 
 def _stems(text: str) -> set[str]:
-    return {word[:_STEM] for word in _WORD.findall(text.lower())}
+    words = _WORD.findall(text.lower())
+    return {(word[:-1] if word.endswith("s") else word)[:_STEM] for word in words}
 
 
 def _dedented(lines: list[str]) -> list[str]:

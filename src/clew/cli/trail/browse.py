@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from clew.cli.options import EVERY, HERE, Here, Json, System, Which, open_here
 from clew.cli.terminal.output import (
     BOLD,
-    is_terminal,
     note,
     print_content,
     print_json,
@@ -65,7 +64,7 @@ async def ls(
     ids = short_ids([each.id for each in page.items])
     rows = [_row(id, each, now) for id, each in zip(ids, page.items, strict=True)]
     print_rows(("id", "updated", "schema", "title", "tags"), rows, main=3, spare=(4, 2, 1))
-    if not rows and is_terminal():
+    if not rows:
         note(NONE_YET if which == EVERY and cursor is None else "No breadcrumb fits that.")
     if hidden:
         note(hidden, dim=True)
@@ -143,7 +142,7 @@ async def search(
         for id, hit in zip(ids, result.hits, strict=True)
     ]
     print_rows(("id", "score", "schema", "title"), rows, main=3, spare=(2, 1))
-    if not rows and is_terminal():
+    if not rows:
         note("Nothing found. `clew trail ls` lists all breadcrumbs.")
     if hides_steps:
         note(STEPS, dim=True)

@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from clew.cli.options import HERE, Here, Json, open_here
 from clew.cli.terminal.output import (
     count,
-    is_terminal,
     note,
     print_json,
     print_rows,
@@ -99,7 +98,7 @@ async def list_dead_letters(
         for id, each in zip(ids, letters, strict=True)
     ]
     print_rows(("id", "consumer", "failed", "attempts", "breadcrumb", "reason"), rows, main=5, spare=(3, 2, 4))
-    if not rows and is_terminal():
+    if not rows:
         note("No dead letters.")
 
 

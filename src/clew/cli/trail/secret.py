@@ -56,7 +56,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
         return
     for name in names:
         say(name)
-    if not names and is_terminal():
+    if not names:
         note("No secrets yet. Store one: clew secret put NAME")
 
 

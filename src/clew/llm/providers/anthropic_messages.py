@@ -37,6 +37,7 @@ class AnthropicMessages:
     """See `WireFormat`."""
 
     path = "v1/messages"
+    models_path = "v1/models?limit=1000"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"anthropic-version": VERSION, **({"authorization": f"Bearer {key}"} if key else {})}

@@ -31,6 +31,7 @@ class ChatCompletions:
     """See `WireFormat`."""
 
     path = "chat/completions"
+    models_path = "models"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"} if key else {}

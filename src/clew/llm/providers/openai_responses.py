@@ -30,6 +30,7 @@ class OpenAIResponses:
     """See `WireFormat`."""
 
     path = "responses"
+    models_path = "models"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"} if key else {}

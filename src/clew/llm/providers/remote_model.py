@@ -40,6 +40,8 @@ if TYPE_CHECKING:  # the HTTP client takes a tenth of a second to import
 is_allowed = True
 """Whether this process may call models at all. Tests set it to False."""
 CONNECT_SECONDS = 10.0
+NO_LIST = (404, 405, 501)
+"""The status of a server that does not list its models."""
 DONE = "[DONE]"
 """The data of the event that ends a stream of chat completions."""
 _FORMATS: dict[ProviderKind, WireFormat] = {
@@ -76,6 +78,32 @@ class WireModel:
             if not whole.expired():
                 raise
             raise response_limits.took_too_long(self.provider.name) from None
+
+    async def list_models(self, *, seconds: float) -> tuple[str, ...]:
+        """The models that the provider lists, without cost; none where it has no list. Raises ModelError where it does
+        not answer in time, or does not accept the key."""
+        if not is_allowed:
+            raise ModelError("config", "this process may not ask any model", hint="It is forbidden in tests")
+        client = await self._opened()
+        url = f"{self.provider.base_url.rstrip('/')}/{self._format.models_path}"
+        with as_model_errors(self.provider, self.info.name, self._key):
+            try:
+                async with asyncio.timeout(seconds):
+                    response = await client.send(client.build_request("GET", url), stream=True)
+                    try:
+                        await _check(response)
+                        return _listed(await _whole(response))
+                    finally:
+                        await response.aclose()
+            except TimeoutError:
+                reason = f"{self.provider.name} did not answer within {seconds:g} seconds"
+                raise ModelError(
+                    "timeout", reason, retryable=True, hint="Check that it runs, and your network"
+                ) from None
+            except ProviderFailure as error:
+                if error.status not in NO_LIST:
+                    raise
+                return ()
 
     async def close(self) -> None:
         """Close all connections. The model may be used again."""
@@ -203,6 +231,14 @@ async def _check(response: httpx2.Response) -> None:
 
 async def _whole(response: httpx2.Response) -> bytes:
     return b"".join([piece async for piece in response_limits.bounded(response.aiter_raw())])
+
+
+def _listed(content: bytes) -> tuple[str, ...]:
+    """The names in a list of models; none in an answer of another shape."""
+    try:
+        return tuple(str(each["id"]) for each in read_json(content)["data"])
+    except (ValueError, LookupError, TypeError):
+        return ()
 
 
 def _call_of(call: WireCall, names: ToolNames) -> ToolCall:

@@ -77,6 +77,8 @@ class WireFormat(Protocol):
     """One protocol. All readers raise ValueError, or an error of msgspec, for data of another shape."""
 
     path: str
+    models_path: str
+    """Where the provider lists its models."""
 
     def headers(self, key: str) -> dict[str, str]: ...
 

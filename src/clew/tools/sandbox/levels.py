@@ -21,10 +21,6 @@ from clew.tools.sandbox.sandbox import Sandbox
 What = Literal["filesystem", "network", "processes", "memory", "time", "syscalls"]
 _PROCESSES = 24
 _MEMORY_MB = 128
-_LANDLOCK = (
-    "Landlock; programs cannot create files in folders that hold secrets or a repository; a program with any write"
-    " access can still chmod and touch your other files"
-)
 _BY = {
     "bubblewrap": {
         "filesystem": "mount namespace",
@@ -32,9 +28,16 @@ _BY = {
         "processes": "process namespace",
         "syscalls": "seccomp",
     },
-    "landlock": {"filesystem": _LANDLOCK, "network": "Landlock and seccomp", "syscalls": "seccomp"},
+    "landlock": {"filesystem": "Landlock", "network": "Landlock and seccomp", "syscalls": "seccomp"},
     "none": {},
 }
+_LIMITS = {
+    "landlock": (
+        "programs cannot create files in folders that hold secrets or a repository",
+        "a program that may write anywhere can still change the permissions and times of your other files",
+    )
+}
+"""The limits of a wall where it enforces every level."""
 _found: dict[str, Isolation] = {}
 
 
@@ -47,11 +50,12 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Isolation(msgspec.Struct, frozen=True, kw_only=True):
-    """The wall, the levels that it enforced in a trial, and the languages that can run."""
+    """The wall, the levels that it enforced in a trial, the languages that can run, and the limits of the wall."""
 
     wall: str
     levels: tuple[Level, ...]
     languages: tuple[str, ...]
+    limits: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[What, ...]:
@@ -68,7 +72,8 @@ async def find_levels(sandbox: Sandbox) -> Isolation:
         )
         languages = ("python", *(("javascript", "typescript") if find_deno() else ()))
         shown = tuple(each if each.enforced else msgspec.structs.replace(each, by="") for each in levels)
-        _found[sandbox.wall] = Isolation(wall=sandbox.wall, levels=shown, languages=languages)
+        limits = _LIMITS.get(sandbox.wall, ())
+        _found[sandbox.wall] = Isolation(wall=sandbox.wall, levels=shown, languages=languages, limits=limits)
     return _found[sandbox.wall]
 
 
