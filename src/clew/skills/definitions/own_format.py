@@ -103,12 +103,14 @@ class BuildMemory:
             self._kept[file.path, file.real] = (bundle, stamps, definition)
 
 
-def read_own(root: Root, home: str, memory: BuildMemory) -> tuple[list[Definition], list[Problem]]:
-    """All definitions below the folder `home` of the root, in the order of their paths. Never raises.
+def read_own(root: Root, home: str, memory: BuildMemory, skills: str = "") -> tuple[list[Definition], list[Problem]]:
+    """All definitions below the folder `home` of the root, in the order of their paths; skills from the folder
+    `skills` of the root, if one is named. Never raises.
 
     A file that is reached in several ways counts once: where it really is, else on the first of these ways.
     """
-    places = [posixpath.join(home, folder) for folder in FOLDERS]
+    homes = {folder: posixpath.join(home, folder) for folder in FOLDERS}
+    places = list((homes | {"skills": skills} if skills else homes).values())
     tree = walk(root, places, is_kept=True)
     problems = list(tree.problems)
     definitions: list[Definition] = []
