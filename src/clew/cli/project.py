@@ -13,7 +13,7 @@ from clew.config.descriptions import ABOUT, DIRECTIVE, SCHEMA
 from clew.errors import ReadOnly
 from clew.files import create_file, inside, read_file, refuse_link, replace_file
 
-IGNORED = (*(f"/{name}" for name in MACHINE_ONLY), "/*.lock")
+IGNORED = (*(f"/{name}" for name in MACHINE_ONLY), "/*.lock", f"/{SCHEMA}")
 _IGNORE_HEAD = "# What belongs to this machine only: the trail, what is derived from the files, keys and credentials."
 IGNORE = "\n".join((_IGNORE_HEAD, *IGNORED, ""))
 _MAX_IGNORE = 100_000
@@ -55,6 +55,7 @@ def prepare_folder(folder: Path) -> None:
         if not os.path.lexists(settings):
             with contextlib.suppress(FileExistsError):  # another process was quicker
                 create_file(settings, render_settings().encode())
+        if not os.path.lexists(folder / SCHEMA):
             write_schema(folder)
         mend_ignored(folder)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import posixpath
 import re
 from collections.abc import Collection
@@ -29,7 +30,7 @@ from clew.config.model import (
     SourceConfig,
 )
 from clew.config.server_entry import ConfiguredServer
-from clew.decode_errors import in_plain_words, noun_of
+from clew.decode_errors import in_plain_words, noun_of, suggest
 
 RULE_ENDINGS = (".md", ".mdc", ".markdown", ".txt")
 _HOOK = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -65,7 +66,7 @@ def check_value(name: str, value: Any) -> Any:
     except ValueError:  # of which msgspec's own error is one
         raise Misfit(f"{name} must be {_meant(name)}, not {value!r}") from None
     if name in CHOICES and converted not in CHOICES[name]:
-        raise Misfit(f"there is no {name} {converted!r}", _guess(converted, CHOICES[name]))
+        raise Misfit(f"there is no {name} {converted!r}", suggest(converted, CHOICES[name], "Choose one of"))
     if check := _CHECKS.get(name):
         check(name, converted)
     return converted
@@ -171,8 +172,6 @@ def _nearest(name: str) -> str:
 
 
 def _guess(given: str, known: Collection[str]) -> str:
-    import difflib  # for what is wrong only
-
     close = difflib.get_close_matches(given, known, 1, cutoff=0.6 if len(known) > 1 else 0.0)
     return f"Did you mean {close[0]}?" if close else f"Choose one of: {', '.join(known)}"
 
