@@ -20,8 +20,8 @@ from clew.adapters.rest.app import OPERATIONS
 from clew.adapters.rest.openapi import build_document
 from clew.cli.command_table import COMMANDS, CliCommand
 from clew.cli.parser import build_parser, label_of, meaning_of
-from clew.cli.project import ABOUT
 from clew.config import NOT_SETTINGS, Config, KnownModel, ProviderConfig, SourceConfig, is_table
+from clew.config.descriptions import ABOUT
 from clew.trail.bootstrap import read_pieces
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"

@@ -221,10 +221,12 @@ class App:
         await self.bootstrap()
         await self.mirror_agents()
         root, own = self.config.folder.absolute().parent, self.config.folder
-        sandbox = open_sandbox(production=self.config.production, deny=[str(own.absolute())])
+        wall = self.config.adapters.sandbox
+        sandbox = open_sandbox(production=self.config.production, deny=[str(own.absolute())], wall=wall)
         policy = self._policy(root)
         folder = WorkingFolder(root)
-        rules = PlaceRules(Rules(root, self.trail, by=self.me), TrailExposures(self.trail, self.clock), self.clock)
+        own_rules = Rules(root, self.trail, by=self.me, root_file=self.config.rules.root)
+        rules = PlaceRules(own_rules, TrailExposures(self.trail, self.clock), self.clock)
         return await build_runtime(
             self.trail,
             self.clock,

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew.cli.project import ABOUT, IGNORE, prepare_folder, render_settings, trail_file
+from clew.cli.project import IGNORE, prepare_folder, render_settings, trail_file
 from clew.config import Config, read_config
+from clew.config.descriptions import ABOUT
 from clew.errors import ConfigError, ReadOnly
 from tests.cli.conftest import Clew
 

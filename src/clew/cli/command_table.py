@@ -281,6 +281,21 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
             CliCommand("rm", "Remove secrets.", "clew.cli.trail.secret:rm", "NAMES..."),
         ),
     ),
+    Group(
+        "config",
+        "Show, check and edit the settings of this folder.",
+        (
+            CliCommand(
+                "show",
+                "Show the settings in force, and where each comes from.",
+                "clew.cli.commands.config:show",
+                "[NAMES...]",
+            ),
+            CliCommand("check", "List everything that is wrong with the settings.", "clew.cli.commands.config:check"),
+            CliCommand("edit", "Edit config.toml, and check it afterwards.", "clew.cli.commands.config:edit"),
+            CliCommand("schema", "Print the JSON Schema of config.toml.", "clew.cli.commands.config:schema"),
+        ),
+    ),
     CliCommand("doctor", "Check the installation, the folder and its trail.", "clew.cli.commands.doctor:doctor"),
     CliCommand("demo", "Run an example, or list all of them.", "clew.cli.commands.demo:demo", "[NAME]"),
     CliCommand(

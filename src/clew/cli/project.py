@@ -9,15 +9,17 @@ from pathlib import Path
 import msgspec
 
 from clew.config import FOLDER, MACHINE_ONLY, NOT_SETTINGS, Config, is_table
+from clew.config.descriptions import ABOUT, DIRECTIVE, SCHEMA
 from clew.errors import ReadOnly
 from clew.files import create_file, inside, read_file, refuse_link, replace_file
 
-IGNORED = (*(f"/{name}" for name in MACHINE_ONLY), "/*.lock")
+IGNORED = (*(f"/{name}" for name in MACHINE_ONLY), "/*.lock", f"/{SCHEMA}")
 _IGNORE_HEAD = "# What belongs to this machine only: the trail, what is derived from the files, keys and credentials."
 IGNORE = "\n".join((_IGNORE_HEAD, *IGNORED, ""))
 _MAX_IGNORE = 100_000
 
-_HEAD = """\
+_HEAD = f"""\
+{DIRECTIVE}
 # Settings of Clew. Each line shows the default; remove the # to change it. A table such as [models] goes to the end.
 # Environment variables win over this file (CLEW_SERVER_PORT is server.port), flags win over both.
 # This file may be checked in; .gitignore keeps the trail and the keys out.
@@ -42,39 +44,6 @@ _PROVIDERS = """
 #   key="env:LAB_KEY"
 """
 
-ABOUT = {
-    "trail": "where the trail is, such as sqlite://PATH; empty means trail.db in this folder",
-    "owner": "the owner of what you write here",
-    "embedder": "wordllama, minilm (needs clew[minilm]), hash or none",
-    "agents": "whether `clew up` runs agents, tools and workflows",
-    "production": "true: code of tools runs only where it can be shut in",
-    "server.host": "0.0.0.0 makes the trail reachable from other machines",
-    "server.port": "0 takes a free one",
-    "server.max_body": "bytes of one request",
-    "server.queue": "pending writes before callers get an error and have to retry",
-    "server.token_minutes": "how long a token is good for",
-    "server.hosts": "further names under which MCP is reached, such as clew.example.org behind a proxy",
-    "hygiene.enabled": "whether `clew up` removes what has expired",
-    "hygiene.every_seconds": "the time from one run to the next",
-    "hygiene.idle_days": "after this time an agent that was not seen is forgotten",
-    "webhooks.allow": 'networks that webhooks may reach although they are not public, such as "10.0.0.0/8"',
-    "webhooks.timeout_seconds": "how long a receiver may take to answer",
-    "catalog.domains": 'domains that are on: names that installed packages offer, or "module:name"',
-    "catalog.repository": "whether the files around this folder are indexed as the domain repo",
-    "catalog.max_files": "a folder with more files is read only after you agreed: clew index --yes",
-    "catalog.strict": "whether `get` refuses routes that `ask` or guidance has not shown",
-    "catalog.shared": "whether callers of other owners see the catalog",
-    "knowledge.model": 'a role or "provider:model" that puts into words what no source answers by itself; empty: none',
-    "permissions.allow": 'what agents may do without asking, such as "exec(git status*)"; waits for `clew trust`',
-    "permissions.ask": "what agents ask about",
-    "permissions.deny": 'what agents may never do, such as "write-file(secrets/**)"',
-    "models.default": 'the model of every role that has none, such as "ollama:qwen3"; an agent\'s own likewise',
-    "models.fast": "the model for quick and cheap work",
-    "models.strong": "the model for what takes thought",
-    "models.coding": "the model for writing and testing code",
-}
-"""The purpose of each setting by its dotted name."""
-
 
 def prepare_folder(folder: Path) -> None:
     """Make the folder with its settings and .gitignore; settings that are there already stay. Raises ReadOnly, also
@@ -86,10 +55,23 @@ def prepare_folder(folder: Path) -> None:
         if not os.path.lexists(settings):
             with contextlib.suppress(FileExistsError):  # another process was quicker
                 create_file(settings, render_settings().encode())
+        if not os.path.lexists(folder / SCHEMA):
+            write_schema(folder)
         mend_ignored(folder)
     except OSError as error:
         hint = "Name a folder that you may write: --folder or CLEW_FOLDER"
         raise ReadOnly(f"{folder} cannot be set up: {error.strerror}", hint=hint) from error
+
+
+def write_schema(folder: Path) -> None:
+    """Put the schema of this version beside config.toml, for editors. Raises ReadOnly for a link, and OSError."""
+    from clew.config.schema import render_schema  # of use where settings are written
+
+    path = folder / SCHEMA
+    content = render_schema()
+    refuse_link(path)
+    if not path.is_file() or path.read_bytes() != content:
+        replace_file(path, content)
 
 
 def mend_ignored(folder: Path) -> None:

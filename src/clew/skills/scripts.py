@@ -1,6 +1,6 @@
 """Promoted scripts: generated code that worked, stored for thirty days for later runs. This module runs no code.
 
-scripts = Scripts(FileStore(), clock)
+scripts = open_scripts(read_config(), clock)
 scripts.promote("count-lines", "python", "print(len(open('a.txt').readlines()))", about="count the lines of a file")
 scripts.find("how many lines")[0].code
 """
@@ -8,6 +8,7 @@ scripts.find("how many lines")[0].code
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,8 +18,10 @@ from typing import Annotated, Protocol
 import msgspec
 
 from clew.clock import Clock
+from clew.config import Config
 from clew.errors import ConfigError, InvalidInput, NotFound, ReadOnly, TooLarge
 from clew.files import locked, read_file, replace_file
+from clew.trail.config_consent import confirm_settings
 
 FILE = Path(".clew/scripts.json")
 LIFE = timedelta(days=30)
@@ -156,6 +159,19 @@ class Scripts:
         self.get(name)
         now = self._clock.now()
         self._store.change(lambda kept: {key: each for key, each in _alive(kept, now).items() if key != name})
+
+
+def open_scripts(config: Config, clock: Clock, callbacks: CallbackStore | None = None) -> Scripts:
+    """The promoted scripts of a folder, stored as `[scripts]` of its settings says; `callbacks` are for
+    `persistence = "callback"`. A file outside of the project counts only after the user's consent. Raises ConfigError
+    where the settings and the callbacks do not fit."""
+    settings = confirm_settings(config).scripts
+    if (settings.persistence == "callback") != (callbacks is not None):
+        error = ConfigError(f"scripts.persistence is {settings.persistence!r}")
+        error.hint = "Give callbacks to open_scripts" if callbacks is None else "Leave out the callbacks, or change it"
+        raise error
+    file = FileStore(config.folder.absolute().parent / os.path.expanduser(settings.path))
+    return Scripts(callbacks or file, clock, life=timedelta(days=settings.expiration_days))
 
 
 class _ScriptsFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,15 +12,31 @@ from typing import Any
 import msgspec
 
 from clew.config import Config
+from clew.config.reading import PYTHON
 from clew.errors import ConfigError
 from clew.trust import Trust, Wish, digest_parts, printable, real_folder
 
 KIND = "setting"
+_WEAK_WALLS = ("landlock", "none")
+"""Sandboxes that isolate less than the best of a machine may."""
 _log = logging.getLogger(__name__)
 
 
 def setting_wishes(config: Config) -> list[Wish]:
-    """The settings of the folder's file that need consent, as wishes."""
+    """The settings of the folder's file that need consent, as wishes, after that of config.py."""
+    return [*_python_wishes(config), *_reaching_wishes(config)]
+
+
+def _python_wishes(config: Config) -> list[Wish]:
+    if not os.path.lexists(config.folder / PYTHON):
+        return []
+    from clew.config.python_file import python_wish  # for folders that have such a file
+
+    wish = python_wish(config.folder)
+    return [] if wish is None else [wish]
+
+
+def _reaching_wishes(config: Config) -> list[Wish]:
     return [
         Wish(
             folder=real_folder(config.folder.absolute().parent),
@@ -33,20 +49,23 @@ def setting_wishes(config: Config) -> list[Wish]:
     ]
 
 
+def pending_settings(config: Config) -> list[Wish]:
+    """The settings of config.toml that wait for the user's consent. Raises ConfigError."""
+    wishes = _reaching_wishes(config)
+    trust = Trust.open() if wishes else None
+    return [each for each in wishes if trust is not None and not trust.holds(each)]
+
+
 def confirm_settings(config: Config) -> Config:
     """The configuration as far as the user agreed to it: an address and networks fall back to their defaults, with a
     warning. Raises ConfigError where the user did not agree to the trail."""
-    wishes = setting_wishes(config)
-    trust = Trust.open() if wishes else None
-    for wish in wishes:
-        if trust is None or trust.holds(wish):
-            continue
+    for wish in pending_settings(config):
         if wish.name == "trail":
             error = ConfigError(f"config.toml puts the trail outside of its folder: {wish.summary.partition(': ')[0]}")
             error.hint = "Agree to it with `clew trust trail`, or choose the trail yourself: CLEW_TRAIL"
             raise error
         _log.warning("%s in config.toml waits for your consent (`clew trust`): its default counts", wish.name)
-        config = _with_default(config, wish.name)
+        config = with_default(config, wish.name)
     return config
 
 
@@ -63,6 +82,8 @@ _REACHING = {
     "server.hosts": "web pages of these hosts can reach this server",
     "trail": "the trail is outside of this folder",
     "webhooks.allow": "webhooks can reach these networks",
+    "adapters.sandbox": "tools run with less isolation than this machine has",
+    "scripts.path": "promoted scripts are stored outside of this project",
 }
 
 
@@ -73,8 +94,17 @@ def _reaching(config: Config) -> dict[str, Any]:
         "server.hosts": config.server.hosts,
         "trail": config.trail if _is_outside(config) else "",
         "webhooks.allow": config.webhooks.allow,
+        "adapters.sandbox": config.adapters.sandbox if config.adapters.sandbox in _WEAK_WALLS else "",
+        "scripts.path": config.scripts.path if _leads_out(config) else "",
     }
     return {name: value for name, value in found.items() if value and name in config.from_file}
+
+
+def _leads_out(config: Config) -> bool:
+    """Whether promoted scripts would be stored outside of the project."""
+    project = os.path.realpath(config.folder.absolute().parent)
+    file = os.path.realpath(os.path.join(project, os.path.expanduser(config.scripts.path)))
+    return not Path(file).is_relative_to(project)
 
 
 def _is_outside(config: Config) -> bool:
@@ -85,9 +115,11 @@ def _is_outside(config: Config) -> bool:
     return file is None or not Path(os.path.realpath(file)).is_relative_to(inside)
 
 
-def _with_default(config: Config, name: str) -> Config:
-    """The configuration with the default of one setting in a section."""
+def with_default(config: Config, name: str) -> Config:
+    """The configuration with the default of one setting."""
     section, _, field = name.partition(".")
+    if not field:
+        return msgspec.structs.replace(config, **{name: getattr(Config(), name)})
     default = getattr(getattr(Config(), section), field)
     changed = msgspec.structs.replace(getattr(config, section), **{field: default})
     return msgspec.structs.replace(config, **{section: changed})

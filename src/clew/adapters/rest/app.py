@@ -98,6 +98,7 @@ def build_app(
         workspace=workspace or _empty(trail, clock, Principal(owner_id=config.owner)),
         models=models,
         router=router or Router(clock=clock),
+        agent=config.agent.name,
         closing=asyncio.Event(),
         operations=OPERATIONS,
     )

@@ -46,7 +46,8 @@ class Services:
     """The parts that routes use. `operator` is the owner that runs the server. `closing` is set when the server begins
     to stop. `refresh_webhooks` tells the sender that subscriptions or dead letters have changed. `set_up` prepares the
     trail for an owner before its first call. `workspace` builds the workspace at the first call. `models` are those of
-    the agents that run here, None where no agents run. `router` chooses the agent for a message."""
+    the agents that run here, None where no agents run. `router` chooses the agent for a message, `agent` is the one of
+    a message that names none."""
 
     trail: Trail
     keys: Keys
@@ -61,6 +62,7 @@ class Services:
     workspace: Callable[[], Awaitable[Workspace]]
     models: Models | None
     router: Router
+    agent: str
     closing: asyncio.Event
     operations: Sequence[RestOperation]
 

@@ -29,6 +29,7 @@ from clew.agents.conversations.steps import (
 from clew.agents.folder.registry import read_agent
 from clew.agents.permissions.questions import read_answered_questions, show_whole
 from clew.clock import Clock
+from clew.config import AgentConfig
 from clew.context.definition import AgentDefinition
 from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
 from clew.trail.bootstrap import read_pieces
@@ -38,7 +39,7 @@ from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG, REQUEST_TAG, run_tag
 
-DEFAULT_AGENT = "assistant"
+DEFAULT_AGENT = AgentConfig().name
 MAX_MESSAGE = 1_000_000
 """Characters of one message."""
 LOOK_EVERY = 2.0

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from clew.catalog.consent.module_files import is_inside, locate
-from clew.catalog.servers.config import McpServerConfig, read_servers, written
+from clew.catalog.servers.config import McpServerConfig, servers_of, written
 from clew.catalog.servers.secret_references import is_secret, mask_address, mask_arguments
 from clew.catalog.servers.value_references import FromEnv, FromSecret, Value
 from clew.catalog.skills.wishes import definition_wishes, find_definition_root
@@ -25,11 +25,10 @@ from clew.config import Config, SourceConfig
 from clew.errors import ConfigError
 from clew.llm.providers.provider import provider_wishes
 from clew.secrecy import MASK
-from clew.skills.rules.files import RuleFiles
 from clew.tools.permissions.permission_settings import permissions_wish
 from clew.trust import Trust, Wish, digest_files, digest_parts, printable, real_folder
 
-SERVER, DOMAIN, SOURCE = "server", "domain", "source"
+SERVER, DOMAIN, SOURCE, HOOK = "server", "domain", "source", "hook"
 NOT_TRUSTED = "not trusted yet: run `clew trust`"
 
 _HARMLESS = ("name", "enabled", "idle_seconds", "timeout_seconds")
@@ -56,6 +55,11 @@ class FolderConsent:
     def allows_domain(self, name: str) -> bool:
         """Raises ConfigError for a domain that is not there."""
         wish = domain_wish(name, self.project)
+        return wish is None or self._holds(wish)
+
+    def allows_hook(self, name: str) -> bool:
+        """Whether a name of `mcp.hooks` may be imported. A module that Python does not find may be: it fails."""
+        wish = hook_wish(name, self.project)
         return wish is None or self._holds(wish)
 
     def allows_source(self, name: str, source: SourceConfig) -> bool:
@@ -97,16 +101,17 @@ def read_wishes(config: Config) -> list[Wish]:
     """Everything that the folder wants to have run, loaded or reached: servers that are on, domains, sources, providers
     of models, then agents, skills and rules. Raises ConfigError for settings that cannot be used."""
     source = find_definition_root(config)
-    rules = RuleFiles(str(source.root)).wishes() if source.is_repository else []
+    rules = source.rule_files().wishes() if source.is_repository else []
     return [*_settings_wishes(config), *definition_wishes(source.read().manifest, source.root), *rules]
 
 
 def _settings_wishes(config: Config) -> list[Wish]:
     project = project_of(config)
-    servers = [server_wish(each, project) for each in read_servers(config.folder) if each.enabled]
+    servers = [server_wish(each, project) for each in servers_of(config) if each.enabled]
     domains = (_known_domain_wish(name, project) for name in dict.fromkeys(config.catalog.domains))
+    hooks = (hook_wish(name, project) for name in dict.fromkeys(config.mcp.hooks))
     sources = (source_wish(name, source, project) for name, source in config.sources.items())
-    reached = [each for each in (*domains, *sources) if each is not None]
+    reached = [each for each in (*domains, *hooks, *sources) if each is not None]
     allowed = permissions_wish(config.permissions, project)
     return [*servers, *reached, *provider_wishes(config, project), *([allowed] if allowed is not None else [])]
 
@@ -162,7 +167,15 @@ def server_wish(server: McpServerConfig, project: Path) -> Wish:
 def domain_wish(name: str, project: Path) -> Wish | None:
     """The wish of a name in `catalog.domains`; None for a module that Python would not find, so that nothing can run.
     It covers the files of the project that belong to the module. Raises ConfigError for a name that nobody offers."""
-    target = target_of(name, offered_domains())
+    return _module_wish(DOMAIN, name, target_of(name, offered_domains()), project)
+
+
+def hook_wish(name: str, project: Path) -> Wish | None:
+    """The wish of a name in `mcp.hooks`, as that of a domain."""
+    return _module_wish(HOOK, name, name, project)
+
+
+def _module_wish(kind: str, name: str, target: str, project: Path) -> Wish | None:
     located = locate(target.partition(":")[0].strip(), project)
     if located is None:
         return None
@@ -170,7 +183,7 @@ def domain_wish(name: str, project: Path) -> Wish | None:
     own = f", {number:,} file{'' if number == 1 else 's'} of this folder" if number else ""
     return Wish(
         folder=real_folder(project),
-        kind=DOMAIN,
+        kind=kind,
         name=printable(name),
         digest=digest_parts([os.fsencode(name), os.fsencode(target), digest_files(located.files, project).encode()]),
         summary=printable(f"imports {target} from {located.place}{own}"),

@@ -15,10 +15,12 @@ from clew.errors import ConfigError
 
 
 class PendingConsent:
-    """Servers, domains and sources of one folder, as its settings name them."""
+    """Servers, domains and sources of one folder, as its settings name them. `without_hooks` says why the hooks around
+    servers are not in force; no server is used then, since hooks may hold back what is sent."""
 
-    def __init__(self, consent: FolderConsent | None = None) -> None:
+    def __init__(self, consent: FolderConsent | None = None, without_hooks: str = "") -> None:
         self.consent = consent or FolderConsent(Path.cwd())
+        self.without_hooks = without_hooks
         self.servers: list[str] = []
         self.domains: list[str] = []
         self.failed: dict[str, str] = {}
@@ -26,9 +28,12 @@ class PendingConsent:
         self.sources: dict[str, SourceConfig] = {}
         self._seen: tuple[int, ...] = ()
 
+    def allows_server(self, server: McpServerConfig) -> bool:
+        return not self.without_hooks and self.consent.allows_server(server)
+
     def admit_servers(self, servers: Iterable[McpServerConfig]) -> list[McpServerConfig]:
         """The enabled servers that may be used; the others wait."""
-        found = [(each, self.consent.allows_server(each)) for each in servers if each.enabled]
+        found = [(each, self.allows_server(each)) for each in servers if each.enabled]
         self.servers = [each.id for each, is_allowed in found if not is_allowed]
         return [each for each, is_allowed in found if is_allowed]
 
@@ -78,7 +83,8 @@ class PendingConsent:
     def problems(self) -> dict[str, str]:
         """Why each is not there."""
         waiting = {name: self.consent.problem or f"{name}: {NOT_TRUSTED}" for name in self.names}
-        return waiting | self.failed
+        hooks = {"mcp.hooks": self.without_hooks} if self.without_hooks else {}
+        return waiting | hooks | self.failed
 
     def told(self) -> list[str]:
         """The same in one line, or none where nothing waits."""

@@ -1,5 +1,5 @@
-"""The foreign servers that a workspace uses: `.clew/mcp.json`, in the `mcpServers` format that other clients read,
-with a few keys of our own."""
+"""The foreign servers that a workspace uses: those of `.clew/mcp.json`, in the `mcpServers` format that other clients
+read, with a few keys of our own, and those of `[[mcp.servers]]` in the settings."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ import msgspec
 from clew.catalog.route import check_domain_name
 from clew.catalog.servers.login.auth_settings import Auth, parse_auth, written_auth
 from clew.catalog.servers.value_references import Value, parse_value, written_value
+from clew.config import Config
+from clew.config.server_entry import Features as Features
+from clew.config.server_entry import Filter as Filter
+from clew.config.server_entry import McpServerEntry
 from clew.decode_errors import config_in_plain_words
 from clew.errors import ConfigError
 from clew.files import inside, read_file, replace_file
@@ -24,28 +28,12 @@ MAX_FILE = 4_000_000
 MAX_SERVERS = 200
 MAX_SECONDS = 86_400.0
 
+WHERE = "`clew config check` tells where it is"
+
 Transport = Literal["http", "stdio"]
 
 _HTTP_TYPES = frozenset({"http", "streamable-http", "streamable_http", "streamableHttp"})
 _NOT_ID = re.compile(r"[^a-z0-9]+")
-
-
-class Features(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The client features that a server may use."""
-
-    completions: bool = False
-    logging: bool = False
-    sampling: bool = False
-
-
-class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Which of its tools are used: those of `allow`, or all, without those of `deny`."""
-
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-
-    def admits(self, name: str) -> bool:
-        return name not in self.deny and (not self.allow or name in self.allow)
 
 
 class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,28 +79,7 @@ class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return urlsplit(self.url).hostname or "" if self.transport == "http" else Path(self.command[0]).name
 
 
-class _WrittenServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One entry of the file."""
-
-    type: str = ""
-    url: str = ""
-    command: str | list[str] = ""
-    args: list[str] = []
-    env: dict[str, Any] = {}
-    cwd: str = ""
-    headers: dict[str, Any] = {}
-    name: str = ""
-    auth: dict[str, Any] = {}
-    features: Features = Features()
-    enabled: bool = True
-    disabled: bool = False
-    tools: Filter = Filter()
-    scopes: tuple[str, ...] = ()
-    idle_seconds: float = 300.0
-    timeout_seconds: float = 60.0
-
-
-KEYS = _WrittenServer.__struct_fields__
+KEYS = McpServerEntry.__struct_fields__
 
 
 def read_servers(folder: Path) -> list[McpServerConfig]:
@@ -122,6 +89,25 @@ def read_servers(folder: Path) -> list[McpServerConfig]:
     if not path.is_file():
         return []
     return parse_servers(read_json(path), str(path))
+
+
+def servers_of(config: Config) -> list[McpServerConfig]:
+    """The servers of a configuration: those of mcp.json, then those of its settings. Raises ConfigError."""
+    found = read_servers(config.folder)
+    for each in config.mcp.servers:
+        place = f"[[mcp.servers]] {each.id!r}"
+        if each.id in {one.id for one in found}:
+            error = ConfigError(f"{place}: there is a server of that name in {config.folder / FILE}")
+            error.hint = "Rename one"
+            raise error
+        entry = msgspec.to_builtins(each)
+        del entry["id"]
+        try:
+            found.append(parse_server(each.id, entry, place))
+        except ConfigError as error:
+            error.hint = error.hint or WHERE
+            raise
+    return found
 
 
 def write_servers(folder: Path, servers: Sequence[McpServerConfig]) -> Path:
@@ -163,9 +149,9 @@ def parse_servers(given: Any, place: str) -> list[McpServerConfig]:
 def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> McpServerConfig:
     """One entry of the file. Raises ConfigError."""
     try:
-        one = msgspec.convert(entry, _WrittenServer)
+        one = msgspec.convert(entry, McpServerEntry)
     except msgspec.ValidationError as error:
-        raise config_in_plain_words(error, _WrittenServer, place, called="key") from None
+        raise config_in_plain_words(error, McpServerEntry, place, called="key") from None
     if bool(one.url) == bool(one.command):
         raise ConfigError(f"{place} needs either a command or a url")
     if one.type == "sse":
@@ -194,7 +180,7 @@ def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> McpServe
 
 def written(server: McpServerConfig) -> dict[str, Any]:
     """A server as an entry of the file, with defaults left out."""
-    one = _WrittenServer(
+    one = McpServerEntry(
         type=server.transport if server.transport == "http" else "",
         url=server.url,
         command=server.command[0] if server.command else "",

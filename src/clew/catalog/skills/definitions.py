@@ -19,7 +19,6 @@ from clew.skills.files.file_watch import FileWatch, homes_of
 from clew.skills.files.tree_walk import SKILL_FILES
 from clew.skills.formats.definition_reader import ParseCache
 from clew.skills.manifest import AgentSpec, Manifest, Skill
-from clew.skills.rules.files import RuleFiles
 from clew.trust import Wish
 
 NOT_AGREED = "not trusted yet, it waits for the user's consent"
@@ -98,7 +97,7 @@ class FolderDefinitions:
     async def look_at_rules(self) -> None:
         """Read the rule files again, so that `told` can list those that wait for consent."""
         if self.source.is_repository:
-            self._rules = await asyncio.to_thread(RuleFiles(str(self.source.root)).wishes)
+            self._rules = await asyncio.to_thread(self.source.rule_files().wishes)
 
     def watch(self, changed: Callable[[], Awaitable[Any]]) -> FileWatch:
         """A context manager that calls `changed` after each change of a skill, an agent or a rule file. To be opened
@@ -106,7 +105,8 @@ class FolderDefinitions:
         return FileWatch(self.source.root, changed, self._homes, self._rule_homes)
 
     def _homes(self) -> set[str]:
-        return homes_of((*self.manifest.skills.values(), *self.manifest.agents.values()))
+        homes = homes_of((*self.manifest.skills.values(), *self.manifest.agents.values()))
+        return homes | ({self.source.skills} if self.source.skills else set())
 
     def _rule_homes(self) -> set[str]:
         return {posixpath.dirname(each.name) for each in self._rules}

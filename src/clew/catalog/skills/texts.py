@@ -15,7 +15,7 @@ from clew.skills.formats.digests import Bundle, HashedFile, bundle_of, digest_ha
 from clew.skills.formats.safe_open import Root
 from clew.skills.manifest import Skill, Toolset
 from clew.skills.rules.documents import digest_text, read_text
-from clew.skills.rules.files import CONSENT, AgentRule, RuleFiles
+from clew.skills.rules.files import CONSENT, AgentRule
 from clew.trust import MAX_BYTES, Wish, printable
 
 
@@ -27,7 +27,7 @@ class ConsentTexts:
         self._manifest = source.read().manifest
         self._root = Root(os.fspath(source.root))
         self._known = {(each.kind, each.name): each for each in definition_wishes(self._manifest, source.root)}
-        rules = RuleFiles(self._root.path).everywhere().rules if source.is_repository else ()
+        rules = source.rule_files().everywhere().rules if source.is_repository else ()
         self._rules = {printable(each.real): each for each in rules}
 
     def of(self, wish: Wish) -> Files | None:

@@ -2,41 +2,70 @@
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import Path
 
 import msgspec
 
+from clew.access import Principal
 from clew.catalog.workspace.repository import has_repository
-from clew.config import FOLDER, Config
+from clew.config import FOLDER, Config, SkillsConfig
 from clew.skills.definitions.manifest_builder import BuildResult, build
 from clew.skills.definitions.own_format import BuildMemory
 from clew.skills.formats.collection import Collected, collect, wishes
 from clew.skills.formats.definition_reader import ParseCache
 from clew.skills.manifest import Manifest, Skill
+from clew.skills.rules.files import ROOT_FILE, RuleFiles
+from clew.skills.rules.tree import Rules
+from clew.trail.store import Trail
 from clew.trust import Wish, digest_parts, printable
 
 SKILL, AGENT = "skill", "agent"
 
 
 class DefinitionRoot(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of definitions: only the folder `.clew`, or also the files of other agents in its project."""
+    """The place of definitions: only the folder `.clew`, or also the files of other agents in its project. `skills` is
+    the folder of own skills below the root where it is another than the usual one, `root_rules` the rules of the
+    root."""
 
     root: Path
     is_repository: bool
+    skills: str = ""
+    root_rules: str = ROOT_FILE
 
     def read(self, memory: ParseCache | None = None, built: BuildMemory | None = None) -> BuildResult:
         """Return all definitions and their problems. Never raises for broken files; cached files are not read again."""
         if not self.root.is_dir():
             return BuildResult(manifest=Manifest())
         found = collect(self.root, memory=memory) if self.is_repository else None
-        return build(self.root, (), found, memory=built)
+        return build(self.root, (), found, memory=built, skills=self.skills)
+
+    def rule_files(self) -> RuleFiles:
+        """The rule files of the project."""
+        return RuleFiles(str(self.root), root_file=self.root_rules)
+
+    def rules(self, trail: Trail, by: Principal) -> Rules:
+        """The rules of the project, with their search on a trail."""
+        return Rules(self.root, trail, by=by, root_file=self.root_rules)
 
 
 def find_definition_root(config: Config) -> DefinitionRoot:
     """Return the place of a configuration's definitions. A folder with another name than `.clew` is no part of a
     project."""
     folder = config.folder.absolute()
-    return DefinitionRoot(root=folder.parent if folder.name == FOLDER else folder, is_repository=has_repository(config))
+    chosen = posixpath.normpath(config.skills.root)
+    return DefinitionRoot(
+        root=folder.parent if folder.name == FOLDER else folder,
+        is_repository=has_repository(config),
+        skills="" if chosen == SkillsConfig().root else chosen,
+        root_rules=config.rules.root,
+    )
+
+
+def skills_folder(config: Config) -> Path:
+    """The folder of own skills, where `clew skills` writes."""
+    source = find_definition_root(config)
+    return source.root / source.skills if source.skills else config.folder / "skills"
 
 
 def definers_at(place: Path) -> DefinitionRoot:

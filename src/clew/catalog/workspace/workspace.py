@@ -15,15 +15,17 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.catalog import Catalog, DomainInfo, Knows, Providers
-from clew.catalog.consent.consent import FolderConsent, project_of
+from clew.catalog.consent.consent import NOT_TRUSTED, FolderConsent, project_of
 from clew.catalog.consent.pending_consent import PendingConsent
 from clew.catalog.domain import Domain, without_duplicates
 from clew.catalog.indexing.lifecycle import Lifecycle
 from clew.catalog.indexing.pipeline import Progress, Report
 from clew.catalog.operations.dead_ends import find_dead_ends
-from clew.catalog.servers.config import McpServerConfig, read_servers
+from clew.catalog.servers.config import McpServerConfig, servers_of
+from clew.catalog.servers.connections.hooks import Hooks
 from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.domain import build_domain
+from clew.catalog.servers.hook_loader import load_hooks
 from clew.catalog.servers.registry import ServerRegistry, open_registry
 from clew.catalog.skills.definitions import FolderDefinitions
 from clew.catalog.skills.domain import build_skills
@@ -38,7 +40,6 @@ from clew.config import Config, SourceConfig
 from clew.errors import AlreadyExists, ClewError, ConfigError
 from clew.llm import open_embedder
 from clew.skills.discovery.skill_search import SkillSearch
-from clew.skills.rules.tree import Rules
 from clew.trail.store import Trail
 from clew.trust import Trust
 
@@ -101,7 +102,7 @@ class Workspace:
                 pending_domains=lambda: {*self.waiting.servers, *self.waiting.spared},
                 skills=lambda: self.loaded_skills,
                 tell_broken=definitions.tell_broken,
-                rules=Rules(definitions.source.root, trail, by=owner) if definitions.source.is_repository else None,
+                rules=definitions.source.rules(trail, owner) if definitions.source.is_repository else None,
             ),
         )
 
@@ -290,10 +291,12 @@ async def open_workspace(
     """The workspace of a configuration. No source is read yet, and no foreign server started. What the user has not
     agreed to is left out. Raises ConfigError."""
     project = project_of(config)
-    waiting = PendingConsent(FolderConsent(project, trust))
-    known = [_placed(each, project) for each in read_servers(config.folder)]
+    consent = FolderConsent(project, trust)
+    hooks, without_hooks = _open_hooks(config, consent)
+    waiting = PendingConsent(consent, without_hooks)
+    known = [_placed(each, project) for each in servers_of(config)]
     servers = await open_registry(
-        trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server, model_for=model_for
+        trail, known, by=owner, clock=clock, allows=waiting.allows_server, model_for=model_for, hooks=hooks
     )
     definitions = FolderDefinitions(find_definition_root(config), waiting.consent)
     tables = SourceTables(trail, project, owner)
@@ -322,6 +325,17 @@ async def open_workspace(
     await definitions.look_at_rules()
     workspace.problems |= waiting.problems()
     return workspace
+
+
+def _open_hooks(config: Config, consent: FolderConsent) -> tuple[list[Hooks], str]:
+    """The hooks around foreign servers; none of them, and why, where one waits for consent or cannot be loaded."""
+    waiting = [name for name in config.mcp.hooks if not consent.allows_hook(name)]
+    if waiting:
+        return [], f"mcp.hooks {', '.join(waiting)}: {consent.problem or NOT_TRUSTED}. Servers wait for them"
+    try:
+        return load_hooks(config.mcp.hooks, project_of(config)), ""
+    except ConfigError as error:
+        return [], str(error)
 
 
 def empty_workspace(trail: Trail, clock: Clock, owner: Principal) -> Workspace:

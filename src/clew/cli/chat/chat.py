@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from clew.agents.conversations.agent_adapters import load_adapter, wrap_all
 from clew.agents.conversations.agent_interface import Agent, AgentCore
-from clew.agents.conversations.conversation import DEFAULT_AGENT, Conversations, check_message, open_conversations
+from clew.agents.conversations.conversation import Conversations, check_message, open_conversations
 from clew.agents.conversations.no_model_fallback import describe_answer, find_missing_model, question_of
 from clew.agents.conversations.steps import Answered, Step
 from clew.agents.folder.blocked_agents import find_blocked_agents
@@ -57,7 +57,7 @@ async def chat(
     *message: Annotated[str, Parameter(help="Send this message, print the answer and exit.")],
     session: Annotated[str | None, Parameter(help="Continue this session; --list shows them.")] = None,
     list: Annotated[bool, Parameter(help="List the sessions, newest first.")] = False,
-    agent: Annotated[str, Parameter(help="The agent to talk to; `clew agents` lists them.")] = DEFAULT_AGENT,
+    agent: Annotated[str | None, Parameter(help="The agent to talk to. [default: agent.name of the settings]")] = None,
     allow: Annotated[
         tuple[str, ...], Parameter(help="A tool that may run without asking, as a name or glob; repeatable.")
     ] = (),
@@ -81,7 +81,9 @@ async def chat(
         clew chat --session 4f1c22ab
     """
     logging.getLogger("clew.agents").setLevel(logging.ERROR)  # what goes wrong is part of the conversation
-    wishes = Wishes(agent=agent, session=session, allow=allow, adapters=adapter, script=script, last=last, json=json)
+    wishes = Wishes(
+        agent=agent or "", session=session, allow=allow, adapters=adapter, script=script, last=last, json=json
+    )
     _check(message, wishes, listed=list)
     if list and (file := trail_file(here.config())) is not None and not file.exists():
         print_sessions([], as_json=json)
@@ -93,6 +95,7 @@ async def chat(
             manager = SessionManager(app.trail, conversations, app.clock)
             print_sessions(await manager.list(by=app.me), as_json=json)
             return 0
+        wishes = replace(wishes, agent=agent or app.config.agent.name)
         return await _talk(app, conversations, " ".join(message), wishes)
 
 

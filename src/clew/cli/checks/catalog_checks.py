@@ -135,10 +135,10 @@ async def check_servers(
     config: Config, app: App | None, consent: FolderConsent, names: Counter[str]
 ) -> AsyncIterator[CheckFinding]:
     """Each foreign server that is on can be read, is trusted, can be found, and went well when last looked at."""
-    from clew.catalog.servers.config import read_servers
+    from clew.catalog.servers.config import servers_of
 
     try:
-        servers = [each for each in read_servers(config.folder) if each.enabled]
+        servers = [each for each in servers_of(config) if each.enabled]
     except ConfigError as error:
         yield wrong("servers", error.message, error.hint or "Correct it in mcp.json")
         return

@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from clew.context.receipts import ItemExplanation, Receipt
 
 SHOWN_DROPPED = 10
-AGENT = "assistant"
 TRIGGER, NOT_SENT = "trigger", "(your message)"
 
 
 async def preview(
     *message: Annotated[str, Parameter(help="What you would say.")],
-    agent: Annotated[str, Parameter(help="Whose context it is.")] = AGENT,
+    agent: Annotated[str | None, Parameter(help="Whose context it is. [default: agent.name of the settings]")] = None,
     session: Annotated[str | None, Parameter(help="The session that you would say it in.")] = None,
     text: Annotated[bool, Parameter(help="Print the context itself.")] = False,
     json: Json = False,
@@ -49,7 +48,13 @@ async def preview(
         conversations = await open_conversations(app.trail, app.clock, by=app.me)
         builder = ContextBuilder(app.trail, open_models(app.config), conversations.flow, app.clock)
         found = await preview_context(
-            builder, conversations, app.clock, " ".join(message), by=app.me, agent=agent, session=session
+            builder,
+            conversations,
+            app.clock,
+            " ".join(message),
+            by=app.me,
+            agent=agent or app.config.agent.name,
+            session=session,
         )
         titles = await _read_titles(app, found.receipt)
     if json:

@@ -104,7 +104,7 @@ async def search(
 
     async with open_here(here, create=True) as app:
         with progress("Reading the rules"):
-            rules = await open_rules(_root(app.config), trail=app.trail, by=app.me)
+            rules = await open_rules(_root(app.config), trail=app.trail, by=app.me, root_file=app.config.rules.root)
         found = await rules.search_references(" ".join(intent), limit)
         references = (await rules.stats()).references
     if json:
@@ -140,7 +140,7 @@ def _root(config: Config) -> Path:
 def _open(config: Config) -> RuleFiles:
     from clew.skills.rules.files import RuleFiles  # as above
 
-    return RuleFiles(str(_root(config)), str(Path.cwd()))
+    return RuleFiles(str(_root(config)), str(Path.cwd()), config.rules.root)
 
 
 def _why_always(rule: AgentRule) -> str:

@@ -117,19 +117,21 @@ def new(
 ) -> None:
     """Create a skill from a template.
 
-    Creates .clew/skills/NAME/SKILL.md with front matter and the usual sections. Agents can use it after you have
-    written it and run `clew trust`.
+    Creates NAME/SKILL.md with front matter and the usual sections, in .clew/skills or the folder of skills.root. Agents
+    can use it after you have written it and run `clew trust`.
 
         clew skills new release-notes
         clew skills new release-notes --description "Draft release notes from merged changes"
     """
+    from clew.catalog.skills.wishes import skills_folder
     from clew.skills.definitions.skill_import import new_skill  # reads front matter, which help does not
 
     config = here.config()
     check_project(config)
     prepare_folder(config.folder)
-    check_place(config.folder, config.folder / "skills")
-    file = new_skill(config.folder / "skills", name, description)
+    target = skills_folder(config)
+    check_place(config.folder, target)
+    file = new_skill(target, name, description)
     if json:
         print_json({"name": name, "path": str(file)})
         return
@@ -155,7 +157,7 @@ def import_(
     """
     from clew.catalog.consent.consent import trust_skills
     from clew.catalog.skills.review import Review
-    from clew.catalog.skills.wishes import find_definition_root
+    from clew.catalog.skills.wishes import find_definition_root, skills_folder
     from clew.skills.definitions.skill_import import find_imports, write_imports
     from clew.trust import Trust
 
@@ -163,7 +165,7 @@ def import_(
         raise InvalidInput("PATHS", "are missing", hint="For example clew skills import ~/skills/release-notes")
     config = here.config()
     check_project(config)
-    target = config.folder / "skills"
+    target = skills_folder(config)
     with progress("Reading the skills"):
         source = find_definition_root(config)
         known = {name: source.root / each.path for name, each in source.read().manifest.skills.items()}

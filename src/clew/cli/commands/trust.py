@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from clew.catalog.consent.consent_changes import FileChange
     from clew.catalog.skills.review import Review
 
+CONFIG = "config"
+"""The kind of config.py."""
 TEXTS = frozenset(("agent", "skill", "rules"))
 """Kinds that are text for agents and are checked again before each use. The others run in a process."""
 
@@ -84,6 +86,8 @@ def _agree(config: Config, names: Sequence[str], *, yes: bool, as_json: bool) ->
         print_json({"granted": listed, "awaiting": []})
     elif waiting:
         note(f"Trusted: {', '.join(each.name for each in waiting)}. A change needs your consent again.")
+        if any(each.kind == CONFIG for each in waiting):
+            note("config.py may bring settings that need consent too: run `clew trust` again.")
     else:
         note(f"{', '.join(names)}: trusted already." if names else "Nothing here needs your consent.")
     return 0

@@ -21,11 +21,12 @@ from clew.cli.servers.connect import remove_connections
 from clew.cli.servers.connection_log import ConnectionRecord, read_connections
 from clew.cli.terminal.output import agrees, can_ask, note, print_json, say
 from clew.config import FOLDER, MACHINE_ONLY
+from clew.config.descriptions import SCHEMA
 from clew.errors import InvalidInput, ReadOnly
 from clew.trail.ownership import MADE
 from clew.trust import Grant, Trust, user_file
 
-OWN_FILES = (*MACHINE_ONLY, ".gitignore")
+OWN_FILES = (*MACHINE_ONLY, ".gitignore", SCHEMA)
 MAX_SHOWN = 8
 
 

@@ -53,13 +53,13 @@ async def import_(
     """
     # reading the settings of eight clients is for this command only
     from clew.catalog.consent.consent import project_of
-    from clew.catalog.servers.config import read_servers
+    from clew.catalog.servers.config import servers_of
     from clew.catalog.servers.config_import import import_servers, project_files, user_files
     from clew.catalog.workspace.workspace import own_names
 
     config = here.config()
     check_project(config)
-    present = read_servers(config.folder)
+    present = servers_of(config)
     mine = user_files(Path.home())
     brought = [path for path in project_files(project_of(config)) if path not in mine]
     paths = list(files) or [path for path in (*mine, *brought) if path.exists()]
@@ -152,10 +152,10 @@ def _check_new(name: str, entry: Mapping[str, Any], *, is_program: bool) -> None
 
 def _check_free(name: str, config: Config) -> None:
     """Raises AlreadyExists."""
-    from clew.catalog.servers.config import read_servers
+    from clew.catalog.servers.config import servers_of
     from clew.catalog.workspace.workspace import own_names
 
-    taken = "server" if name in {each.id for each in read_servers(config.folder)} else ""
+    taken = "server" if name in {each.id for each in servers_of(config)} else ""
     taken = taken or ("domain" if name in own_names(config) else "")
     if taken:
         error = AlreadyExists(taken, name)

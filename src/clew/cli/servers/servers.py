@@ -21,6 +21,7 @@ from clew.errors import ClewError, ConfigError, InvalidInput, NotFound
 if TYPE_CHECKING:
     from clew.catalog.servers.config import McpServerConfig
     from clew.catalog.servers.registry import ServerRegistry
+    from clew.config import Config
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +148,7 @@ async def rm(
         known = [each.id for each in workspace.servers.servers.list()]
         for server in named:
             _check_known(server, known)
+            _check_removable(server, app.config)
         remove_servers(app.config.folder, named)
         for server in named:
             await workspace.servers.servers.remove(server)
@@ -163,6 +165,12 @@ def _check_known(server: str, known: Sequence[str]) -> None:
         error = NotFound("server", server)
         error.hint = suggest(server, known, "Servers are") or "There are none"
         raise error
+
+
+def _check_removable(server: str, config: Config) -> None:
+    """Raises InvalidInput for a server of the settings, which no command changes."""
+    if server in {each.id for each in config.mcp.servers}:
+        raise InvalidInput("SERVERS", f"{server} is in the settings", hint="Take it out there: clew config edit")
 
 
 def _state(server: ServerInfo) -> str:

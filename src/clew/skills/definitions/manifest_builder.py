@@ -38,12 +38,18 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build(
-    root: Path, tools: Iterable[Tool] = (), found: Collected | None = None, *, memory: BuildMemory | None = None
+    root: Path,
+    tools: Iterable[Tool] = (),
+    found: Collected | None = None,
+    *,
+    memory: BuildMemory | None = None,
+    skills: str = "",
 ) -> BuildResult:
     """Build the manifest of a folder from its definitions, the executable `tools`, and definitions `found` in other
     formats.
 
-    Definitions are read from `.clew` below the root; without it, and with nothing `found`, from the root itself.
+    Definitions are read from `.clew` below the root; without it, and with nothing `found`, from the root itself. Skills
+    are read from the folder `skills` below the root instead, if one is named.
     Definitions with errors are left out, and so are references to them. Own definitions take precedence over found ones
     of the same name. Never raises for broken files. With the `memory` of an earlier call, only changed files are read
     again.
@@ -51,7 +57,7 @@ def build(
     if not os.path.isdir(root):
         problem = Problem(kind="config", path="", message=f"the folder {show(os.fspath(root))} does not exist")
         return BuildResult(manifest=Manifest(), problems=(problem,))
-    return _Build(Root(os.fspath(root)), tools, found, memory or BuildMemory()).run()
+    return _Build(Root(os.fspath(root)), tools, found, memory or BuildMemory(), skills).run()
 
 
 def build_or_raise(
@@ -68,11 +74,13 @@ def build_or_raise(
 class _Build:
     """The state of one build."""
 
-    def __init__(self, root: Root, tools: Iterable[Tool], found: Collected | None, memory: BuildMemory) -> None:
+    def __init__(
+        self, root: Root, tools: Iterable[Tool], found: Collected | None, memory: BuildMemory, skills: str
+    ) -> None:
         is_workspace = found is not None or os.path.isdir(root.absolute(HOME))
         self._root = root
         self._found = found or Collected()
-        self._definitions, self._problems = read_own(root, HOME if is_workspace else "", memory)
+        self._definitions, self._problems = read_own(root, HOME if is_workspace else "", memory, skills)
         self._entries, problems = read_tools(tools)
         self._problems += problems
         self._places: dict[tuple[str, str], Definition] = {}

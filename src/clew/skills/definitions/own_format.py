@@ -102,12 +102,14 @@ class BuildMemory:
             self._kept[file.path, file.real] = (bundle, stamps, definition)
 
 
-def read_own(root: Root, home: str, memory: BuildMemory) -> tuple[list[Definition], list[Problem]]:
-    """Return all definitions below the folder `home` of the root, sorted by path. Never raises.
+def read_own(root: Root, home: str, memory: BuildMemory, skills: str = "") -> tuple[list[Definition], list[Problem]]:
+    """All definitions below the folder `home` of the root, in the order of their paths; skills from the folder
+    `skills` of the root, if one is named. Never raises.
 
     A file with several paths counts once: at its real path, else at the first one.
     """
-    places = [posixpath.join(home, folder) for folder in FOLDERS]
+    homes = {folder: posixpath.join(home, folder) for folder in FOLDERS}
+    places = list((homes | {"skills": skills} if skills else homes).values())
     tree = walk(root, places, is_kept=True)
     problems = list(tree.problems)
     definitions: list[Definition] = []

@@ -9,7 +9,7 @@ import hashlib
 import os
 import posixpath
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 
 import msgspec
@@ -34,6 +34,8 @@ MAX_HOPS = 5
 CONSENT = "rules"
 """The kind of consent that a rule file needs."""
 
+ROOT_FILE = "AGENTS.md"
+"""The rules of the root, unless the settings name another file."""
 _OVERRIDE, _OVERRIDDEN = "AGENTS.override.md", "AGENTS.md"
 _IMPORTING = ("CLAUDE", "GEMINI")
 _IMPORTED = (".md", ".mdc", ".markdown", ".txt")
@@ -87,16 +89,18 @@ class FoundRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleFiles:
-    """The rule files of one tree. A call reads the files of that time, blocks on the disk, and never raises."""
+    """The rule files of one tree. A call reads the files of that time, blocks on the disk, and never raises.
+    `root_file` replaces the AGENTS.md of the root: a path below the root."""
 
-    def __init__(self, root: str, cwd: str = "") -> None:
+    def __init__(self, root: str, cwd: str = "", root_file: str = ROOT_FILE) -> None:
         self.root = Root(root)
         self.cwd = os.path.join(self.root.path, cwd)
+        self._root_file = posixpath.normpath(root_file)
 
     def of_root(self) -> FoundRules:
         """Return the rules of the root, and the files that they import."""
         reader = _RuleReader(self.root)
-        reader.read_folder("")
+        reader.read_root(self._root_file)
         return reader.found()
 
     def on_way(self, path: str) -> FoundRules:
@@ -108,7 +112,7 @@ class RuleFiles:
         if not place:
             return FoundRules()
         reader = _RuleReader(self.root)
-        reader.read_folder("")
+        reader.read_root(self._root_file)
         above = len(reader.rules)
         folders = place.split("/")
         for depth in range(1, min(len(folders), MAX_DEPTH) + 1):
@@ -148,6 +152,9 @@ class RuleFiles:
             for name in RULE_FILES
             if name in folder.files
         ]
+        if self._root_file != ROOT_FILE:
+            reader.read_root(self._root_file)
+            files = [each for each in files if each[2]]
         ranked = sorted(files, key=lambda each: (each[0] != each[1], each[1]))  # real files before links
         for real, path, folder in ranked[:MAX_RULES]:
             reader.read(path, real, folder)
@@ -187,9 +194,21 @@ class _RuleReader:
     def tell(self, path: str, message: str, severity: Severity = "error", line: int = 0) -> None:
         self._problems.append(Problem(kind="parse", severity=severity, path=show(path), line=line, message=message))
 
-    def read_folder(self, folder: str) -> None:
-        """Read the rules of one real folder, in the order of RULE_FILES."""
-        names = dict(self._names(folder))
+    def read_root(self, root_file: str) -> None:
+        """The rules of the root, of which `root_file` comes first in the place of AGENTS.md. One that the settings name
+        and that is not there is reported."""
+        if root_file == ROOT_FILE:
+            self.read_folder("")
+            return
+        try:
+            self.read(root_file, self._root.resolve(root_file), "")
+        except FormatError as error:
+            self.tell(root_file, error.reason)
+        self.read_folder("", without=(_OVERRIDE, ROOT_FILE))
+
+    def read_folder(self, folder: str, without: Collection[str] = ()) -> None:
+        """The rules of one folder that is real, in the order of RULE_FILES."""
+        names = {name: found for name, found in self._names(folder) if name not in without}
         if _OVERRIDE in names:
             names.pop(_OVERRIDDEN, None)
         for path, real in names.values():

@@ -26,7 +26,7 @@ from clew.skills.files.links import MarkdownLink, extract_links
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
 from clew.skills.rules.documents import MARKDOWN, read_text
-from clew.skills.rules.files import AgentRule, FoundRules, RuleFiles
+from clew.skills.rules.files import ROOT_FILE, AgentRule, FoundRules, RuleFiles
 from clew.skills.rules.index import LinkedDocument, RuleIndex, RuleReference, RuleReferenceMatch
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap, read_pieces
@@ -53,8 +53,17 @@ class RuleStats(msgspec.Struct, frozen=True, kw_only=True):
 class Rules:
     """The rules of one tree, on a trail. Texts come from the current files; `refresh` updates the search index."""
 
-    def __init__(self, root: Path, trail: Trail, *, by: Principal, cwd: Path | None = None, owns: bool = False) -> None:
-        self.files = RuleFiles(os.fspath(root), os.fspath(cwd or ""))
+    def __init__(
+        self,
+        root: Path,
+        trail: Trail,
+        *,
+        by: Principal,
+        cwd: Path | None = None,
+        owns: bool = False,
+        root_file: str = ROOT_FILE,
+    ) -> None:
+        self.files = RuleFiles(os.fspath(root), os.fspath(cwd or ""), root_file)
         self._trail = trail
         self._owns = owns
         self._index = RuleIndex(trail, real_folder(root), by)
@@ -132,11 +141,13 @@ async def open_rules(
     embedder: Embedder | None = None,
     cwd: str | Path | None = None,
     by: Principal | None = None,
+    root_file: str = ROOT_FILE,
 ) -> Rules:
     """Read the rules of a folder; close the result. This does not check consent: `RuleInterceptor` does.
 
-    `trail` is an open trail, or the address of one to open with `embedder`; without it the rules are in memory.
-    Relative paths start at `cwd`, or at the root. Raises ConfigError if the folder or the trail does not exist.
+    `trail` is one that is open, or the address of one that is opened here with `embedder`; without it the rules are in
+    memory. Relative paths begin at `cwd`, or at the root; `root_file` replaces the AGENTS.md of the root. Raises
+    ConfigError where there is no such folder or trail.
     """
     if not os.path.isdir(root):
         raise ConfigError(f"the folder {printable(os.fspath(root), 300)} does not exist")
@@ -144,7 +155,7 @@ async def open_rules(
     owns = trail is None or isinstance(trail, str)
     if trail is None or isinstance(trail, str):
         trail = await open_trail(trail or IN_MEMORY, embedder=embedder or open_embedder(EMBEDDER))
-    rules = Rules(Path(root), trail, by=by, cwd=Path(cwd) if cwd is not None else None, owns=owns)
+    rules = Rules(Path(root), trail, by=by, cwd=Path(cwd) if cwd is not None else None, owns=owns, root_file=root_file)
     try:
         if owns:
             await bootstrap(trail, by, [each for each in read_pieces() if each.key.startswith("schema/rule.")])

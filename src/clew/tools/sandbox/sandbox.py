@@ -130,22 +130,26 @@ async def _guarded(running: Awaitable[Ran], grants: Grants) -> Ran:
     return msgspec.structs.replace(ran, notes=notes)
 
 
-def open_sandbox(*, production: bool, deny: Sequence[str] = ()) -> LocalSandbox:
-    """Open a sandbox behind the best wall of this machine, found by a trial once per process.
+def open_sandbox(*, production: bool, deny: Sequence[str] = (), wall: str = "auto") -> LocalSandbox:
+    """Open a sandbox behind a wall: bubblewrap, landlock, none, or auto for the best one of this machine, found by a
+    trial once per process.
 
     No program can reach the paths of `deny` and their companions, such as `trail.db-wal`. Raises SandboxUnavailable in
-    production without a wall and without Deno.
+    production without a wall and without Deno, and for a wall that this machine does not have.
     """
-    wall = find_wall()
-    if production and isinstance(wall, NoWall) and find_deno() is None:
-        raise SandboxUnavailable("this machine has no sandbox", hint=_HINT)
-    return LocalSandbox(wall, production=production, deny=deny)
+    found = find_wall(wall)
+    if production and isinstance(found, NoWall) and find_deno() is None:
+        raise SandboxUnavailable("nothing on this machine can shut programs in", hint=_HINT)
+    return LocalSandbox(found, production=production, deny=deny)
 
 
-def find_wall() -> Wall:
-    """Return the best wall of this machine."""
-    if (program := find_bubblewrap()) is not None:
+def find_wall(chosen: str = "auto") -> Wall:
+    """Return the best wall of this machine, or the chosen one. Raises SandboxUnavailable if it is not there."""
+    if chosen in ("auto", "bubblewrap") and (program := find_bubblewrap()) is not None:
         return BubblewrapWall(program)
-    if version := find_landlock():
+    if chosen in ("auto", "landlock") and (version := find_landlock()):
         return LandlockWall(version)
-    return NoWall()
+    if chosen in ("auto", "none"):
+        return NoWall()
+    hint = f"Set adapters.sandbox to auto, or install it. {_HINT}"
+    raise SandboxUnavailable(f"this machine has no {chosen} for adapters.sandbox", hint=hint)

@@ -34,12 +34,13 @@ MAX_WAIT = 300.0
 
 
 class NewMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message to an agent: in a new session unless one is named. With `stream` the answer is a stream of events;
-    without, it is waited for up to `wait` seconds."""
+    """A message to an agent: in a new session unless one is named, and to the agent of the settings (`agent.name`)
+    unless one is named. With `stream` the answer is a stream of events; without, it is waited for up to `wait`
+    seconds."""
 
     message: str
     session: str | None = None
-    agent: str = DEFAULT_AGENT
+    agent: str | None = None
     stream: bool = False
     wait: Annotated[float, Meta(ge=0, le=MAX_WAIT)] = 60.0
 
@@ -91,7 +92,7 @@ async def chat(call: RestCall) -> RestAnswer:
     conversations = await _conversations(call)
     if (known := await _without_model(call, conversations)) is not None:
         return reply(known)
-    agent, key = _agent(call, conversations, asked.agent), parse_text(call.headers, "idempotency-key")
+    agent, key = _agent(call, conversations, _named(call)), parse_text(call.headers, "idempotency-key")
     sent = await agent.send(AgentInput(text=asked.message, session=asked.session, key=key))
     if asked.stream:
         return _stream(call, conversations, sent)
@@ -114,12 +115,12 @@ async def _without_model(call: RestCall, conversations: Conversations) -> ChatAn
     if call.services.models is None:
         return None
     check_message(asked.message)
-    agent = await conversations.find_agent(asked.agent, by=call.by)
+    agent = await conversations.find_agent(_named(call), by=call.by)
     missing = await find_missing_model(call.trail, conversations.flow, call.services.models, agent, by=call.by)
     if missing is None:
         return None
     text = await ask_instead((await call.services.workspace()).catalog, asked.message, by=call.by)
-    return ChatAnswer(agent=asked.agent, status="without_model", text=text, reason=str(missing))
+    return ChatAnswer(agent=_named(call), status="without_model", text=text, reason=str(missing))
 
 
 def _stream(call: RestCall, conversations: Conversations, sent: SentMessage) -> RestAnswer:
@@ -203,6 +204,12 @@ async def answer_permission(call: RestCall) -> RestAnswer:
     asked: Allow = call.body
     await agent.answer_permission(call.path["request_id"], asked.answer, question=asked.question)
     return Nothing()
+
+
+def _named(call: RestCall) -> str:
+    """The agent of a message."""
+    asked: NewMessage = call.body
+    return asked.agent or call.services.agent
 
 
 def _agent(call: RestCall, conversations: Conversations, name: str = DEFAULT_AGENT) -> AgentCore:

@@ -1,0 +1,52 @@
+"""The folder `.clew`: where it is, and which of its files belong to this machine only."""
+
+from __future__ import annotations
+
+import os
+from itertools import takewhile
+from pathlib import Path
+
+from clew.files import refuse_links
+
+FOLDER = ".clew"
+MACHINE_ONLY = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*", "large-folder")
+"""What is in the folder and belongs to this machine: what is derived, and what is secret. git ignores it; no tool of
+an agent reads it."""
+_WRITTEN = (*MACHINE_ONLY, "*.lock")
+_TEMPORARY = ("/tmp", "/var/tmp") if os.name == "posix" else ()
+
+
+def find_folder(start: Path) -> Path:
+    """Return the `.clew` of the git repository around `start`, else the nearest one upward, else that of `start`.
+
+    Inside a repository a nearer `.clew` wins, and one above the repository is ignored. The search stops below the home
+    folder, temporary folders and the root of the file system. It skips folders of other users, who could have put
+    settings there.
+    """
+    if is_broad(start) or os.path.isdir(start / FOLDER) or os.path.exists(start / ".git"):
+        return Path(FOLDER)
+    for place in takewhile(lambda each: not is_broad(each), start.parents):
+        if os.path.isdir(place / FOLDER) and _is_mine(place / FOLDER):
+            return place / FOLDER
+        if os.path.exists(place / ".git"):
+            return place / FOLDER if _is_mine(place) else Path(FOLDER)
+    return Path(FOLDER)
+
+
+def is_broad(place: Path) -> bool:
+    """Whether a folder is no project but holds those of all kinds: the root of the file system, the home folder, the
+    folder of all homes, and the folders for temporary files."""
+    real, home = Path(os.path.realpath(place)), Path(os.path.realpath(os.path.expanduser("~")))
+    holds_homes = len(real.parts) == 2 and home.is_relative_to(real)
+    temporary = {*_TEMPORARY, *(os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP"))} - {""}
+    return real in (Path(real.anchor), home, *map(Path, map(os.path.realpath, temporary))) or holds_homes
+
+
+def check_own_files(folder: Path) -> None:
+    """Check the files that Clew writes in its folder, before it opens any of them. Raises ReadOnly where one is a link,
+    which a cloned folder can bring."""
+    refuse_links(folder, _WRITTEN)
+
+
+def _is_mine(folder: Path) -> bool:
+    return os.name != "posix" or folder.stat().st_uid == os.geteuid()

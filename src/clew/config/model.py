@@ -1,0 +1,257 @@
+"""The settings: one frozen struct for each section, with defaults, limits and choices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from clew.config.folder import FOLDER
+from clew.config.server_entry import ConfiguredServer
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A section of settings."""
+
+
+class ServerConfig(_Section, frozen=True, kw_only=True):
+    """The REST and MCP doors. `max_body` is in bytes; `queue` is how many writes may wait before callers are told to
+    come back; `hosts` are further names under which browsers and agents may reach the MCP door."""
+
+    host: str = "127.0.0.1"
+    port: int = 8081
+    max_body: int = 8_000_000
+    queue: int = 10_000
+    token_minutes: int = 60
+    hosts: tuple[str, ...] = ()
+
+
+class HygieneConfig(_Section, frozen=True, kw_only=True):
+    """The sweeper: how often it runs, and after how many days an unseen agent is idle."""
+
+    enabled: bool = True
+    every_seconds: float = 300.0
+    idle_days: float = 7.0
+
+
+class WebhookConfig(_Section, frozen=True, kw_only=True):
+    """`allow` names networks (such as 10.0.0.0/8) that webhooks may reach although they are not public."""
+
+    allow: tuple[str, ...] = ()
+    timeout_seconds: float = 10.0
+
+
+class CatalogConfig(_Section, frozen=True, kw_only=True):
+    """Settings of `ask` and `get`. `domains` names those that are on: of installed packages, or `module:name`.
+    `repository` indexes the files around the folder, at most `max_files` without asking; `strict` refuses routes that
+    were not shown before; `shared` opens the catalog to callers of other owners."""
+
+    domains: tuple[str, ...] = ()
+    repository: bool = True
+    max_files: int = 50_000
+    strict: bool = False
+    shared: bool = False
+
+
+class KnowledgeConfig(_Section, frozen=True, kw_only=True):
+    """Settings of the knowledge of files. `model` is a role or "provider:model" that puts into words what no source
+    answers by itself; without one nothing is asked of a model."""
+
+    model: str = ""
+
+
+class PermissionsConfig(_Section, frozen=True, kw_only=True):
+    """Permissions of agents, as rules such as `exec(git status*)`, `write-file(src/**)`, `fetch(docs.python.org)` or
+    the mere name of a tool. What `allow` adds to the default waits for your consent (`clew trust`)."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+class AgentConfig(_Section, frozen=True, kw_only=True):
+    """The agent that a conversation starts with. `model` is short for an entry of `[models]` under the agent's name."""
+
+    name: str = "assistant"
+    model: str = ""
+
+
+class McpConfig(_Section, frozen=True, kw_only=True):
+    """Foreign MCP servers beside those of mcp.json. `hooks` are `module:name`, each a `Hooks` of
+    `clew.catalog.servers`; servers wait until you agreed to all of them."""
+
+    servers: tuple[ConfiguredServer, ...] = ()
+    hooks: tuple[str, ...] = ()
+
+
+class SkillsConfig(_Section, frozen=True, kw_only=True):
+    """`root` is the folder of the project that holds its skills."""
+
+    root: str = f"{FOLDER}/skills"
+
+
+class RulesConfig(_Section, frozen=True, kw_only=True):
+    """`root` is the file with the rules that hold for the whole project."""
+
+    root: str = "AGENTS.md"
+
+
+class AdaptersConfig(_Section, frozen=True, kw_only=True):
+    """Layers around an agent. `sandbox` chooses the mechanism that isolates tools."""
+
+    sandbox: str = "auto"
+
+
+class ScriptsConfig(_Section, frozen=True, kw_only=True):
+    """Promoted scripts: where they are stored, and for how long. A program that opens them gives the callbacks."""
+
+    persistence: str = "file"
+    path: str = f"{FOLDER}/scripts.json"
+    expiration_days: int = 30
+
+
+class SourceConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One table `[sources.NAME]`: where documents come from, and in which domain they are found. What is not a setting
+    of its own is an option of its kind."""
+
+    kind: str
+    domain: str
+    description: str = ""
+    base_path: str = ""
+    ttl_minutes: float = 240.0
+    scopes: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
+
+
+class KnownModel(_Section, frozen=True, kw_only=True):
+    """One table `[models.known.NAME]`: what the user knows of a model; what is not given is as in the catalogue. Prices
+    are in US dollars per million tokens."""
+
+    context_tokens: int | None = None
+    budget_tokens: int | None = None
+    output_tokens: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+    cached_price: float | None = None
+    formatter: str | None = None
+    capabilities: tuple[str, ...] | None = None
+
+
+class ModelsConfig(_Section, frozen=True, kw_only=True):
+    """Which model plays which role, as "provider:model" or as the name of another role. Every further text in
+    `[models]` is a role too, or the name of an agent: those are `roles`."""
+
+    default: str = ""
+    fast: str = ""
+    strong: str = ""
+    coding: str = ""
+    roles: dict[str, str] = {}
+    known: dict[str, KnownModel] = {}
+
+
+class ProviderConfig(_Section, frozen=True, kw_only=True):
+    """One table `[providers.NAME]`: where models answer, and where the key for them is, never the key itself."""
+
+    kind: str = "openai-compatible"
+    base_url: str = ""
+    key: str = ""
+    timeout_seconds: float = 120.0
+
+
+class Config(_Section, frozen=True, kw_only=True):
+    """Everything that can be set. `folder` is where the trail and its keys live. `agents` says whether `clew up` runs
+    them; in `production` no code of others runs where nothing can shut it in. `from_file` names the settings whose
+    value comes from config.toml, `is_named` says that somebody named the folder."""
+
+    folder: Path = Path(FOLDER)
+    is_named: bool = False
+    from_file: frozenset[str] = frozenset()
+    trail: str = ""
+    owner: str = "local"
+    embedder: str = "wordllama"
+    agents: bool = True
+    production: bool = False
+    server: ServerConfig = ServerConfig()
+    hygiene: HygieneConfig = HygieneConfig()
+    webhooks: WebhookConfig = WebhookConfig()
+    catalog: CatalogConfig = CatalogConfig()
+    knowledge: KnowledgeConfig = KnowledgeConfig()
+    permissions: PermissionsConfig = PermissionsConfig()
+    agent: AgentConfig = AgentConfig()
+    mcp: McpConfig = McpConfig()
+    skills: SkillsConfig = SkillsConfig()
+    rules: RulesConfig = RulesConfig()
+    adapters: AdaptersConfig = AdaptersConfig()
+    scripts: ScriptsConfig = ScriptsConfig()
+    sources: dict[str, SourceConfig] = {}
+    models: ModelsConfig = ModelsConfig()
+    providers: dict[str, ProviderConfig] = {}
+
+    @property
+    def trail_url(self) -> str:
+        return self.trail or f"sqlite://{self.folder / 'trail.db'}"
+
+    @property
+    def trail_file(self) -> Path | None:
+        """The file that holds the trail, or None if it is in memory or on a server."""
+        scheme, _, place = self.trail_url.partition("://")
+        return Path(place) if scheme == "sqlite" and not self.is_in_memory else None
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the trail ends with the process."""
+        return self.trail_url == "sqlite://:memory:"
+
+
+SOURCES = "sources"
+MODELS = "models"
+PROVIDERS = "providers"
+SERVERS = ("mcp", "servers")
+
+CHOICES = {
+    "embedder": ("wordllama", "minilm", "hash", "none"),
+    "adapters.sandbox": ("auto", "bubblewrap", "landlock", "none"),
+    "scripts.persistence": ("file", "callback"),
+}
+LIMITS: dict[str, tuple[float, float]] = {
+    "server.port": (0, 65_535),
+    "server.max_body": (1, 1_000_000_000),
+    "server.queue": (1, 10_000_000),
+    "server.token_minutes": (1, 527_040),
+    "catalog.max_files": (1, 100_000_000),
+    "hygiene.every_seconds": (0.001, 31_622_400),
+    "hygiene.idle_days": (0, 36_600),
+    "webhooks.timeout_seconds": (0.001, 3_600),
+    "scripts.expiration_days": (1, 36_600),
+}
+"""The least and the greatest value of a setting that is a number."""
+MAX_TTL_MINUTES = 5_270_400
+"""Ten years."""
+MAX_PROVIDER_SECONDS = 86_400
+KEY_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:\S.*|keyring:[^/\s][^/]*/\S.*")
+"""Where a key may be: in a variable, in a file, or in the keyring of the system."""
+KEY_HINT = "Write env:NAME, file:PATH or keyring:SERVICE/USER, and take the key out of this file"
+EXAMPLE = "http://127.0.0.1:11434/v1"
+
+NOT_SETTINGS = ("folder", "is_named", "from_file")
+"""Fields of Config that no file, variable or flag sets."""
+
+
+def is_table(field: msgspec.structs.FieldInfo) -> bool:
+    """Whether a setting is made of tables, such as `[NAME.…]`, and so has no variable and no flag."""
+    return field.default_factory is dict or field.type == tuple[ConfiguredServer, ...]
+
+
+def _kinds(config: type[msgspec.Struct], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for field in msgspec.structs.fields(config):
+        if isinstance(field.default, msgspec.Struct):
+            yield from _kinds(type(field.default), f"{field.name}.")
+        elif field.name not in NOT_SETTINGS and not is_table(field):
+            yield prefix + field.name, field.type
+
+
+KINDS = dict(_kinds(Config))
+"""Dotted name of each setting → its type."""
