@@ -112,12 +112,29 @@ def test_commands_are_answered_and_not_sent_and_thinking_is_shown(script: Path, 
     terminal = chatting(script)
     assert "/help lists the commands" in terminal.shown
     terminal.answer("/help", "/exit   end the conversation", PROMPT)
-    terminal.answer("/model", "There is no command /model. The commands are /help, /exit and /quit.", PROMPT)
+    terminal.answer("/model", "There is no command /model. The commands are /help, /session, /exit and /quit.", PROMPT)
     terminal.answer("ponder", "Thinking ...", "Hm.", PROMPT)
     terminal.type("/exit\n")
     assert terminal.end() == 0
     (session,) = clew("chat", "--list", "--json").json["items"]
     assert session["title"] == "ponder"
+
+
+def test_sessions_are_managed_in_a_chat(script: Path, clew: Clew) -> None:
+    terminal = chatting(script)
+    terminal.answer("/session new kettles", "Messages now go to session kettles.", PROMPT)
+    terminal.answer("greet me", "morning", PROMPT)
+    terminal.answer("/session list", "kettles", PROMPT)
+    terminal.answer("/session dance", "'dance' is not possible", PROMPT)
+    terminal.answer("/session suspend", "Session kettles is suspended.", PROMPT)
+    terminal.answer("/session suspend", "Use /session new", PROMPT)
+    terminal.answer("ponder", "Hm.", PROMPT)
+    terminal.answer("/session switch kettles", "Messages now go to session kettles.", PROMPT)
+    terminal.type("/exit\n")
+    assert terminal.end() == 0
+    found = {each["title"]: each for each in clew("session", "list", "--json").json["items"]}
+    assert found.keys() == {"kettles", "ponder"}
+    assert found["kettles"]["is_focused"]
 
 
 def test_a_chat_without_a_model_has_the_same_commands(folder: Path) -> None:
@@ -127,6 +144,7 @@ def test_a_chat_without_a_model_has_the_same_commands(folder: Path) -> None:
     terminal.until(PROMPT)
     terminal.answer("/help", "/exit   end the conversation", PROMPT)
     terminal.answer("what colour is the kettle", "kettle.md:1", PROMPT)
+    terminal.answer("/session switch nothing", "no session 'nothing'", PROMPT)
     terminal.type("quit\n")
     assert terminal.end() == 0
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from clew.agents.folder.blocked_agents import find_blocked_agents
 from clew.app import App
 from clew.catalog.workspace.workspace import Workspace
 from clew.cli import INTERRUPTED
-from clew.cli.chat.chat_commands import GREETING, Typed, read_command
+from clew.cli.chat.chat_commands import GREETING, Typed, read_command, run_session_command
 from clew.cli.chat.chat_input import Lines, open_lines
 from clew.cli.chat.chat_screen import Display, JsonLines, Screen, show_turns
 from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
@@ -38,6 +39,7 @@ from clew.team.sessions.session_manager import SessionManager
 from clew.tools.permissions.permission_settings import find_strays
 
 PROMPT = "you> "
+ManageSessions = Callable[..., Awaitable[str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +115,9 @@ async def _talk(app: App, conversations: Conversations, message: str, wishes: Wi
     models = _models(app, wishes.script)
     definition = await _find_agent(app, conversations, wishes.agent)
     missing = await find_missing_model(app.trail, conversations.flow, models, definition, by=app.me)
+    manage = partial(run_session_command, manager=SessionManager(app.trail, conversations, app.clock), by=app.me)
     if missing is not None:
-        return await _talk_without(app, missing, message, as_json=wishes.json)
+        return await _talk_without(app, missing, message, manage, as_json=wishes.json)
     session = await _choose_session(app, conversations, wishes.session)
     display: Display = JsonLines() if wishes.json else Screen(streams=is_terminal())
     async with _working(app, conversations, models, wishes) as agent:
@@ -123,7 +126,7 @@ async def _talk(app: App, conversations: Conversations, message: str, wishes: Wi
             talk = Chat(agent, display, asker, caught, session=session)
             try:
                 await _take_up(talk, agent, wishes, is_long=not message)
-                return await (_once(talk, message) if message else _converse(talk, lines, caught))
+                return await (_once(talk, message) if message else _converse(talk, lines, caught, manage))
             except Left:
                 return INTERRUPTED
             finally:
@@ -211,17 +214,28 @@ async def _once(talk: Chat, message: str) -> int:
     return _code(await talk.say(message))
 
 
-async def _converse(talk: Chat, lines: Lines, caught: Interrupts) -> int:
+async def _converse(talk: Chat, lines: Lines, caught: Interrupts, manage: ManageSessions) -> int:
     """Message after message until the end of input; an error of one is printed, and the next may follow."""
     code = 0
     while (text := await _next_message(lines, caught)) is not None:
         try:
-            code = _code(await talk.say(text))
+            if can_ask() and read_command(text) is Typed.SESSION:
+                talk.session = await manage(text, current=talk.session)
+            else:
+                code = _code(await talk.say(text))
         except ClewError as error:
             if not can_ask():
                 raise
             note(f"clew: {error}")
     return 0 if can_ask() else code
+
+
+async def _print_errors(work: Awaitable[object]) -> None:
+    """Do a command of a person at a terminal; an error is printed, and the chat goes on."""
+    try:
+        await work
+    except ClewError as error:
+        note(f"clew: {error}")
 
 
 async def _next_message(lines: Lines, caught: Interrupts) -> str | None:
@@ -230,7 +244,7 @@ async def _next_message(lines: Lines, caught: Interrupts) -> str | None:
         typed = read_command(text) if can_ask() else Typed.MESSAGE
         if typed is Typed.EXIT:
             return None
-        if text.strip() and typed is Typed.MESSAGE:
+        if text.strip() and typed in (Typed.MESSAGE, Typed.SESSION):
             return text
     if can_ask():
         sys.stderr.write("\n")  # the terminal shows nothing for Ctrl-D
@@ -249,7 +263,7 @@ def _tell_session(talk: Chat, message: str) -> None:
         note(f"Continue with: clew chat --session {talk.session[-8:]}", dim=True)
 
 
-async def _talk_without(app: App, missing: ModelError, message: str, *, as_json: bool) -> int:
+async def _talk_without(app: App, missing: ModelError, message: str, manage: ManageSessions, *, as_json: bool) -> int:
     """Answer as `clew ask` does, and say how to add a model."""
     advice = f"Answers come from the files of this folder, without a model: {missing}"
     if not message:
@@ -263,6 +277,9 @@ async def _talk_without(app: App, missing: ModelError, message: str, *, as_json:
                 text = message or await _next_message(lines, caught)
                 if text is None:
                     return 0
+                if not message and can_ask() and read_command(text) is Typed.SESSION:
+                    await _print_errors(manage(text, current=None))
+                    continue
                 await caught.unless_left(_answer_without(app, workspace, text, str(missing), as_json=as_json))
                 if message:
                     note(advice)

@@ -1,27 +1,37 @@
-"""Commands that a person types in a chat instead of a message: help, and the way out."""
+"""Commands that a person types in a chat instead of a message: help, sessions, and the way out."""
 
 from __future__ import annotations
 
 import re
 from enum import Enum
 
+from clew.access import Principal
+from clew.cli.commands.session import print_sessions
 from clew.cli.terminal.output import note, one_line
+from clew.errors import InvalidInput, NotFound
+from clew.team.sessions.session import SessionAction, label
+from clew.team.sessions.session_manager import SessionManager
 
 GREETING = "/help lists the commands; Ctrl-C cancels an answer, Ctrl-D ends."
 HELP = (
     "/help   show this list; also ? and help",
+    "/session new|list|switch|suspend|resume|close [NAME]   manage sessions, as `clew session` does",
     "/exit   end the conversation; also /quit, exit, quit and Ctrl-D",
     "Ctrl-C  cancel the answer that is coming; a second one ends the conversation",
 )
 _HELP_WORDS = frozenset(("/help", "/?", "?", "help"))
 _EXIT_WORDS = frozenset(("/exit", "/quit", "/bye", "exit", "quit", "bye"))
 _COMMAND = re.compile(r"/[A-Za-z][\w-]*")
+_SESSION = re.compile(r"/sessions?(?:\s|\Z)")
+_SESSION_USAGE = "Use /session new, list, switch, suspend, resume or close, and a name or id"
 
 
 class Typed(Enum):
-    """The meaning of a typed line: a message for the agent, a command that was answered, or the end."""
+    """The meaning of a typed line: a message for the agent, a command about sessions, a command that was answered, or
+    the end."""
 
     MESSAGE = "message"
+    SESSION = "session"
     ANSWERED = "answered"
     EXIT = "exit"
 
@@ -31,11 +41,45 @@ def read_command(text: str) -> Typed:
     word = text.strip().lower()
     if word in _EXIT_WORDS:
         return Typed.EXIT
+    if _SESSION.match(word):
+        return Typed.SESSION
     if word in _HELP_WORDS:
         for line in HELP:
             note(line)
         return Typed.ANSWERED
     if _COMMAND.fullmatch(word):
-        note(f"There is no command {one_line(word)}. The commands are /help, /exit and /quit.")
+        note(f"There is no command {one_line(word)}. The commands are /help, /session, /exit and /quit.")
         return Typed.ANSWERED
     return Typed.MESSAGE
+
+
+async def run_session_command(text: str, manager: SessionManager, current: str | None, *, by: Principal) -> str | None:
+    """Carry out `/session …`; return the session that the chat continues in, None for a new one. Raises ClewError."""
+    _, action, name = (*text.split(maxsplit=2), "", "")[:3]
+    action, name = action.lower() or "list", name.strip()
+    match action:
+        case "list" | "ls":
+            print_sessions(await manager.list(by=by), as_json=False)
+            return current
+        case "new":
+            session = await manager.create(name, by=by)
+        case "switch" | "resume":
+            session = await manager.switch(await _find(manager, name, None, by), by=by)
+        case "suspend" | "close":
+            id = await _find(manager, name, current, by)
+            wanted = SessionAction.SUSPEND if action == "suspend" else SessionAction.COMPLETE
+            changed = await manager.act(id, wanted, by=by)
+            note(f"Session {label(changed)} is {changed.state}.")
+            return None if id == current else current
+        case _:
+            raise InvalidInput("/session", f"{one_line(action)!r} is not possible", hint=_SESSION_USAGE)
+    note(f"Messages now go to session {label(session)}.")
+    return session.id
+
+
+async def _find(manager: SessionManager, name: str, current: str | None, by: Principal) -> str:
+    if name:
+        return await manager.find(name, by=by)
+    if current is None:
+        raise NotFound("session", "named", hint=_SESSION_USAGE)
+    return current

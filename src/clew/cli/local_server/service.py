@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from clew.app import App
-from clew.background_tasks import beside
 from clew.cli.local_server.protocol import (
     ACKNOWLEDGED,
     MAX_REQUEST,
@@ -152,9 +151,7 @@ async def _read(app: App, workspace: Workspace, notes: list[str]) -> bool:
     if not app.has_knowledge():
         reports = await workspace.look_again()
     elif app.knowledge().code.is_whole:
-        async with beside(workspace.look_again()) as looking:
-            await app.knowledge().gather(until="embedded")
-        reports = looking.result()
+        reports = await app.knowledge().gather_briefly(workspace.look_again) or []
     else:
         return False
     notes += [f"{each.source_id} was not refreshed: {each.error}" for each in reports if each.outcome == "failed"]
