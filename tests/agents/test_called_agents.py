@@ -22,7 +22,9 @@ SCRIPT: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize(("writer", "questions"), [("ann", 1), ("mallory", 2)])
-async def test_a_called_agent_uses_the_permissions_of_its_caller(bank: Bank, writer: str, questions: int) -> None:
+async def test_session_permissions_reach_called_agents_only_for_messages_of_their_user(
+    bank: Bank, writer: str, questions: int
+) -> None:
     async with bank.asking(SCRIPT) as (run, sent, question):
         await answer(run, question, "session")
         await run.rest_of(sent)

@@ -84,7 +84,7 @@ async def test_many_sessions_of_one_writer_share_its_limit(trail: Trail, clock: 
         await run.until(Selector(schema_name=run.flow.response), RUNNING + 5)
 
 
-async def test_a_call_over_the_limit_waits_and_a_finished_one_makes_room() -> None:
+async def test_a_call_over_the_limit_is_refused_and_a_finished_one_makes_room() -> None:
     seats, inside, leave = ConcurrencyLimits(running=1, present=2), asyncio.Event(), asyncio.Event()
 
     async def sit() -> None:

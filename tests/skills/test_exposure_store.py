@@ -10,7 +10,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import HandleRefused
-from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposure, Exposures, Items, adding, nothing, without
+from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposure, Exposures, Items, adding, remove_all, without
 
 SESSION = Principal(owner_id="acme", agent_id="ann", session="s1")
 
@@ -75,7 +75,7 @@ async def test_a_handle_works_for_nobody_else(sets: Exposures, clock: ManualCloc
         with pytest.raises(HandleRefused, match="not yours"):
             await sets.open(made.handle, by=other)
         with pytest.raises(HandleRefused):
-            await sets.change(made, nothing, by=other)
+            await sets.change(made, remove_all, by=other)
     for wrong in ("", "clew-", "session:s1", "a\nb", "x" * 301):
         with pytest.raises(HandleRefused):
             await sets.open(wrong, by=me)
@@ -119,7 +119,7 @@ async def test_removed_items_are_recorded_with_time_cause_and_reason(sets: Expos
 @pytest.mark.req("CAR-05")
 async def test_an_emptied_set_keeps_its_history_and_can_be_filled_again(sets: Exposures, clock: ManualClock) -> None:
     held = await begun(sets, clock, "skill:a", "skill:b")
-    empty = await sets.change(held, nothing, by=SESSION, ended_by="ann", reason="reset")
+    empty = await sets.change(held, remove_all, by=SESSION, ended_by="ann", reason="reset")
     assert dict(empty.items) == {}
     assert [(each.item, each.reason) for each in empty.ended] == [("skill:a", "reset"), ("skill:b", "reset")]
     again = await sets.reveal(empty, shown(clock, "skill:a"), by=SESSION)

@@ -74,7 +74,7 @@ async def test_the_first_load_includes_the_first_tier_with_its_text_and_tools(ca
     assert "captain" not in await caller.text(LOAD, skill="cancelling"), "once is enough"
 
 
-async def test_an_unloaded_initial_skill_returns_only_after_all_were_unloaded(caller: Caller) -> None:
+async def test_an_unloaded_initial_skill_does_not_return_by_itself(caller: Caller) -> None:
     await caller.get(LOAD, skill="announcing")
     await caller.get(UNLOAD, skill="core")
     assert "captain" not in await caller.text(LOAD, skill="cancelling")
