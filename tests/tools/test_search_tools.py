@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from clew.errors import InvalidInput, NotFound, ToolFailure
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.permissions.policy import DEFAULT, extend
 from clew.tools.permissions.rules import parse_rule
-from clew.tools.search.line_matcher import MatchTask
+from clew.tools.search.line_matcher import Hits, MatchTask, match_files
 from clew.tools.search.search_tools import search_tools
 from clew.tools.search.searchers import PythonSearcher, RipgrepSearcher, Searcher, find_searcher
 from tests.tools.working import Toolbox, plant
@@ -148,6 +149,13 @@ async def test_a_file_replaced_by_a_link_gives_nothing(tmp_path: Path) -> None:
     assert [each.file for each in await PythonSearcher().search(task)] == [0]
 
 
+class InProcessSearcher:
+    """The matcher of PythonSearcher, without a process for each pattern."""
+
+    async def search(self, task: MatchTask) -> Sequence[Hits]:
+        return match_files(task)
+
+
 @pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
 @pytest.mark.parametrize(
     "pattern",
@@ -175,7 +183,7 @@ async def test_ripgrep_and_python_find_the_same(root: Path, pattern: str, ignore
     assert RG is not None
     shown = [
         await box(root, searcher).call("grep", pattern=pattern, ignore_case=ignore_case, limit=7)
-        for searcher in (PythonSearcher(), RipgrepSearcher(RG))
+        for searcher in (InProcessSearcher(), RipgrepSearcher(RG))
     ]
     assert shown[0] == shown[1]
 
