@@ -9,7 +9,7 @@ import pytest
 from clew.background_tasks import beside
 
 
-async def test_work_goes_on_while_the_body_does_something_else_and_is_waited_for() -> None:
+async def test_the_task_runs_beside_the_body_and_is_awaited() -> None:
     may_go = asyncio.Event()
 
     async def work() -> str:
@@ -23,7 +23,7 @@ async def test_work_goes_on_while_the_body_does_something_else_and_is_waited_for
     assert task.result() == "done"
 
 
-async def test_an_error_of_the_work_is_raised_when_the_body_is_done() -> None:
+async def test_an_error_of_the_task_is_raised_after_the_body() -> None:
     steps = []
 
     async def work() -> None:
@@ -39,7 +39,7 @@ async def test_an_error_of_the_work_is_raised_when_the_body_is_done() -> None:
     assert steps == ["body"]
 
 
-async def test_a_body_that_fails_ends_the_work_and_its_own_error_is_told() -> None:
+async def test_a_failing_body_cancels_the_task_and_raises_its_own_error() -> None:
     begun: list[asyncio.Task[bool]] = []
 
     async def both() -> None:

@@ -83,7 +83,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         ({"zzz": 1}, "zzz: is not a field here. Fields are: inner, tags, pair"),
     ],
 )
-def test_a_complaint_names_the_value_what_is_wrong_and_what_would_be_right(change: Any, told: str) -> None:
+def test_an_error_names_the_value_the_problem_and_the_expectation(change: Any, told: str) -> None:
     error = complaint({"inner": {"count": 1}} | change, Outer)
     assert told in str(error)
     assert "`" not in str(error)
@@ -95,12 +95,12 @@ def complaint(value: Any, kind: Any, **options: Any) -> InvalidInput:
     return in_plain_words(raised.value, kind, "body", **options)
 
 
-def test_the_value_itself_has_the_name_that_the_caller_gives_it() -> None:
+def test_the_root_value_has_the_name_from_the_caller() -> None:
     assert str(complaint([], Inner)) == "body: must be an object, not a list. Its fields are: count, size, colour"
     assert str(complaint("x", dict[str, Any])) == "body: must be an object, not text"
 
 
-def test_parts_are_called_what_they_are_to_whoever_gave_them() -> None:
+def test_parts_have_the_names_of_the_input() -> None:
     class Nothing(msgspec.Struct, forbid_unknown_fields=True):
         pass
 
@@ -110,7 +110,7 @@ def test_parts_are_called_what_they_are_to_whoever_gave_them() -> None:
     assert str(complaint({"a": 1}, Nothing, called="parameter")) == "a: is not a parameter here. There are none"
 
 
-def test_what_was_given_is_shown_only_in_part() -> None:
+def test_long_values_are_shown_in_part() -> None:
     long = complaint({"count": 1, "size": "x" * 10_000}, Inner)
     unknown = complaint({"count": 1, "y" * 10_000: 1}, Inner)
     assert len(long.reason) <= MAX_REASON
@@ -136,7 +136,7 @@ def test_a_type_has_a_noun(kind: Any, noun: str) -> None:
     assert noun_of(kind) == noun
 
 
-def test_a_suggestion_names_what_is_near_and_all_there_is() -> None:
+def test_a_suggestion_names_the_nearest_and_all_choices() -> None:
     assert suggest("'limt'", ["tag", "limit"], "Parameters are") == "Did you mean limit? Parameters are: tag, limit"
     assert suggest("zzz", ["tag"], "Fields are") == "Fields are: tag"
     assert suggest("zzz", [], "Fields are") == ""
@@ -155,7 +155,7 @@ def test_a_suggestion_names_what_is_near_and_all_there_is() -> None:
         b'{"title": "t", "context": {}, "ttl": {"kind": "datetime", "expires_at": "noon"}}',
     ],
 )
-def test_the_same_mistake_is_told_by_the_same_sentence_at_both_doors(body: bytes) -> None:
+def test_the_same_mistake_has_the_same_message_in_cli_and_rest(body: bytes) -> None:
     with pytest.raises(InvalidInput) as by_rest:
         body_decoder(Draft)(body)
     with pytest.raises(InvalidInput) as by_line:

@@ -81,7 +81,7 @@ class Marker:
 
 
 @pytest.mark.req("PLA-19")
-async def test_an_agent_takes_input_and_gives_a_stream_from_begun_to_answered(core: AgentCore) -> None:
+async def test_an_agent_takes_input_and_returns_a_stream_of_steps(core: AgentCore) -> None:
     await core.start()
     await core.start()
     steps = await process(core, "hello you")
@@ -95,7 +95,7 @@ async def test_an_agent_takes_input_and_gives_a_stream_from_begun_to_answered(co
 
 
 @pytest.mark.req("PLA-19")
-async def test_an_agent_says_what_it_can_do_and_what_it_reaches(core: AgentCore) -> None:
+async def test_an_agent_reports_its_capabilities_and_reach(core: AgentCore) -> None:
     found = await core.capabilities()
     assert (found.name, found.description, found.tools) == (AGENT, "Says it again", ("ask", "get"))
     assert found.can_stream
@@ -113,7 +113,7 @@ async def test_the_same_agent_runs_under_two_adapters_without_change(core: Agent
 
 
 @pytest.mark.req("PLA-20")
-async def test_adapters_compose_the_first_innermost(core: AgentCore) -> None:
+async def test_adapters_compose_with_the_first_one_innermost(core: AgentCore) -> None:
     config = {"inner": {"mark": "("}, "outer": {"mark": "["}}
     agent = wrap_all(core, [Marker("inner"), Marker("outer")], config)
     await agent.start()
@@ -123,7 +123,7 @@ async def test_adapters_compose_the_first_innermost(core: AgentCore) -> None:
     assert last.text == "[(hi(["
 
 
-async def test_an_agent_whose_work_cannot_begin_is_not_started(trail: Trail, core: AgentCore, me: Principal) -> None:
+async def test_an_agent_that_cannot_start_raises(trail: Trail, core: AgentCore, me: Principal) -> None:
     @asynccontextmanager
     async def broken() -> AsyncIterator[None]:
         raise NotFound("sandbox", "any")
@@ -162,13 +162,13 @@ def test_an_adapter_is_loaded_from_a_file(tmp_path: Path, code: str) -> None:
         ("class adapter:\n    name = 'a'\n    def __init__(self): raise OSError('x')", "OSError"),
     ],
 )
-def test_a_file_that_is_no_adapter_is_refused_with_the_reason(tmp_path: Path, code: str, told: str) -> None:
+def test_a_file_without_an_adapter_is_refused_with_the_reason(tmp_path: Path, code: str, told: str) -> None:
     (tmp_path / "mine.py").write_text(code)
     with pytest.raises(InvalidInput, match=told):
         load_adapter(tmp_path / "mine.py")
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_adapter_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "none.py", tmp_path):
         with pytest.raises(InvalidInput, match="not a file"):
             load_adapter(path)

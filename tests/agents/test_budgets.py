@@ -209,7 +209,7 @@ calls = st.lists(
 
 
 @pytest.mark.req("BEY-09")
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(calls=calls, lent=st.tuples(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100)))
 def test_whatever_a_tree_does_its_root_is_not_overspent_by_more_than_one_call(
     calls: list[tuple[str, int, int, bool]], lent: tuple[int, int, int]

@@ -22,7 +22,7 @@ SCRIPT: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize(("writer", "questions"), [("ann", 1), ("mallory", 2)])
-async def test_a_called_agent_uses_what_was_allowed_where_the_caller_may(
+async def test_session_permissions_reach_called_agents_only_for_messages_of_their_user(
     bank: Bank, writer: str, questions: int
 ) -> None:
     async with bank.asking(SCRIPT) as (run, sent, question):

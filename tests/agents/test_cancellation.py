@@ -38,7 +38,7 @@ async def call_off(trail: Trail, me: Principal, run: str) -> None:
     await trail.records.create(draft, by=me)
 
 
-async def test_work_under_way_is_cancelled_and_that_of_other_runs_goes_on(trail: Trail, me: Principal) -> None:
+async def test_running_work_is_cancelled_and_other_runs_continue(trail: Trail, me: Principal) -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
 
     async def forever() -> None:
@@ -60,7 +60,7 @@ async def test_work_under_way_is_cancelled_and_that_of_other_runs_goes_on(trail:
         assert await second == "done"
 
 
-async def test_a_run_that_was_called_off_before_does_no_more_work(trail: Trail, me: Principal) -> None:
+async def test_a_run_that_was_cancelled_before_does_no_work(trail: Trail, me: Principal) -> None:
     begun: list[str] = []
 
     async def begin() -> None:
@@ -74,7 +74,7 @@ async def test_a_run_that_was_called_off_before_does_no_more_work(trail: Trail, 
     assert begun == []
 
 
-async def test_a_process_that_ends_is_not_taken_for_a_run_that_was_called_off(trail: Trail, me: Principal) -> None:
+async def test_the_end_of_a_process_is_no_cancellation(trail: Trail, me: Principal) -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
     async def forever() -> None:

@@ -50,9 +50,7 @@ def test_a_failing_probe_opens_it_again_for_a_whole_cool_down(breaker: Breaker, 
     assert breaker.enter("librarian")
 
 
-def test_only_one_probe_passes_and_one_that_is_lost_does_not_block_for_ever(
-    breaker: Breaker, clock: ManualClock
-) -> None:
+def test_only_one_probe_passes_and_a_lost_probe_does_not_block_forever(breaker: Breaker, clock: ManualClock) -> None:
     fail(breaker, 3)
     clock.advance(seconds=30)
 
@@ -73,7 +71,7 @@ def test_each_name_has_a_circuit_of_its_own(breaker: Breaker) -> None:
     assert breaker.states() == {"librarian": "open"}
 
 
-def test_a_success_in_between_begins_the_count_anew(breaker: Breaker) -> None:
+def test_a_success_resets_the_count(breaker: Breaker) -> None:
     for _ in range(10):
         fail(breaker, 2)
         breaker.succeeded("librarian")
@@ -82,6 +80,6 @@ def test_a_success_in_between_begins_the_count_anew(breaker: Breaker) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"failures": 0}, {"cool_down": -1}])
-def test_settings_that_make_no_sense_are_refused(clock: ManualClock, wrong: dict[str, int]) -> None:
+def test_invalid_settings_are_refused(clock: ManualClock, wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidInput):
         Breaker(clock, **wrong)

@@ -48,7 +48,7 @@ async def ask(run: Running, number: int, *tags: str, by: Principal | None = None
     await run.trail.records.create_many(drafts, by=by or run.me)
 
 
-async def test_a_session_has_so_many_seats_and_others_are_served_meanwhile(
+async def test_a_session_has_a_limit_and_others_are_served_meanwhile(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     gate = Gate()
@@ -69,9 +69,7 @@ async def test_a_session_has_so_many_seats_and_others_are_served_meanwhile(
         assert gate.most == RUNNING
 
 
-async def test_a_writer_with_many_sessions_has_no_more_seats_for_that(
-    trail: Trail, clock: ManualClock, me: Principal
-) -> None:
+async def test_many_sessions_of_one_writer_share_its_limit(trail: Trail, clock: ManualClock, me: Principal) -> None:
     gate = Gate()
     other = msgspec.structs.replace(me, agent_id="mallory")
     async with running(trail, clock, me, [{"say": "Here."}], tools=[gate.as_tool()]) as run:
@@ -86,7 +84,7 @@ async def test_a_writer_with_many_sessions_has_no_more_seats_for_that(
         await run.until(Selector(schema_name=run.flow.response), RUNNING + 5)
 
 
-async def test_whoever_finds_no_seat_is_sent_back_and_a_seat_that_was_left_is_free() -> None:
+async def test_a_call_over_the_limit_is_refused_and_a_finished_one_makes_room() -> None:
     seats, inside, leave = ConcurrencyLimits(running=1, present=2), asyncio.Event(), asyncio.Event()
 
     async def sit() -> None:

@@ -53,7 +53,7 @@ def script(*calls: dict[str, Any]) -> list[dict[str, Any]]:
 LOOK = script({"glob": {"pattern": "**"}}, {"grep": {"pattern": "IBAN"}}, {"exec": {"command": "true"}})
 
 
-async def test_searches_and_commands_of_an_agent_do_not_reach_what_its_definition_denies(
+async def test_searches_and_commands_cannot_reach_paths_that_the_definition_denies(
     trail: Trail, clock: ManualClock, me: Principal, tmp_path: Path
 ) -> None:
     root = plant(tmp_path, FILES)
@@ -74,7 +74,7 @@ async def test_searches_and_commands_of_an_agent_do_not_reach_what_its_definitio
 
 
 @pytest.mark.req("RCR-48")
-async def test_an_agent_that_another_one_called_is_kept_from_what_that_one_is_kept_from(
+async def test_denials_of_the_caller_apply_to_the_called_agent(
     trail: Trail, clock: ManualClock, me: Principal, tmp_path: Path
 ) -> None:
     root = plant(tmp_path, FILES)

@@ -18,7 +18,7 @@ from tests.agents.paying import PAYING, PERMISSIONS, Bank, answer, answer_draft,
 from tests.agents.waiting import CLERK, answer_of, hire, is_done_with
 
 
-async def test_an_answer_to_what_was_never_asked_brings_nothing(bank: Bank) -> None:
+async def test_an_answer_without_a_question_has_no_effect(bank: Bank) -> None:
     async with bank.open() as run:
         await hire(run)
         with pytest.raises(NotFound):
@@ -35,7 +35,7 @@ async def test_an_answer_to_what_was_never_asked_brings_nothing(bank: Bank) -> N
     assert len(bank.paid) == 1
 
 
-async def test_an_answer_that_was_there_before_its_question_does_not_count(bank: Bank) -> None:
+async def test_an_answer_from_before_the_question_does_not_count(bank: Bank) -> None:
     async with bank.open() as run:
         early = await bank.trail.records.create(answer_draft(run.flow, "r1", "once"), by=bank.me)
         await is_done_with(run, PERMISSIONS, early)
@@ -87,7 +87,7 @@ async def test_a_tool_cannot_answer_for_the_user(bank: Bank) -> None:
     assert bank.paid == []
 
 
-async def test_the_request_that_was_asked_about_is_the_one_that_runs(bank: Bank) -> None:
+async def test_the_request_in_the_question_is_the_one_that_runs(bank: Bank) -> None:
     """Somebody who writes another request under the same id gains nothing by the consent to the first."""
     script = [PAYING[0], {"expect": "paid 3", "say": "Done."}]
     async with bank.asking(script) as (run, sent, question):
@@ -134,7 +134,7 @@ async def test_a_request_that_was_changed_after_the_question_is_not_run(bank: Ba
     assert bank.paid == []
 
 
-async def test_an_answer_to_another_question_counts_for_none(bank: Bank) -> None:
+async def test_an_answer_to_another_question_does_not_count(bank: Bank) -> None:
     async with bank.open() as run:
         await ask_for(run, 3)
         question = await asked(run)
@@ -150,7 +150,7 @@ async def test_an_answer_to_another_question_counts_for_none(bank: Bank) -> None
     assert len(bank.paid) == 1
 
 
-async def test_a_person_is_shown_all_that_would_be_run_and_nothing_is_masked(bank: Bank) -> None:
+async def test_the_question_shows_the_complete_command_without_masks(bank: Bank) -> None:
     hidden = 'password="$(touch PWNED)"' + "x" * 15_000 + "end"
     async with bank.open() as run:
         await hire(run)
@@ -165,7 +165,7 @@ async def test_a_person_is_shown_all_that_would_be_run_and_nothing_is_masked(ban
                     break
 
 
-async def test_what_is_too_long_to_be_shown_is_refused_and_not_asked_about(bank: Bank) -> None:
+async def test_a_request_that_is_too_long_to_show_is_refused(bank: Bank) -> None:
     async with bank.open() as run:
         await ask_for(run, 3, token="x" * 20_001)
         (response,) = await run.until(Selector(schema_name=run.flow.response))

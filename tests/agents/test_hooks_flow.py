@@ -59,7 +59,7 @@ async def test_a_cached_result_is_the_answer_and_no_model_is_called(
 
 
 @pytest.mark.req("SYL-30")
-async def test_an_abort_ends_the_run_and_says_why(trail: Trail, clock: ManualClock, me: Principal) -> None:
+async def test_an_abort_ends_the_run_with_its_reason(trail: Trail, clock: ManualClock, me: Principal) -> None:
     async def refuse(data: PromptData) -> PromptData:
         raise Abort("the office is closed")
 
@@ -74,9 +74,7 @@ async def test_an_abort_ends_the_run_and_says_why(trail: Trail, clock: ManualClo
 
 
 @pytest.mark.req("SYL-31")
-async def test_a_turn_of_a_running_agent_goes_through_all_thirteen_in_order(
-    trail: Trail, clock: ManualClock, me: Principal
-) -> None:
+async def test_a_turn_runs_all_thirteen_hook_points_in_order(trail: Trail, clock: ManualClock, me: Principal) -> None:
     seen: list[str] = []
 
     async def note(data: Any) -> Any:
@@ -91,7 +89,7 @@ async def test_a_turn_of_a_running_agent_goes_through_all_thirteen_in_order(
     assert tuple(seen) == ORDER
 
 
-async def test_a_hook_before_a_tool_changes_what_it_gets_and_one_after_it_what_comes_back(
+async def test_hooks_change_the_arguments_and_the_result_of_a_tool(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     async def rename(data: ToolData) -> ToolData:

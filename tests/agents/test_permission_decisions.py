@@ -55,7 +55,7 @@ async def judge(trail: Trail, me: Principal, agent: AgentDefinition | None, name
 @pytest.mark.parametrize(
     ("name", "verdict"), [("look", "allow"), ("act", "ask"), ("tend", "allow"), ("read-file", "allow")]
 )
-async def test_where_no_rule_speaks_what_a_tool_does_decides(
+async def test_without_a_rule_the_effects_of_a_tool_decide(
     trail: Trail, me: Principal, name: str, verdict: str
 ) -> None:
     assert await judge(trail, me, None, name) == verdict
@@ -69,13 +69,13 @@ async def test_where_no_rule_speaks_what_a_tool_does_decides(
         ([], "allow"),
     ],
 )
-async def test_reading_documents_is_not_asked_about_and_running_tools_is(
+async def test_running_tools_needs_permission_and_reading_documents_does_not(
     trail: Trail, me: Principal, routes: list[str], verdict: str
 ) -> None:
     assert await judge(trail, me, None, "get", routes=[{"route": each} for each in routes]) == verdict
 
 
-async def test_code_that_is_let_out_of_its_sandbox_is_asked_about(trail: Trail, me: Principal) -> None:
+async def test_code_outside_the_sandbox_needs_permission(trail: Trail, me: Principal) -> None:
     await bootstrap(trail, me)
     for name, permissions in (("inside", {}), ("outside", {"net": ["example.org"]})):
         context = {"name": name, "code": "", "permissions": permissions}
@@ -85,7 +85,7 @@ async def test_code_that_is_let_out_of_its_sandbox_is_asked_about(trail: Trail, 
 
 
 @pytest.mark.req("RCR-42")
-async def test_without_a_wall_python_is_asked_about_and_javascript_is_not(trail: Trail, me: Principal) -> None:
+async def test_without_a_wall_python_needs_permission_and_javascript_does_not(trail: Trail, me: Principal) -> None:
     await bootstrap(trail, me)
     for name in ("python", "javascript", "typescript"):
         context = {"name": name, "code": "", "language": name, "permissions": {}}
@@ -98,7 +98,7 @@ async def test_without_a_wall_python_is_asked_about_and_javascript_is_not(trail:
 
 
 @pytest.mark.req("RCR-48")
-async def test_an_agent_has_no_more_than_the_one_that_called_it(trail: Trail, me: Principal) -> None:
+async def test_an_agent_has_no_more_permissions_than_its_caller(trail: Trail, me: Principal) -> None:
     await bootstrap(trail, me)
     parent = {"agent_id": "parent", "permissions": {"deny": ["look"]}}
     await trail.records.create(Draft(title="parent", schema_name=FLOW.agent, context=parent), by=me)
@@ -109,9 +109,7 @@ async def test_an_agent_has_no_more_than_the_one_that_called_it(trail: Trail, me
     assert await judge(trail, me, child, "act") == "ask"
 
 
-async def test_what_is_agreed_to_of_a_tool_that_is_a_record_holds_for_that_record_as_it_is(
-    trail: Trail, me: Principal
-) -> None:
+async def test_consent_to_a_tool_record_covers_its_current_content_only(trail: Trail, me: Principal) -> None:
     await bootstrap(trail, me)
     found = PermissionDecider(AgentRegistry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, []), by=me)
     patterns = []

@@ -44,7 +44,7 @@ class Flaky:
 
 
 @pytest.mark.req("SYL-112")
-async def test_a_passing_failure_of_an_agent_succeeds_on_retry_and_the_attempt_is_in_the_event(trail: Trail) -> None:
+async def test_a_temporary_failure_succeeds_on_retry_and_the_event_has_the_attempt(trail: Trail) -> None:
     flaky = Flaky(failures=2)
     calls = Calls(flaky.step)
     async with working(trail, handler_of(calls, retry=FAST)):
@@ -58,7 +58,7 @@ async def test_a_passing_failure_of_an_agent_succeeds_on_retry_and_the_attempt_i
 
 
 @pytest.mark.req("SYL-113")
-async def test_an_agent_that_keeps_failing_leaves_a_dead_letter_that_can_be_replayed_once_it_is_mended(
+async def test_a_permanent_failure_becomes_a_dead_letter_that_can_be_replayed(
     trail: Trail,
 ) -> None:
     flaky = Flaky(failures=3)

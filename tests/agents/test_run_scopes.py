@@ -25,7 +25,7 @@ async def contexts(trail: Trail, by: Principal, schema: str) -> list[str]:
 
 
 @pytest.mark.req("BEY-04")
-async def test_a_context_holds_only_what_the_readers_of_its_trigger_may_see(
+async def test_a_context_has_only_records_that_readers_of_its_trigger_may_see(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     keeper = msgspec.structs.replace(me, scopes=frozenset({"hr"}))
@@ -43,9 +43,7 @@ async def test_a_context_holds_only_what_the_readers_of_its_trigger_may_see(
 
 
 @pytest.mark.parametrize("schema", ["agent.def.v1", "tool.code.v1", "tool.request.v1", "tool.response.v1", "budget.v1"])
-async def test_what_runs_and_what_runs_believe_is_written_by_curators_alone(
-    trail: Trail, me: Principal, schema: str
-) -> None:
+async def test_only_curators_write_definitions_and_run_records(trail: Trail, me: Principal, schema: str) -> None:
     visitor = msgspec.structs.replace(me, roles=frozenset({"emitter", "subscriber"}))
     with pytest.raises(AccessDenied, match=schema):
         await trail.records.create(Draft(title="x", schema_name=schema, context={}), by=visitor)

@@ -47,7 +47,7 @@ async def ask_for_weather(run: Running) -> Breadcrumb:
     return await run.trail.records.create(draft, by=run.me)
 
 
-async def test_code_that_reaches_out_is_asked_about_though_its_record_no_longer_does(
+async def test_code_that_reaches_out_needs_permission_although_its_record_changed(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     workshop = Workshop(trail, me, SHUT_IN)
@@ -61,7 +61,7 @@ async def test_code_that_reaches_out_is_asked_about_though_its_record_no_longer_
     assert workshop.ran == []
 
 
-async def test_code_that_is_shut_in_runs_though_its_record_reaches_out_by_now(
+async def test_isolated_code_runs_although_its_record_now_reaches_out(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     workshop = Workshop(trail, me, REACHING)

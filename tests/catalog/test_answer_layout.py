@@ -70,7 +70,7 @@ async def test_with_few_tools_an_ordinary_budget_cuts_nothing(tmp_path: Path) ->
     assert answer.cut == ""
 
 
-async def test_what_matters_comes_first_and_in_full(tmp_path: Path) -> None:
+async def test_the_most_relevant_items_come_first_and_complete(tmp_path: Path) -> None:
     domains = [
         *many_domains(100),
         Domain(
@@ -132,7 +132,7 @@ async def test_a_long_session_is_within_the_budget(tmp_path: Path) -> None:
     assert count_tokens(again.markdown) <= 600
 
 
-async def test_resources_that_had_no_room_are_told(tmp_path: Path) -> None:
+async def test_an_answer_counts_the_resources_that_did_not_fit(tmp_path: Path) -> None:
     async def fetch(client: Any) -> str:
         return "orders"
 
@@ -149,7 +149,7 @@ async def test_resources_that_had_no_room_are_told(tmp_path: Path) -> None:
     assert f"{40 - len(resources_of(answer))} resources" in answer.cut
 
 
-async def test_nothing_is_padded_when_nothing_is_close(tmp_path: Path) -> None:
+async def test_an_answer_is_not_padded_without_close_matches(tmp_path: Path) -> None:
     async def fetch(client: Any) -> str:
         return "orders"
 
@@ -161,7 +161,7 @@ async def test_nothing_is_padded_when_nothing_is_close(tmp_path: Path) -> None:
     assert resources_of(answer) == []
 
 
-async def test_a_cut_is_told_only_where_a_larger_budget_would_show_more(tmp_path: Path) -> None:
+async def test_a_cut_is_reported_only_if_a_larger_budget_would_show_more(tmp_path: Path) -> None:
     async def fetch(client: Any) -> str:
         return "Paint."
 

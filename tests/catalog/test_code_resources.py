@@ -28,7 +28,7 @@ def domain(client: dict[str, str]) -> Domain:
 
 
 @pytest.mark.req("ERN-03")
-async def test_the_content_is_searched_and_loaded_anew_on_get(tmp_path: Path) -> None:
+async def test_content_is_indexed_and_get_loads_it_again(tmp_path: Path) -> None:
     client = {"text": "wombat colonies"}
     async with catalog_at(tmp_path, domain(client)) as (catalog, trail):
         answer = await ask(catalog, "wombat")
@@ -43,7 +43,7 @@ async def test_the_content_is_searched_and_loaded_anew_on_get(tmp_path: Path) ->
 
 
 @pytest.mark.req("ERN-21")
-async def test_each_set_of_scopes_is_a_source_of_its_own(tmp_path: Path) -> None:
+async def test_each_set_of_scopes_is_a_separate_source(tmp_path: Path) -> None:
     client = {"text": "wombat colonies"}
     assert len(with_defined(domain(client)).extractors) == 2
     assert with_defined(WAREHOUSE) is WAREHOUSE

@@ -115,7 +115,7 @@ def test_a_uri_starts_with_the_base_path_once(path: str) -> None:
         ("half \ud800", "docs://resources/half%20%3F"),
     ],
 )
-def test_what_a_route_cannot_hold_is_encoded(path: str, uri: str) -> None:
+def test_characters_that_a_route_cannot_have_are_encoded(path: str, uri: str) -> None:
     assert resource_uri("docs", "", path) == uri
 
 
@@ -142,7 +142,7 @@ def test_the_id_depends_on_owner_and_uri_only() -> None:
     assert resource_id("acme", "docs://resources/a") != resource_id("acme", "docs://resources/b")
 
 
-def test_of_two_nodes_with_one_path_the_first_counts_and_the_other_is_told() -> None:
+def test_of_two_nodes_with_one_path_the_first_wins_and_the_other_is_reported() -> None:
     found = index(a_node(content="first"), a_node(content="second"))
     assert [draft.context["content"] for draft in found.drafts.values()] == ["first"]
     assert "second time" in found.skipped[0].reason
@@ -163,7 +163,7 @@ def test_a_cyclic_tree_ends_with_each_node_once() -> None:
     assert "second time" in found.skipped[0].reason
 
 
-def test_an_enormous_document_is_cut_and_that_is_said() -> None:
+def test_an_enormous_document_is_cut_with_a_note() -> None:
     found = index(*(a_node(f"facts/{number}") for number in range(MAX_NODES + 5)))
     assert len(found.drafts) == MAX_NODES
     assert found.skipped[0].reason == "it has over 3,000 nodes; the rest is left out"
@@ -181,7 +181,7 @@ def test_a_very_deep_tree_is_walked_without_recursion() -> None:
     assert len(index(node).drafts) == 2_501
 
 
-def test_a_long_text_is_cut_and_that_is_said() -> None:
+def test_a_long_text_is_cut_with_a_note() -> None:
     found = index(a_node(content="x" * (MAX_CONTENT + 1)))
     (draft,) = found.drafts.values()
     assert len(draft.context["content"]) == MAX_CONTENT
@@ -189,7 +189,7 @@ def test_a_long_text_is_cut_and_that_is_said() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\x00\x01", "\ud800 half", "line\nbreak", "x" * 5_000, "日本語 🧵"])
-def test_whatever_a_node_holds_can_be_stored(text: str) -> None:
+def test_any_node_can_be_stored(text: str) -> None:
     found = index(a_node(content=text * 3, name=text, description=text, type=text, quality=10**9))
     (draft,) = found.drafts.values()
     check_title(draft.title)
@@ -212,7 +212,7 @@ def test_the_digest_ignores_when_it_was_indexed_and_who_may_see_it() -> None:
     assert node_digest(one) == node_digest(two) != node_digest(other)
 
 
-def test_what_has_the_shape_of_a_key_is_not_stored() -> None:
+def test_text_that_looks_like_a_key_is_not_stored() -> None:
     keys = (
         "ghp_" + "a1B2" * 9,
         "AKIA" + "ABCDEFGHIJKLMNOP",
@@ -227,7 +227,7 @@ def test_what_has_the_shape_of_a_key_is_not_stored() -> None:
     assert "[masked]" in draft.context["content"]
 
 
-def test_of_a_key_across_the_limit_nothing_is_stored() -> None:
+def test_a_key_across_the_limit_is_not_stored_in_part() -> None:
     key = "ghp_" + "a1B2" * 9
     (draft,) = index(a_node(content="x " * (MAX_CONTENT // 2 - 5) + key)).drafts.values()
     assert "ghp_" not in draft.context["content"]

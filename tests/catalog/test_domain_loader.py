@@ -60,7 +60,7 @@ def test_a_package_offers_domains_through_an_entry_point(offer: Offer) -> None:
     assert [domain.name for domain in load_domains(["one"])] == ["logs"]
 
 
-def test_offering_imports_nothing_until_it_is_named(offer: Offer) -> None:
+def test_an_entry_point_is_imported_only_when_it_is_named(offer: Offer) -> None:
     module = offer("raise RuntimeError('imported')", eager="logs")
     assert "eager" in offered_domains()
     assert load_domains([]) == []
@@ -68,12 +68,12 @@ def test_offering_imports_nothing_until_it_is_named(offer: Offer) -> None:
 
 
 @pytest.mark.req("ERN-05")
-def test_a_domain_of_ones_own_is_named_by_its_module(offer: Offer) -> None:
+def test_a_local_domain_is_named_by_its_module(offer: Offer) -> None:
     module = offer()
     assert [domain.name for domain in load_domains([f"{module}:traces", f"{module}:logs"])] == ["traces", "logs"]
 
 
-def test_an_unknown_name_gives_the_nearest_and_the_other_way(offer: Offer) -> None:
+def test_an_unknown_name_suggests_the_nearest_one(offer: Offer) -> None:
     offer(monitoring="logs")
     with pytest.raises(ConfigError) as told:
         load_domains(["monitorin"])
@@ -95,7 +95,7 @@ def test_an_unknown_name_gives_the_nearest_and_the_other_way(offer: Offer) -> No
         ("", "cannot be loaded"),
     ],
 )
-def test_what_is_no_domain_is_told_with_its_name(offer: Offer, attribute: str, said: str) -> None:
+def test_an_object_that_is_no_domain_is_reported_by_name(offer: Offer, attribute: str, said: str) -> None:
     module = offer()
     with pytest.raises(ConfigError) as told:
         load_domains([f"{module}:{attribute}"])
@@ -112,7 +112,7 @@ def test_what_is_no_domain_is_told_with_its_name(offer: Offer, attribute: str, s
         ("from clew.catalog.domain import Domain\nlogs = Domain(name='Not A Name', description='x')", "InvalidInput"),
     ],
 )
-def test_a_module_that_raises_is_told_and_not_a_crash(offer: Offer, code: str, said: str) -> None:
+def test_a_module_that_raises_is_reported(offer: Offer, code: str, said: str) -> None:
     offer(code, broken="logs")
     with pytest.raises(ConfigError) as told:
         load_domains(["broken"])
@@ -121,6 +121,6 @@ def test_a_module_that_raises_is_told_and_not_a_crash(offer: Offer, code: str, s
 
 
 @pytest.mark.parametrize("name", ["no_such_module_x:logs", ":logs", "..:x", "a b:c"])
-def test_a_module_that_is_not_there_is_told(name: str) -> None:
+def test_a_missing_module_is_reported(name: str) -> None:
     with pytest.raises(ConfigError, match="cannot be loaded"):
         load_domains([name])

@@ -41,7 +41,7 @@ def test_a_module_is_one_file(name: str, tmp_path: Path) -> None:
     assert files(name, tmp_path) == [f"{name}.py"]
 
 
-def test_a_package_is_all_that_can_be_imported_of_it(name: str, tmp_path: Path) -> None:
+def test_a_package_is_all_its_importable_files(name: str, tmp_path: Path) -> None:
     for path in ("__init__.py", "a/b.py", "a/data.json", "c.pyc", "x-y/z.py", ".venv/z.py", "__pycache__/a.pyc"):
         put(tmp_path / name / path, "\0" * 16)
     expected = [f"{name}/{path}" for path in ("__init__.py", "a/b.py", "c.pyc")]
@@ -68,7 +68,7 @@ def test_a_module_in_an_archive_is_the_archive(name: str, tmp_path: Path, monkey
     assert files(name, tmp_path) == ["all.zip"]
 
 
-def test_a_module_outside_has_no_files_here(name: str, tmp_path: Path) -> None:
+def test_a_module_outside_the_folder_has_no_files(name: str, tmp_path: Path) -> None:
     put(tmp_path / f"{name}.py")
     project = tmp_path / "project"
     project.mkdir()
@@ -77,7 +77,7 @@ def test_a_module_outside_has_no_files_here(name: str, tmp_path: Path) -> None:
     assert (located.place, list(located.files)) == (str(tmp_path / f"{name}.py"), [])
 
 
-def test_a_link_in_the_folder_to_a_file_outside_is_of_the_folder(
+def test_a_link_to_a_file_outside_belongs_to_the_folder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "project"
@@ -89,7 +89,7 @@ def test_a_link_in_the_folder_to_a_file_outside_is_of_the_folder(
 
 
 @pytest.mark.parametrize("given", ["", ".", "..", "no_such_module_at_all", "a b", "no_such_module_at_all.x"])
-def test_what_python_would_not_find_is_not_found(given: str, tmp_path: Path) -> None:
+def test_a_module_that_python_cannot_find_has_no_files(given: str, tmp_path: Path) -> None:
     assert locate(given, tmp_path) is None
 
 
@@ -101,7 +101,7 @@ def test_a_package_of_too_many_files_is_refused(name: str, tmp_path: Path, monke
         locate(name, tmp_path)
 
 
-def test_a_path_is_inside_by_its_name_or_by_where_it_leads(tmp_path: Path) -> None:
+def test_a_path_is_inside_by_its_name_or_by_its_target(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "in" / "to-out").symlink_to(tmp_path / "out")

@@ -28,7 +28,7 @@ def held_by(holder: str, until: int) -> SourceEntry:
 
 
 @pytest.mark.parametrize("days", [0, 1, 400])
-async def test_the_book_of_one_who_was_killed_is_taken_also_when_the_clock_was_set_back(
+async def test_the_ledger_of_a_killed_process_is_taken_over_even_after_the_clock_was_set_back(
     trail: Trail, place: SourcePlace, me: Principal, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
     monkeypatch.setattr(source_ledger, "LEASE_MS", LEASE_MS)
@@ -43,7 +43,7 @@ async def test_the_book_of_one_who_was_killed_is_taken_also_when_the_clock_was_s
     assert found.holder == ""
 
 
-async def test_a_clock_that_was_set_back_takes_no_book_at_once(
+async def test_a_clock_that_was_set_back_does_not_steal_a_ledger(
     trail: Trail, place: SourcePlace, me: Principal, clock: ManualClock
 ) -> None:
     await SourceLedger(trail, place, by=me, clock=clock).write(held_by("alive", now_ms(clock) + LEASE_MS))
@@ -53,7 +53,7 @@ async def test_a_clock_that_was_set_back_takes_no_book_at_once(
             pass
 
 
-async def test_whoever_lost_the_book_to_a_clock_that_is_ahead_is_told(
+async def test_the_loser_of_a_ledger_gets_an_error(
     trail: Trail, place: SourcePlace, me: Principal, clock: ManualClock
 ) -> None:
     robbed, ahead = SourceLedger(trail, place, by=me, clock=clock, lease_ms=LEASE_MS), ManualClock(clock.now())

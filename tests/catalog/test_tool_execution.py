@@ -90,9 +90,7 @@ class Odd(BaseException):
 
 @pytest.mark.req("ERN-12")
 @pytest.mark.parametrize("error", [Odd(), GeneratorExit("gone"), SystemExit(3)])
-async def test_what_is_raised_past_exceptions_is_the_failure_of_its_entry_alone(
-    tmp_path: Path, error: BaseException
-) -> None:
+async def test_a_base_exception_is_the_failure_of_its_entry_alone(tmp_path: Path, error: BaseException) -> None:
     async with catalog_at(tmp_path, lab(some_tool("good"), failing("bad", error))) as (catalog, _):
         results = await get(catalog, "lab://tools/good", "lab://tools/bad", "lab://tools/good")
     assert codes_of(results) == ["ok", "EXECUTION_ERROR", "ok"]
@@ -130,7 +128,7 @@ SECRETS = [
 
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("kind", [ValueError, ServerError])
-async def test_secrets_in_what_a_tool_raises_are_masked(
+async def test_secrets_in_errors_of_a_tool_are_masked(
     tmp_path: Path, secret: str, kind: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -152,7 +150,7 @@ def checking(error: BaseException) -> Tool:
 
 @pytest.mark.req("ERN-12")
 @pytest.mark.parametrize("error", [Odd(), GeneratorExit("gone"), SystemExit(3)])
-async def test_what_a_check_raises_past_exceptions_is_the_failure_of_its_entry_alone(
+async def test_a_base_exception_of_a_check_is_the_failure_of_its_entry_alone(
     tmp_path: Path, error: BaseException
 ) -> None:
     async with catalog_at(tmp_path, lab(some_tool("good"), checking(error))) as (catalog, _):

@@ -66,7 +66,7 @@ async def test_cancelling_a_get_cancels_its_tools(tmp_path: Path) -> None:
         assert ended.is_set()
 
 
-async def test_a_tool_that_waits_for_ever_ends_at_its_limit(tmp_path: Path) -> None:
+async def test_a_tool_without_end_stops_at_its_time_limit(tmp_path: Path) -> None:
     @tool(limits=ToolLimits(seconds=0.01))
     async def endless() -> str:
         """Never ends by itself."""
@@ -79,7 +79,7 @@ async def test_a_tool_that_waits_for_ever_ends_at_its_limit(tmp_path: Path) -> N
     assert messages_of(results) == ["lab://tools/endless took longer than 0.01 seconds"]
 
 
-async def test_a_result_is_cut_at_its_limit_and_says_so(tmp_path: Path) -> None:
+async def test_a_long_result_is_cut_with_a_note(tmp_path: Path) -> None:
     @tool(limits=ToolLimits(characters=1_000))
     async def long(size: int) -> GuidedContent:
         """Says much."""
@@ -111,7 +111,7 @@ def stubborn(release: asyncio.Event, ended: asyncio.Event, limits: ToolLimits) -
 
 @pytest.mark.req("ERN-12")
 @pytest.mark.parametrize("raises", [True, False])
-async def test_a_tool_that_swallows_its_cancellation_holds_up_neither_the_batch_nor_the_next_call(
+async def test_a_tool_that_ignores_cancellation_delays_neither_the_batch_nor_the_next_call(
     tmp_path: Path, raises: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("clew.catalog.operations.tool_execution.GRACE_SECONDS", 0.01, raising=False)
@@ -133,7 +133,7 @@ async def test_a_tool_that_swallows_its_cancellation_holds_up_neither_the_batch_
     assert codes_of(again) == ["EXECUTION_ERROR" if raises else "ok"] * 2, "its one slot is free"
 
 
-async def test_cancelling_a_get_does_not_wait_for_a_tool_that_swallows_it(
+async def test_cancelling_a_get_does_not_wait_for_a_tool_that_ignores_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("clew.catalog.operations.tool_execution.GRACE_SECONDS", 0.01, raising=False)

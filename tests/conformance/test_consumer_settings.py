@@ -35,16 +35,14 @@ async def test_a_consumer_cannot_begin_before_the_log(trail: Trail, me: Principa
 
 
 @pytest.mark.req("RCR-47")
-async def test_events_of_a_session_are_claimed_side_by_side_where_no_order_is_wanted(
-    trail: Trail, me: Principal
-) -> None:
+async def test_events_of_a_session_are_claimed_concurrently_without_an_order(trail: Trail, me: Principal) -> None:
     await trail.deliveries.register(Consumer(name="c", ordered=False), by=me)
     await session(trail, me, "s", "a", "b", "c")
     assert titles(await claim(trail, me, limit=10)) == ["a", "b", "c"]
 
 
 @pytest.mark.req("BEY-07")
-async def test_what_a_dead_worker_held_can_be_claimed_at_once(trail: Trail, me: Principal) -> None:
+async def test_claims_of_a_dead_worker_can_be_taken_at_once(trail: Trail, me: Principal) -> None:
     await trail.deliveries.register(Consumer(name="c"), by=me)
     await make(trail, me, "a")
     (lost,) = await trail.deliveries.claim("c", by=me, worker="dead")
@@ -57,7 +55,7 @@ async def test_what_a_dead_worker_held_can_be_claimed_at_once(trail: Trail, me: 
     assert await trail.deliveries.workers(by=me) == ["living"]
 
 
-async def test_the_claims_of_other_owners_are_neither_told_nor_abandoned(
+async def test_claims_of_other_owners_are_neither_reported_nor_abandoned(
     trail: Trail, me: Principal, stranger: Principal
 ) -> None:
     await trail.deliveries.register(Consumer(name="c"), by=me)
@@ -69,7 +67,7 @@ async def test_the_claims_of_other_owners_are_neither_told_nor_abandoned(
 
 
 @pytest.mark.req("RCR-47")
-async def test_events_of_a_run_without_a_session_stand_in_line(trail: Trail, me: Principal) -> None:
+async def test_events_of_a_run_without_a_session_are_ordered(trail: Trail, me: Principal) -> None:
     await trail.deliveries.register(Consumer(name="c"), by=me)
     for title in ("a", "b"):
         await make(trail, me, title, tags=["run:r"])

@@ -15,7 +15,7 @@ NEEDS_NAME = {"type": "object", "required": ["name"]}
 
 
 @pytest.mark.req("RCR-13")
-async def test_nothing_slips_in_behind_a_definition(trail: Trail, me: Principal) -> None:
+async def test_no_write_bypasses_a_concurrent_definition(trail: Trail, me: Principal) -> None:
     """All are begun at once: those that come before the definition are free of it, those after it are refused."""
     await trail.records.create(Draft(title="Known before", context={}, schema_name="tool.v1"), by=me)
     free = [
@@ -38,7 +38,7 @@ async def test_nothing_slips_in_behind_a_definition(trail: Trail, me: Principal)
 
 
 @pytest.mark.req("RCR-13")
-async def test_no_update_slips_in_behind_a_definition(trail: Trail, me: Principal) -> None:
+async def test_no_update_bypasses_a_concurrent_definition(trail: Trail, me: Principal) -> None:
     made = await trail.records.create(Draft(title="Early", context={}, schema_name="tool.v1"), by=me)
     context = {"schema_name": "tool.v1", "json_schema": NEEDS_NAME}
     rule = trail.records.create(Draft(title="Rule", context=context, schema_name="schema.def.v1"), by=me)

@@ -62,7 +62,7 @@ async def test_an_update_keeps_the_edges(trail: Trail, me: Principal) -> None:
     assert await arrows(trail, me, ids, "a") == ["ab"]
 
 
-async def test_edges_are_given_by_type_then_source_then_target(trail: Trail, me: Principal) -> None:
+async def test_edges_are_sorted_by_type_then_source_then_target(trail: Trail, me: Principal) -> None:
     ids = await nodes(trail, me, "abcd")
     await link(trail, me, ids, "bd", "ba", "cb", "bc", type="imports")
     await link(trail, me, ids, "bd", "ab", type="calls")
@@ -78,7 +78,7 @@ async def test_edges_are_given_by_type_then_source_then_target(trail: Trail, me:
 
 
 @pytest.mark.parametrize("limit", [0, -1, 10_001])
-async def test_absurd_bounds_are_refused(trail: Trail, me: Principal, limit: int) -> None:
+async def test_invalid_limits_are_refused(trail: Trail, me: Principal, limit: int) -> None:
     ids = await nodes(trail, me, "a")
     for call in (
         trail.edges.of(ids["a"], by=me, limit=limit),

@@ -31,9 +31,7 @@ from tests.conformance.making import (
 
 
 @pytest.mark.req("RCR-04")
-async def test_an_update_writes_the_next_version_and_keeps_what_it_does_not_name(
-    trail: Trail, clock: ManualClock
-) -> None:
+async def test_an_update_writes_the_next_version_and_keeps_other_fields(trail: Trail, clock: ManualClock) -> None:
     before = await trail.records.create(full_draft(clock), by=WIDE)
     clock.advance(minutes=1)
     editor = msgspec.structs.replace(WIDE, agent_id="bob")
@@ -129,7 +127,7 @@ def retitled(made: Breadcrumb, title: str, **fields: Any) -> Update:
 
 
 @pytest.mark.req("RCR-04")
-async def test_many_updates_are_written_in_order_and_told_one_by_one(meaning: Trail, me: Principal) -> None:
+async def test_many_updates_are_written_in_order_with_one_event_each(meaning: Trail, me: Principal) -> None:
     made = [await make(meaning, me, f"old {number}", tags=["kept"]) for number in range(30)]
     head = await meaning.log.head()
     after = await meaning.records.update_many([retitled(each, f"new {each.id}") for each in reversed(made)], by=me)
@@ -142,7 +140,7 @@ async def test_many_updates_are_written_in_order_and_told_one_by_one(meaning: Tr
     assert await meaning.log.head() == head + 30
 
 
-async def test_many_updates_give_what_single_ones_give(meaning: Trail, me: Principal) -> None:
+async def test_many_updates_equal_single_ones(meaning: Trail, me: Principal) -> None:
     pairs = [(await make(meaning, me, "same"), await make(meaning, me, "same")) for _ in range(8)]
     changes = [Change(title=f"the thread of {number}", context={"n": number}, tags=["t"]) for number in range(8)]
     for (one, _), change in zip(pairs, changes, strict=True):
@@ -167,7 +165,7 @@ async def test_many_updates_give_what_single_ones_give(meaning: Trail, me: Princ
     ],
     ids=["another version", "nobody's", "no title"],
 )
-async def test_one_update_that_is_refused_stops_them_all(
+async def test_one_invalid_update_refuses_the_whole_batch(
     trail: Trail, me: Principal, wrong: Update, error: type[Exception], said: str
 ) -> None:
     made = [await make(trail, me, title) for title in ("a", "b", "c")]
@@ -193,7 +191,7 @@ async def test_a_breadcrumb_comes_once_among_many_updates_and_there_is_a_limit(t
 
 
 @pytest.mark.req("RCR-04")
-async def test_of_many_updates_at_the_same_time_all_of_one_caller_are_written(
+async def test_of_concurrent_batches_one_is_written_completely(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
     made = [await make(trail, me, str(number)) for number in range(40)]

@@ -249,7 +249,7 @@ texts = st.one_of(st.text(max_size=400), st.text(alphabet="`# \n[1]", max_size=2
 
 
 @pytest.mark.req("BEY-04", "RCR-37")
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(texts, st.sampled_from(["tools", "knowledge", "history"]), st.floats(0, 1)), max_size=8),
     st.integers(1, 3_000),

@@ -28,7 +28,7 @@ def expander(links: Links, asked: list[list[str]] | None = None) -> Expand:
 
 
 @pytest.mark.req("RCR-35")
-async def test_the_cheapest_way_from_any_seed_wins_and_its_path_is_told() -> None:
+async def test_the_cheapest_path_from_any_seed_wins() -> None:
     found = await walk({"a": 0.0}, expander(links_of(GRAPH)), hops=2, limit=10)
     assert [(each.id, each.cost, each.path) for each in found] == [
         ("c", 0.5, ("a", "c")),
@@ -39,14 +39,14 @@ async def test_the_cheapest_way_from_any_seed_wins_and_its_path_is_told() -> Non
 
 
 @pytest.mark.req("RCR-33")
-async def test_what_is_three_hops_away_is_absent() -> None:
+async def test_records_beyond_the_hops_are_absent() -> None:
     found = await walk({"a": 0.0}, expander(links_of({"a": {"b": 1}, "b": {"c": 1}, "c": {"d": 1}})), hops=2, limit=10)
     assert [each.id for each in found] == ["b", "c"]
     assert max(each.hops for each in found) == 2
 
 
 @pytest.mark.req("RCR-35")
-async def test_kinds_of_edges_cost_what_the_agent_says() -> None:
+async def test_the_agent_sets_the_costs_of_edge_kinds() -> None:
     links = {"a": [GraphHop(0.5, "cause", "causal"), GraphHop(1.0, "twin", "semantic")]}
     usual = await walk({"a": 0.0}, expander(links), hops=2, limit=10)
     other = await walk({"a": 0.0}, expander(links), hops=2, limit=10, costs={"causal": 4.0})
@@ -54,7 +54,7 @@ async def test_kinds_of_edges_cost_what_the_agent_says() -> None:
     assert [each.id for each in other] == ["twin", "cause"]
 
 
-async def test_each_level_is_one_load_and_a_hub_is_followed_only_so_far() -> None:
+async def test_each_level_is_one_load_and_the_edges_of_a_hub_are_limited() -> None:
     hub = {"a": {f"n{number:04}": 1.0 + number for number in range(3_000)}}
     asked: list[list[str]] = []
     found = await walk({"a": 0.0}, expander(links_of(hub), asked), hops=2, limit=1_000)
@@ -62,7 +62,7 @@ async def test_each_level_is_one_load_and_a_hub_is_followed_only_so_far() -> Non
     assert len(found) == FANOUT
 
 
-async def test_a_start_with_a_cost_of_its_own_is_a_start_that_is_farther_away() -> None:
+async def test_the_cost_of_a_start_counts_as_distance() -> None:
     links = links_of({"near": {"x": 1.0}, "far": {"x": 0.5, "y": 0.1}})
     found = await walk({"near": 0.0, "far": 2.0}, expander(links), hops=1, limit=10)
     assert [(each.id, each.path[0]) for each in found] == [("x", "near"), ("y", "far")]
@@ -76,7 +76,7 @@ async def test_a_start_with_a_cost_of_its_own_is_a_start_that_is_farther_away() 
     ),
     st.integers(0, 4),
 )
-def test_no_shorter_way_within_the_hops_exists(graph: dict[str, dict[str, float]], hops: int) -> None:
+def test_no_shorter_path_within_the_hops_exists(graph: dict[str, dict[str, float]], hops: int) -> None:
     best: dict[str, float] = {"a": 0.0}
     level = dict(best)
     for _ in range(hops):
@@ -108,7 +108,7 @@ async def test_the_second_message_of_a_session_reuses_its_graph_and_sees_new_edg
 
 
 @pytest.mark.req("RCR-38")
-async def test_the_graph_used_longest_ago_leaves_at_the_bound(place: Place) -> None:
+async def test_the_least_recently_used_graph_is_evicted(place: Place) -> None:
     notes = [await place.write(str(number), link=False) for number in range(20)]
     edges = [Edge(source=notes[0].id, target=each.id, type="references") for each in notes[1:]]
     await place.trail.edges.add(edges, by=place.me)
@@ -126,7 +126,7 @@ async def test_the_graph_used_longest_ago_leaves_at_the_bound(place: Place) -> N
 
 
 @pytest.mark.req("RCR-38")
-async def test_graphs_of_sessions_that_ended_long_ago_leave_memory(place: Place) -> None:
+async def test_old_graphs_leave_the_cache(place: Place) -> None:
     note = await place.write("one", link=False)
     cache = GraphCache(place.clock)
     for session in ("a", "b"):
@@ -136,7 +136,7 @@ async def test_graphs_of_sessions_that_ended_long_ago_leave_memory(place: Place)
     assert len(cache) == 1
 
 
-async def test_an_edge_that_was_taken_away_is_forgotten_in_time(place: Place) -> None:
+async def test_a_removed_edge_expires_from_the_cache(place: Place) -> None:
     one, other = [await place.write(text, link=False) for text in ("one", "two")]
     await place.link(one, other)
     cache = GraphCache(place.clock)

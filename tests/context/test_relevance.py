@@ -47,7 +47,7 @@ async def answer(place: Place, text: str, asked: Breadcrumb) -> Breadcrumb:
 
 
 @pytest.mark.parametrize("text", ["x", "1", "what?", "go on", "hi there", "hello", "Thanks!", "…", "👍"])
-async def test_a_message_that_asks_for_nothing_brings_nothing(place: Place, text: str) -> None:
+async def test_a_message_without_content_words_finds_nothing(place: Place, text: str) -> None:
     await place.write(f"x 1 hello go on 👍 {LONG}")
     await place.write("how to write from a chat", title="Chat")
     await place.say("say hello and go on", session="other")
@@ -55,12 +55,12 @@ async def test_a_message_that_asks_for_nothing_brings_nothing(place: Place, text
 
 
 @pytest.mark.parametrize("text", ["grapes", "grapes?", "犬"])
-async def test_one_word_brings_what_is_about_it(place: Place, text: str) -> None:
+async def test_one_word_finds_records_about_it(place: Place, text: str) -> None:
     note = await place.write(f"{text.rstrip('?')} in the garden")
     assert shown(await build(place, await place.say(text))) == {note.id}
 
 
-async def test_where_a_message_came_from_is_not_part_of_the_question(place: Place) -> None:
+async def test_the_origin_of_a_message_is_not_part_of_the_question(place: Place) -> None:
     trigger = await place.say("the harvest", tags=("vine",))
     view = {"message": "the harvest", "content": "the harvest"}
     assert question_of(trigger, view).text == "the harvest vine"
@@ -68,7 +68,7 @@ async def test_where_a_message_came_from_is_not_part_of_the_question(place: Plac
     assert shown(await build(place, trigger)) == set()
 
 
-async def test_what_was_said_elsewhere_comes_with_its_answer_where_it_is_really_close(place: Place) -> None:
+async def test_close_messages_of_other_sessions_come_with_their_answers(place: Place) -> None:
     asked = await place.say("when is the harvest of the grapes this year", session="one")
     told = await answer(place, "In the second week of September.", asked)
     far = await place.say("please paint the kitchen wall", session="two")
@@ -89,7 +89,7 @@ async def test_one_chat_does_not_lead_to_all_others(place: Place) -> None:
     assert shown(draft) == {own.id, note.id}
 
 
-async def test_the_same_question_of_many_sessions_is_there_once(place: Place) -> None:
+async def test_the_same_question_of_many_sessions_appears_once(place: Place) -> None:
     texts = ("When is the harvest?", "when  is the HARVEST?", "When is the harvest?")
     asked = [await place.say(text, session=f"s{number}") for number, text in enumerate(texts)]
     told = await answer(place, "In September, as every year.", asked[1])
@@ -101,13 +101,13 @@ async def test_the_same_question_of_many_sessions_is_there_once(place: Place) ->
     assert draft.formatted_context.lower().count("when is the harvest?") == 1
 
 
-async def test_a_short_line_of_the_conversation_stays_however_often_it_is_said(place: Place) -> None:
+async def test_repeated_short_lines_of_the_conversation_stay(place: Place) -> None:
     said = [await place.say(text) for text in ("yes", "go on", "yes", "go on")]
     draft = await build(place, await place.say("yes"))
     assert shown(draft) == {each.id for each in said}
 
 
-async def test_records_with_the_same_short_content_and_other_titles_are_not_the_same(place: Place) -> None:
+async def test_records_with_the_same_short_content_and_different_titles_are_no_duplicates(place: Place) -> None:
     done = [
         await place.write("", title=f"grapes of {year}", context={"state": "picked"}, tags=("vine",), link=False)
         for year in (1, 2)
@@ -129,7 +129,7 @@ async def test_no_text_is_shown_twice(place: Place) -> None:
     assert "[1] note.v1, 2026-01-01 00:00" in shown_text
 
 
-async def test_a_preview_is_what_the_message_then_gets(place: Place) -> None:
+async def test_a_preview_equals_the_later_context(place: Place) -> None:
     sources = {**KNOWLEDGE, "always": []}
     context = {"agent_id": "guide", "context_sources": sources}
     await place.write("", title="Agent", schema_name=place.flow.agent, context=context, link=False)
@@ -155,7 +155,7 @@ async def test_a_preview_is_what_the_message_then_gets(place: Place) -> None:
         await place.trail.records.delete(message.id, by=place.me)
 
 
-async def test_links_that_somebody_made_lead_from_a_message(place: Place) -> None:
+async def test_explicit_edges_lead_from_a_message(place: Place) -> None:
     note = await place.write("far from it", link=False)
     trigger = await place.say("where?", link=False)
     await place.link(trigger, note)

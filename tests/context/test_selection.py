@@ -34,7 +34,7 @@ def check_fit(wanted: list[ContextCandidate], limits: TokenLimits) -> None:
 
 @pytest.mark.req("BEY-04")
 @given(candidates, st.integers(0, 2_000), st.integers(0, 20))
-def test_no_budget_is_ever_overrun(wanted: list[ContextCandidate], total: int, heading: int) -> None:
+def test_no_budget_is_exceeded(wanted: list[ContextCandidate], total: int, heading: int) -> None:
     check_fit(wanted, TokenLimits(total=total, heading=heading))
 
 
@@ -62,7 +62,7 @@ def candidate(
 
 
 @pytest.mark.req("RCR-35", "BEY-04")
-def test_the_best_come_first_and_the_rest_is_told_why() -> None:
+def test_the_best_come_first_and_dropped_items_have_a_reason() -> None:
     wanted = [candidate("poor", 150, score=0.1), candidate("best", 190, score=0.9), candidate("good", 190, score=0.8)]
     found = fit(wanted, TokenLimits(total=1_000))
     assert found.chosen == ("best", "good")
@@ -70,7 +70,7 @@ def test_the_best_come_first_and_the_rest_is_told_why() -> None:
 
 
 @pytest.mark.req("BEY-04")
-def test_a_hostile_crowd_in_one_section_leaves_room_for_the_others() -> None:
+def test_a_crowded_section_leaves_room_for_the_others() -> None:
     crowd = [candidate(f"spam{number}", 190, score=1.0) for number in range(100)]
     other = [
         candidate("said", 150, score=0.2, section="history"),

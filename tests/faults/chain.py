@@ -1,4 +1,4 @@
-"""A small chain of consumers for test_handler_crashes.py, and a process that runs it and can be made to die at one point.
+"""A small chain of consumers for test_handler_crashes.py, and a process that runs it and can be killed at one point.
 
 plan: one request → two drafts; act: a draft → an outside effect and a result; report: a result → a final.
 """

@@ -1,5 +1,5 @@
-"""A conversation with three tool calls for test_conversation_crashes.py, and a process that has it and can be made to die at
-one point.
+"""A conversation with three tool calls for test_conversation_crashes.py, and a process that runs it and can be killed
+at one point.
 
 look only reads, pay has an effect outside that is recognised by its key, note can be repeated; send, of the other
 script, has an effect that nothing recognises.

@@ -62,7 +62,7 @@ async def words(folder: Path) -> list[str]:
         await trail.close()
 
 
-async def test_a_torn_log_keeps_every_commit_before_the_tear(folder: Path) -> None:
+async def test_a_torn_log_keeps_every_earlier_commit(folder: Path) -> None:
     await leave_log(folder)
     whole = log_of(folder).stat().st_size
     lengths = list[int]()

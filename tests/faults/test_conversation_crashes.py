@@ -101,9 +101,7 @@ def test_a_process_killed_inside_a_tool_repeats_what_may_be_repeated_and_no_keye
 
 
 @pytest.mark.req("BEY-07")
-def test_a_process_that_is_killed_after_every_single_event_gets_there_in_the_end(
-    tmp_path: Path, uninterrupted: dict[str, Any]
-) -> None:
+def test_a_process_killed_after_every_event_still_finishes(tmp_path: Path, uninterrupted: dict[str, Any]) -> None:
     asyncio.run(prepare(tmp_path))
     lives, said = 0, ""
     while not said:
@@ -116,7 +114,7 @@ def test_a_process_that_is_killed_after_every_single_event_gets_there_in_the_end
 
 @pytest.mark.req("BEY-07")
 @pytest.mark.parametrize("doom", [Doom("inside", tool="send"), Doom("stop", tool="send")])
-def test_an_effect_without_a_key_that_was_under_way_is_reported_and_not_repeated(tmp_path: Path, doom: Doom) -> None:
+def test_an_interrupted_effect_without_a_key_is_reported_and_not_repeated(tmp_path: Path, doom: Doom) -> None:
     asyncio.run(prepare(tmp_path))
     assert live(tmp_path, doom, SENDING, LETTER) in ("", "stopped")
     assert live(tmp_path, NOWHERE, SENDING, LETTER) == "Unsure."
@@ -125,7 +123,7 @@ def test_an_effect_without_a_key_that_was_under_way_is_reported_and_not_repeated
 
 
 @pytest.mark.req("BEY-07")
-def test_an_effect_without_a_key_that_was_done_is_not_repeated(tmp_path: Path) -> None:
+def test_a_finished_effect_without_a_key_is_not_repeated(tmp_path: Path) -> None:
     """Only what was under way is in doubt: its response may be on the trail already."""
     base = asyncio.run(prepare(tmp_path))
     answered = asyncio.run(prepare(tmp_path / "dry"))

@@ -59,7 +59,7 @@ async def states_on_the_way() -> set[tuple[str, ...]]:
 
 
 @pytest.mark.req("O5")
-async def test_loads_survive_the_kill_of_their_process_whole(tmp_path: Path) -> None:
+async def test_loads_survive_kill_9_completely(tmp_path: Path) -> None:
     known, written = await states_on_the_way(), 0
     for round in range(min(ROUNDS, 10)):
         with Child(load_until_killed, tmp_path) as child:
@@ -78,7 +78,7 @@ async def test_loads_survive_the_kill_of_their_process_whole(tmp_path: Path) -> 
 
 
 @pytest.mark.req("CAR-16")
-async def test_processes_that_load_at_once_lose_nothing(tmp_path: Path) -> None:
+async def test_concurrent_loads_of_processes_lose_nothing(tmp_path: Path) -> None:
     children = [Child(load_one, tmp_path, name) for name in NAMES]
     try:
         assert [child.hear() for child in children] == ["ready"] * len(NAMES)

@@ -153,7 +153,7 @@ async def test_a_file_that_another_process_holds_too_long_is_busy_and_writable_a
 # -- readers --------------------------------------------------------------------------------------------------
 
 
-async def test_a_slow_reader_of_the_log_holds_no_more_than_it_was_given(trail: Trail) -> None:
+async def test_a_slow_reader_of_the_log_uses_bounded_memory(trail: Trail) -> None:
     await trail.records.create(note("first"), by=ME)
     async with aclosing(aiter(trail.log.follow(0, by=ME))) as reader:  # type: ignore[type-var]
         await anext(reader)

@@ -94,7 +94,7 @@ async def test_a_seeded_bug_is_repaired_and_the_tool_passes_on_retry(
 
 
 @pytest.mark.req("RCR-45")
-async def test_the_debugger_is_shown_the_error_a_guide_to_its_class_and_the_tool(
+async def test_the_debugger_sees_the_error_a_guide_and_the_tool(
     trail: Trail, clock: ManualClock, me: Principal, tmp_path: Path
 ) -> None:
     async with healing(trail, clock, me, tmp_path, [*ASKING, *repairing(GOOD)]) as run:
@@ -138,7 +138,7 @@ async def test_a_denial_of_the_sandbox_is_error_permission_and_no_repair_starts(
 
 @pytest.mark.req("RCR-45")
 @pytest.mark.req("O16")
-async def test_what_cannot_be_repaired_is_given_up_at_the_limit(
+async def test_repair_stops_at_the_limit_of_attempts(
     trail: Trail, clock: ManualClock, me: Principal, tmp_path: Path
 ) -> None:
     bad = [f"def run(input, context):\n    raise ValueError('still broken {at}')\n" for at in range(5)]

@@ -52,14 +52,14 @@ async def test_a_script_is_followed_word_by_word_and_offline() -> None:
     assert len(model.requests) == 2
 
 
-async def test_its_place_follows_from_the_messages_and_not_from_memory() -> None:
+async def test_the_position_in_the_script_follows_from_the_messages() -> None:
     result = Message(role="tool", content="18 °C, sunny", tool_call_id="call_0_0", name="get-weather")
     late = asked(user("weather?"), Message(role="assistant", content="I look it up."), result)
     for _ in range(3):
         assert (await ScriptedModel(read_script(SCRIPT)).answer(late)).content == "It is 18 °C and sunny in Paris."
 
 
-async def test_the_last_thing_that_the_user_said_chooses_the_exchange() -> None:
+async def test_the_last_user_message_selects_the_exchange() -> None:
     model = ScriptedModel(read_script(SCRIPT))
     context = "# Earlier\nuser: How is the weather?\n# Message\nthanks!"
     assert (await model.answer(asked(user(context)))).content == "You are welcome."
@@ -103,7 +103,7 @@ async def test_faults_come_as_often_as_the_script_says() -> None:
     assert (await model.answer(asked(user("?")))).content == "At last."
 
 
-async def test_several_calls_may_be_of_one_tool() -> None:
+async def test_one_turn_may_call_a_tool_several_times() -> None:
     [turn] = read_script("- call: [{get: {n: 1}}, {get: {n: 2}, put: }]")
     answer = await ScriptedModel([turn]).answer(asked(user("?")))
     called = [(each.id, each.name, each.arguments) for each in answer.tool_calls]
@@ -123,7 +123,7 @@ async def test_several_calls_may_be_of_one_tool() -> None:
         ("- say: !!python/object/apply:os.system [echo]", "is not YAML"),
     ],
 )
-def test_what_is_wrong_in_a_script_is_said_with_its_place(text: str, said: str) -> None:
+def test_errors_in_a_script_are_reported_with_their_place(text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as told:
         read_script(text)
     assert said in str(told.value)
@@ -148,7 +148,7 @@ def test_a_script_can_stand_in_for_one_model_or_for_all() -> None:
         models.resolve("default")
 
 
-async def test_only_the_message_of_a_context_chooses_and_what_none_is_for_goes_to_the_first_without_a_message() -> None:
+async def test_only_the_message_section_of_a_context_selects_the_exchange() -> None:
     script = "- say: Good day.\n- user: weather\n  say: Sunny."
     model = ScriptedModel(read_script(script))
     about = "# Relevant knowledge\n\nthe weather\n\n# Message to answer\n\nhello"

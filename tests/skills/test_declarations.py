@@ -23,7 +23,7 @@ def built(builder: SkillBuilder) -> DeclaredSkill:
 
 
 @pytest.mark.req("SYL-20")
-def test_the_schema_says_what_was_declared() -> None:
+def test_the_schema_follows_from_the_declaration() -> None:
     skill = built(
         declare("preview_ui")
         .string("title", "what it is called", required=True)
@@ -51,7 +51,7 @@ def test_the_schema_says_what_was_declared() -> None:
 
 
 @pytest.mark.req("SYL-20")
-def test_a_skill_has_all_that_was_said_of_it() -> None:
+def test_a_skill_has_all_declared_fields() -> None:
     skill = built(
         declare("session_switch")
         .in_domain("sessions", "switch", "session")
@@ -65,11 +65,11 @@ def test_a_skill_has_all_that_was_said_of_it() -> None:
     assert [(each.name, each.type, each.required) for each in skill.parameters] == [("to", "string", True)]
 
 
-def test_one_that_is_wanted_only_by_name_is_of_the_third_tier() -> None:
+def test_a_skill_for_explicit_use_is_of_the_third_tier() -> None:
     assert built(declare("theme_migration").only_explicitly()).skill.tier == 3
 
 
-async def test_the_handler_gets_the_arguments_that_were_given() -> None:
+async def test_the_handler_gets_the_arguments() -> None:
     tool = built(declare("a").string("x", required=True).string("y")).tool
     assert tool.source == "skill"
     assert (await tool.call(tool.check({"x": "1"}), CONTEXT)).content == "{'x': '1'}"
@@ -89,7 +89,7 @@ def test_arguments_that_do_not_fit_are_named(arguments: dict[str, Any], field: s
 
 @pytest.mark.req("CAR-31")
 @pytest.mark.parametrize("name", ["", "Upper", "a-b", "1a", "a__b", "a_", "ä", "a b", "a/b"])
-def test_a_name_that_is_none_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(ValidationError) as raised:
         declare(name)
     assert raised.value.context == {"skillName": name}
@@ -107,7 +107,7 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
         lambda: declare_for("guide", "route"),
     ],
 )
-def test_what_is_not_whole_is_refused(begun: Any) -> None:
+def test_an_incomplete_declaration_is_refused(begun: Any) -> None:
     with pytest.raises(ValidationError):
         begun()
 

@@ -21,7 +21,7 @@ from clew.skills.exposure import (
     check_handle,
     is_named,
     mint_handle,
-    nothing,
+    remove_all,
     without,
 )
 
@@ -61,10 +61,10 @@ def test_an_item_that_is_replaced_has_ended_and_begun_anew() -> None:
 
 
 def test_several_endings_are_in_the_order_of_the_items() -> None:
-    after = apply(holding("skill:c", "skill:a", "skill:b"), nothing, NOW, ended_by="x", reason="reset")
+    after = apply(holding("skill:c", "skill:a", "skill:b"), remove_all, NOW, ended_by="x", reason="reset")
     assert [each.item for each in after.ended] == ["skill:c", "skill:a", "skill:b"]
     assert {each.until for each in after.ended} == {NOW}
-    more = apply(msgspec.structs.replace(after, items={"z": exposed("z")}), nothing, NOW, reason="again")
+    more = apply(msgspec.structs.replace(after, items={"z": exposed("z")}), remove_all, NOW, reason="again")
     assert [each.reason for each in more.ended] == ["reset", "reset", "reset", "again"]
 
 
@@ -87,10 +87,10 @@ def test_an_edit_does_not_see_what_has_expired() -> None:
 
 def test_the_memory_of_endings_is_bounded_and_routes_do_not_crowd_out_skills() -> None:
     held = holding(*(f"skill:{at}" for at in range(MAX_ENDED + 5)))
-    after = apply(held, nothing, NOW, reason="reset")
+    after = apply(held, remove_all, NOW, reason="reset")
     assert [each.item for each in after.ended] == [f"skill:{at}" for at in range(5, MAX_ENDED + 5)]
     routes = msgspec.structs.replace(after, items=holding(*(f"x://tools/{at}" for at in range(MAX_ENDED + 5))).items)
-    last = apply(routes, nothing, NOW, reason="reset")
+    last = apply(routes, remove_all, NOW, reason="reset")
     assert len(last.ended) == 2 * MAX_ENDED
     assert last.ended[:MAX_ENDED] == after.ended
     assert last.ended[MAX_ENDED].item == "x://tools/5"

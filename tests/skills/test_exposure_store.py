@@ -10,7 +10,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import HandleRefused
-from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposure, Exposures, Items, adding, nothing, without
+from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposure, Exposures, Items, adding, remove_all, without
 
 SESSION = Principal(owner_id="acme", agent_id="ann", session="s1")
 
@@ -25,7 +25,7 @@ async def begun(sets: Exposures, clock: ManualClock, *items: str, by: Principal 
 
 
 @pytest.mark.req("O5")
-async def test_a_session_that_nothing_was_added_to_does_not_exist(sets: Exposures) -> None:
+async def test_a_session_without_items_does_not_exist(sets: Exposures) -> None:
     found = await sets.open(None, by=SESSION)
     assert (found.handle, found.version, dict(found.items), found.ends_at) == ("session:s1", 0, {}, None)
     assert await sets.reload("session:s1", by=SESSION) == found
@@ -33,7 +33,7 @@ async def test_a_session_that_nothing_was_added_to_does_not_exist(sets: Exposure
 
 
 @pytest.mark.req("O4")
-async def test_what_was_added_is_there_with_its_origin(sets: Exposures, clock: ManualClock) -> None:
+async def test_added_items_have_their_origin(sets: Exposures, clock: ManualClock) -> None:
     held = await begun(sets, clock, "skill:a", "toolset:b", "docs://resources/c")
     assert held.version == 1
     assert held.ends_at == clock.now() + LIFE
@@ -44,7 +44,7 @@ async def test_what_was_added_is_there_with_its_origin(sets: Exposures, clock: M
     assert found.ended == ()
 
 
-async def test_what_is_there_already_stays_as_it_was(sets: Exposures, clock: ManualClock) -> None:
+async def test_existing_items_stay_unchanged(sets: Exposures, clock: ManualClock) -> None:
     held = await begun(sets, clock, "a", "b")
     clock.advance(hours=1)
     again = await sets.reveal(held, shown(clock, "b", "c"), by=SESSION)
@@ -75,7 +75,7 @@ async def test_a_handle_works_for_nobody_else(sets: Exposures, clock: ManualCloc
         with pytest.raises(HandleRefused, match="not yours"):
             await sets.open(made.handle, by=other)
         with pytest.raises(HandleRefused):
-            await sets.change(made, nothing, by=other)
+            await sets.change(made, remove_all, by=other)
     for wrong in ("", "clew-", "session:s1", "a\nb", "x" * 301):
         with pytest.raises(HandleRefused):
             await sets.open(wrong, by=me)
@@ -103,7 +103,7 @@ async def test_sessions_and_agents_have_sets_of_their_own(sets: Exposures, clock
 
 
 @pytest.mark.req("CAR-09")
-async def test_what_is_taken_away_is_remembered_with_when_by_whom_and_why(sets: Exposures, clock: ManualClock) -> None:
+async def test_removed_items_are_recorded_with_time_cause_and_reason(sets: Exposures, clock: ManualClock) -> None:
     held = await begun(sets, clock, "skill:a", "skill:b", "x://tools/c")
     start = clock.now()
     clock.advance(minutes=5)
@@ -117,11 +117,9 @@ async def test_what_is_taken_away_is_remembered_with_when_by_whom_and_why(sets: 
 
 
 @pytest.mark.req("CAR-05")
-async def test_a_set_that_was_emptied_is_empty_remembers_and_can_be_filled_again(
-    sets: Exposures, clock: ManualClock
-) -> None:
+async def test_an_emptied_set_keeps_its_history_and_can_be_filled_again(sets: Exposures, clock: ManualClock) -> None:
     held = await begun(sets, clock, "skill:a", "skill:b")
-    empty = await sets.change(held, nothing, by=SESSION, ended_by="ann", reason="reset")
+    empty = await sets.change(held, remove_all, by=SESSION, ended_by="ann", reason="reset")
     assert dict(empty.items) == {}
     assert [(each.item, each.reason) for each in empty.ended] == [("skill:a", "reset"), ("skill:b", "reset")]
     again = await sets.reveal(empty, shown(clock, "skill:a"), by=SESSION)
@@ -130,7 +128,7 @@ async def test_a_set_that_was_emptied_is_empty_remembers_and_can_be_filled_again
 
 
 @pytest.mark.req("O4")
-async def test_an_item_ends_by_itself_when_its_time_is_over(sets: Exposures, clock: ManualClock) -> None:
+async def test_an_item_expires(sets: Exposures, clock: ManualClock) -> None:
     end = clock.now() + timedelta(hours=1)
     held = await sets.reveal(
         await sets.open(None, by=SESSION), [*shown(clock, "skill:a", until=end), *shown(clock, "skill:b")], by=SESSION
@@ -163,9 +161,7 @@ async def test_an_edit_that_fails_changes_nothing(sets: Exposures, clock: Manual
     assert await sets.reload("session:s1", by=SESSION) == held
 
 
-async def test_an_edit_is_applied_to_what_is_there_now_not_to_what_the_caller_saw(
-    sets: Exposures, clock: ManualClock
-) -> None:
+async def test_an_edit_applies_to_the_stored_set(sets: Exposures, clock: ManualClock) -> None:
     old = await begun(sets, clock, "a")
     await sets.change(old, without("a"), by=SESSION)
     after = await sets.change(old, adding(shown(clock, "b")), by=SESSION)
@@ -174,7 +170,7 @@ async def test_an_edit_is_applied_to_what_is_there_now_not_to_what_the_caller_sa
 
 
 @pytest.mark.req("CAR-16")
-async def test_a_hundred_changes_at_once_end_as_one_after_the_other_would(sets: Exposures, clock: ManualClock) -> None:
+async def test_a_hundred_concurrent_changes_lose_nothing(sets: Exposures, clock: ManualClock) -> None:
     held = await begun(sets, clock, "skill:start")
     names = [f"skill:{at % 30}" for at in range(100)]
     await asyncio.gather(*(sets.reveal(held, shown(clock, name), by=SESSION) for name in names))
@@ -188,13 +184,13 @@ async def test_a_hundred_changes_at_once_end_as_one_after_the_other_would(sets: 
 
 
 @pytest.mark.req("CAR-16")
-async def test_the_first_changes_of_a_session_may_come_all_at_once(sets: Exposures, clock: ManualClock) -> None:
+async def test_the_first_changes_of_a_session_may_be_concurrent(sets: Exposures, clock: ManualClock) -> None:
     empty = await sets.open(None, by=SESSION)
     await asyncio.gather(*(sets.reveal(empty, shown(clock, f"skill:{at}"), by=SESSION) for at in range(20)))
     assert len((await sets.open(None, by=SESSION)).items) == 20
 
 
-async def test_a_set_ends_when_it_was_not_changed_for_long(sets: Exposures, clock: ManualClock, me: Principal) -> None:
+async def test_an_unchanged_set_expires(sets: Exposures, clock: ManualClock, me: Principal) -> None:
     held = await sets.reveal(await sets.open(None, by=me), shown(clock, "a"), by=me)
     session = await begun(sets, clock, "a")
     clock.advance(seconds=LIFE.total_seconds() - 1)
@@ -209,9 +205,7 @@ async def test_a_set_ends_when_it_was_not_changed_for_long(sets: Exposures, cloc
     assert (list(again.items), again.ended) == (["c"], ()), "a session whose set has ended begins anew"
 
 
-async def test_of_a_full_set_the_oldest_routes_leave_and_what_was_loaded_stays(
-    sets: Exposures, clock: ManualClock
-) -> None:
+async def test_a_full_set_drops_its_oldest_routes_and_keeps_loads(sets: Exposures, clock: ManualClock) -> None:
     held = await begun(sets, clock, "skill:a", *(f"x://tools/{at}" for at in range(MAX_ITEMS - 1)))
     after = await sets.reveal(held, shown(clock, "skill:b", "x://tools/new"), by=SESSION)
     assert len(after.items) == MAX_ITEMS

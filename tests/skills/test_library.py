@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from clew.errors import BuildError, ParseError, ValidationError
+from clew.skills import library
 from clew.skills.library import Skills
 from clew.skills.manifest import AgentSpec, Manifest, Triggers
 from clew.skills.prompt import INITIAL, Sections
@@ -115,11 +116,17 @@ async def test_conversations_and_agents_have_sessions_of_their_own(skills: Skill
     assert "plot" not in await skills.get_tools("researcher", conversation="one")
 
 
+@pytest.fixture
+def few_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_REMEMBERED", 20)
+
+
 @pytest.mark.req("CAR-10")
+@pytest.mark.usefixtures("few_sessions")
 async def test_a_session_that_left_memory_is_found_again(skills: Skills) -> None:
     first = skills.session("researcher", "talk-0")
     await skills.load_skill("researcher", "charts", conversation="talk-0")
-    for at in range(1, 1_001):
+    for at in range(1, 21):
         skills.session("researcher", f"talk-{at}")
     assert skills.session("researcher", "talk-0") is not first
     assert "plot" in await skills.get_tools("researcher", conversation="talk-0")

@@ -8,7 +8,7 @@ from clew.skills.lru_cache import LruCache
 
 
 @pytest.mark.req("CAR-30")
-def test_what_was_used_least_recently_leaves_first() -> None:
+def test_the_least_recently_used_value_is_evicted_first() -> None:
     kept: LruCache[str, int] = LruCache(2)
     kept.keep("a", 1)
     kept.keep("b", 2)
@@ -22,7 +22,7 @@ def test_what_was_used_least_recently_leaves_first() -> None:
     assert (len(kept), kept.find("a")) == (0, None)
 
 
-def test_a_value_is_made_once_and_one_that_fails_again() -> None:
+def test_a_value_is_made_once_and_again_after_a_failure() -> None:
     kept: LruCache[str, str] = LruCache(2)
     made = iter(("first", "second"))
     assert kept.find_or_make("a", lambda: next(made)) == "first"
@@ -37,7 +37,7 @@ def test_a_value_is_made_once_and_one_that_fails_again() -> None:
     assert kept.find_or_make("b", lambda: next(made)) == "second"
 
 
-def test_values_that_weigh_something_are_kept_up_to_a_weight() -> None:
+def test_values_with_a_weight_are_kept_up_to_the_limit() -> None:
     kept: LruCache[str, str] = LruCache(10, len)
     kept.keep("a", "xxxx")
     kept.keep("b", "yyyy")

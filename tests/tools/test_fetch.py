@@ -53,7 +53,7 @@ def page(content: bytes, kind: str = "text/plain", status: str = "200 OK", more:
     return f"{head}Connection: close\r\n\r\n".encode() + content
 
 
-async def test_a_page_of_an_allowed_host_is_read_as_text_and_nothing_tells_who_asks() -> None:
+async def test_a_page_of_an_allowed_host_is_read_as_text_without_identifying_headers() -> None:
     html = b"<html><head><title>Hello</title><script>bad()</script></head><body><h1>One</h1><p>Two\x1b[2J</body>"
     async with serving(lambda path: page(html, "text/html; charset=utf-8")) as (port, asked):
         shown = await box().call("fetch", url=f"http://good.example:{port}/a?b=c")
@@ -73,7 +73,7 @@ async def test_by_default_no_host_is_allowed() -> None:
     assert caught.value.kind == "permission"
 
 
-async def test_what_the_user_agreed_to_is_fetched_unless_it_is_denied() -> None:
+async def test_consent_allows_a_fetch_unless_a_rule_denies_it() -> None:
     asked = msgspec.structs.replace(ANN, permitted=True)
     async with serving(lambda path: page(b"fine")) as (port, _):
         assert "fine" in await box(DEFAULT).call("fetch", asked, url=f"http://asked.example:{port}/")
@@ -82,7 +82,7 @@ async def test_what_the_user_agreed_to_is_fetched_unless_it_is_denied() -> None:
         await box(denied).call("fetch", asked, url="http://asked.example/")
 
 
-async def test_what_the_user_agreed_to_does_not_extend_to_where_it_redirects() -> None:
+async def test_consent_does_not_cover_redirects() -> None:
     asked = msgspec.structs.replace(ANN, permitted=True)
     away = page(b"", status="302 Found", more="Location: http://evil.example/\r\n")
     async with serving(lambda path: away) as (port, _):
@@ -113,7 +113,7 @@ async def test_a_redirect_is_followed_only_to_hosts_that_are_allowed() -> None:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "::ffff:127.0.0.1", "192.168.0.1"]
 )
-async def test_an_allowed_name_that_leads_to_a_private_address_is_refused(address: str) -> None:
+async def test_an_allowed_host_with_a_private_address_is_refused(address: str) -> None:
     async def leads_inside(host: str, port: int) -> list[str]:
         return ["93.184.215.14", address]
 
@@ -133,13 +133,13 @@ async def test_an_allowed_name_that_leads_to_a_private_address_is_refused(addres
         "http://a b/",
     ],
 )
-async def test_an_address_that_is_none_is_refused_without_showing_a_password(url: str) -> None:
+async def test_an_invalid_address_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         await box().call("fetch", url=url)
     assert "pw1234" not in str(caught.value)
 
 
-async def test_an_answer_that_is_too_large_packed_or_no_text_is_refused() -> None:
+async def test_a_large_compressed_or_binary_response_is_refused() -> None:
     answers = {
         "/large": page(b"x" * 2_000),
         "/packed": page(b"x", more="Content-Encoding: gzip\r\n"),
@@ -158,7 +158,7 @@ async def test_an_answer_that_is_too_large_packed_or_no_text_is_refused() -> Non
                 await tools.call("fetch", url=f"http://good.example:{port}{path}")
 
 
-async def test_a_server_that_never_ends_is_left() -> None:
+async def test_a_response_without_end_times_out() -> None:
     left = asyncio.Event()
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -200,5 +200,5 @@ def test_html_becomes_readable_text() -> None:
 @pytest.mark.parametrize(
     "html", ["", "<", "<p", "</p></p>", "<svg>" * 5_000, "<div>" * 50_000, "&#x110000;", "<![CDATA[", "<!--"]
 )
-def test_broken_html_is_read_as_far_as_it_goes(html: str) -> None:
+def test_broken_html_is_read_as_far_as_possible(html: str) -> None:
     assert html_to_text(f"{html}<p>end</p>") is not None

@@ -65,7 +65,7 @@ async def test_arguments_are_checked_by_the_schema_that_is_shown() -> None:
 
 
 @pytest.mark.req("PLA-10")
-async def test_a_range_of_lines_is_read_and_how_to_go_on_is_said(tmp_path: Path) -> None:
+async def test_a_range_of_lines_is_read_with_the_next_start_line(tmp_path: Path) -> None:
     lines = [f"line {number} {'x' * 50}" for number in range(1, 3_001)]
     tools = box(plant(tmp_path, {"long.txt": "\n".join(lines)}))
     some = await tools.call("read-file", file_path="long.txt", start_line=10, end_line=11)
@@ -81,7 +81,7 @@ async def test_a_range_of_lines_is_read_and_how_to_go_on_is_said(tmp_path: Path)
         await tools.call("read-file", file_path="long.txt", start_line=4, end_line=2)
 
 
-async def test_a_range_of_a_huge_file_is_read_without_taking_it_whole(tmp_path: Path) -> None:
+async def test_a_range_of_a_huge_file_is_read_without_reading_all_of_it(tmp_path: Path) -> None:
     line = "y" * 99 + "\n"
     plant(tmp_path, {"huge.log": line * (MAX_FILE // 100 + 5)})
     with (tmp_path / "huge.log").open("ab") as file:
@@ -118,14 +118,14 @@ async def test_a_binary_file_is_neither_read_nor_replaced(tmp_path: Path) -> Non
         ("eins 🧵\nzwei".encode(), "eins 🧵\n2a\n2b".encode()),
     ],
 )
-async def test_encoding_mark_and_line_ends_stay(tmp_path: Path, before: bytes, after: bytes) -> None:
+async def test_encoding_byte_order_mark_and_line_ends_stay(tmp_path: Path, before: bytes, after: bytes) -> None:
     tools = box(plant(tmp_path, {"a.txt": before}))
     old, new = ("zwei\ndrei", "2a\n2b\ndrei") if b"drei" in before else ("zwei", "2a\n2b")
     await tools.call("edit-file", file_path="a.txt", old_string=old, new_string=new)
     assert (tmp_path / "a.txt").read_bytes() == after
 
 
-async def test_a_whole_text_takes_the_encoding_and_line_ends_of_what_it_replaces(tmp_path: Path) -> None:
+async def test_a_new_text_takes_the_encoding_and_line_ends_of_the_old_one(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"dos.txt": b"a\r\nb\r\n", "old.txt": b"caf\xe9", "mark.txt": b"\xef\xbb\xbfx"}))
     for name, content in (("dos.txt", "c\nd\n"), ("old.txt", "th\xe9"), ("mark.txt", "y")):
         await tools.call("write-file", file_path=name, content=content)
@@ -137,7 +137,7 @@ async def test_a_whole_text_takes_the_encoding_and_line_ends_of_what_it_replaces
 
 
 @pytest.mark.req("PLA-10")
-async def test_a_file_is_written_with_its_folders_and_again_without_harm(tmp_path: Path) -> None:
+async def test_a_file_is_written_with_its_folders_and_can_be_replaced(tmp_path: Path) -> None:
     tools = box(tmp_path)
     first = await tools.call("write-file", file_path="a/b/ünï 🧵.txt", content="x\n")
     assert await tools.call("write-file", file_path="a/b/ünï 🧵.txt", content="x\n") == first
@@ -150,7 +150,7 @@ async def test_a_file_is_written_with_its_folders_and_again_without_harm(tmp_pat
 
 
 @pytest.mark.req("PLA-10")
-async def test_an_edit_of_a_text_that_is_not_there_names_the_nearest_line(tmp_path: Path) -> None:
+async def test_an_edit_of_a_missing_text_suggests_the_most_similar_line(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.py": "def one():\n    return 1\n\ndef two():\n    return 2\n"}))
     with pytest.raises(InvalidInput, match=r"is not in a\.py.*most similar is line 4: def two\(\):"):
         await tools.call("edit-file", file_path="a.py", old_string="def too():", new_string="x")
@@ -163,7 +163,7 @@ async def test_an_edit_of_a_text_that_is_not_there_names_the_nearest_line(tmp_pa
 
 
 @pytest.mark.req("PLA-10")
-async def test_an_edit_of_a_text_that_is_there_several_times_says_how_often_and_where(tmp_path: Path) -> None:
+async def test_an_edit_of_an_ambiguous_text_lists_its_lines(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.txt": "x = 1\ny\nx = 1\nx = 1\n"}))
     with pytest.raises(InvalidInput, match="occurs 3 times, on the lines 1, 3, 4"):
         await tools.call("edit-file", file_path="a.txt", old_string="x = 1", new_string="x = 2")
@@ -176,13 +176,13 @@ async def test_an_edit_of_a_text_that_is_there_several_times_says_how_often_and_
 
 
 @pytest.mark.parametrize(("old", "new", "said"), [("", "x", "is empty"), ("a", "a", "nothing would change")])
-async def test_an_edit_that_says_nothing_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+async def test_an_edit_without_a_change_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
     tools = box(plant(tmp_path, {"a": "a"}))
     with pytest.raises(InvalidInput, match=said):
         await tools.call("edit-file", file_path="a", old_string=old, new_string=new)
 
 
-async def test_a_text_is_found_as_it_was_shown_without_what_nobody_sees(tmp_path: Path) -> None:
+async def test_a_text_is_found_without_its_invisible_characters(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.md": "⚠\ufe0f War\u200bning\nrest\n"}))
     shown = await tools.call("read-file", file_path="a.md")
     assert "Invisible characters are left out" in shown
@@ -193,7 +193,7 @@ async def test_a_text_is_found_as_it_was_shown_without_what_nobody_sees(tmp_path
 
 
 @pytest.mark.req("SYL-105")
-async def test_a_preview_shows_all_that_an_edit_would_do_and_does_nothing(tmp_path: Path) -> None:
+async def test_a_preview_shows_an_edit_without_applying_it(tmp_path: Path) -> None:
     before = "".join(f"line {number}\n" for number in range(1, 21))
     tools = box(plant(tmp_path, {"a.txt": before}))
     about = (tmp_path / "a.txt").stat()
@@ -213,7 +213,7 @@ async def test_a_preview_shows_all_that_an_edit_would_do_and_does_nothing(tmp_pa
 
 
 @pytest.mark.req("SYL-105")
-async def test_a_preview_warns_of_several_places_and_refuses_what_is_not_there(tmp_path: Path) -> None:
+async def test_a_preview_warns_of_several_matches_and_refuses_missing_text(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.txt": "one\none\n"}))
     shown = await tools.call_json("preview-edit", file_path="a.txt", old_string="one", new_string="")
     assert "occurs 2 times, on the lines 1, 2" in shown["warnings"][0]
@@ -255,7 +255,7 @@ async def test_a_file_that_others_changed_since_it_was_read_must_be_read_again(t
     assert (tmp_path / "a.txt").read_text() == "two\nand more of somebody else\n"
 
 
-async def test_what_one_agent_changes_another_must_read_again(tmp_path: Path) -> None:
+async def test_a_file_changed_by_another_agent_must_be_read_again(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.txt": "one\n"}))
     await tools.call("read-file", ANN, file_path="a.txt")
     await tools.call("read-file", BEN, file_path="a.txt")
@@ -274,7 +274,7 @@ async def test_edits_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").read_text() == "\n".join(names).upper()
 
 
-async def test_an_edit_that_is_repeated_under_its_key_is_made_once(tmp_path: Path) -> None:
+async def test_an_edit_repeated_with_its_key_is_applied_once(tmp_path: Path) -> None:
     """As after a crash: the second attempt is by another process, which remembers nothing."""
     root = plant(tmp_path / "root", {"a.txt": "list:\n"})
     context = msgspec.structs.replace(ANN, key="run1/call1")
@@ -288,7 +288,7 @@ async def test_an_edit_that_is_repeated_under_its_key_is_made_once(tmp_path: Pat
     assert (root / "a.txt").read_text() == "list:\n- item\n- item\n", "another call is another edit"
 
 
-async def test_an_edit_that_was_noted_but_not_made_is_made(tmp_path: Path) -> None:
+async def test_a_recorded_edit_that_was_not_applied_is_applied(tmp_path: Path) -> None:
     root = plant(tmp_path / "root", {"a.txt": "one\n"})
     journal = EditJournal(tmp_path / "journal")
     preview = Preview(diff="", lines_added=1, lines_removed=1, files_affected=("a.txt",))
@@ -299,13 +299,13 @@ async def test_an_edit_that_was_noted_but_not_made_is_made(tmp_path: Path) -> No
     assert (root / "a.txt").read_text() == "two\n"
 
 
-def test_without_a_journal_an_edit_does_not_say_that_it_can_be_repeated(tmp_path: Path) -> None:
+def test_without_a_journal_edits_are_not_declared_repeatable(tmp_path: Path) -> None:
     effects = box(tmp_path).tools["edit-file"].effects
     assert not effects.keyed
     assert not effects.repeats_safely
 
 
-def test_a_journal_forgets_the_oldest_and_survives_what_is_broken(tmp_path: Path) -> None:
+def test_a_journal_drops_the_oldest_and_survives_broken_entries(tmp_path: Path) -> None:
     journal = EditJournal(tmp_path)
     preview = Preview(diff="", lines_added=0, lines_removed=0, files_affected=())
     for number in range(MAX_ENTRIES + 150):
@@ -331,7 +331,7 @@ async def test_secrets_are_out_of_reach_and_keys_are_masked(tmp_path: Path) -> N
     assert key not in preview
 
 
-async def test_a_private_key_in_a_text_is_masked_with_the_lines_where_they_were(tmp_path: Path) -> None:
+async def test_a_private_key_is_masked_and_line_numbers_stay(tmp_path: Path) -> None:
     text = "a\n-----BEGIN PRIVATE KEY-----\n" + "QUJDREVGR0hJSktMTU5P\n" * 3 + "-----END PRIVATE KEY-----\nlast\n"
     tools = box(plant(tmp_path, {"notes.md": text}))
     assert "QUJD" not in await tools.call("read-file", file_path="notes.md")
@@ -356,7 +356,7 @@ class Rules:
         return ["Rule: tabs only."] if len(self.asked) == 1 else []
 
 
-async def test_the_rules_of_the_place_come_before_the_first_answer(tmp_path: Path) -> None:
+async def test_the_rules_of_a_folder_come_before_the_first_result(tmp_path: Path) -> None:
     rules = Rules()
     root = plant(tmp_path, {"src/a.txt": "one"})
     (root / "link").symlink_to("src")
@@ -370,7 +370,7 @@ async def test_the_rules_of_the_place_come_before_the_first_answer(tmp_path: Pat
     assert rules.asked == [("read", "src/a.txt"), ("edit", "src/a.txt"), ("write", "src/a.txt")]
 
 
-async def test_a_context_is_told_apart_by_its_session(tmp_path: Path) -> None:
+async def test_readers_are_distinguished_by_session(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a.txt": "one"}))
     await tools.call("read-file", ANN, file_path="a.txt")
     plant(tmp_path, {"a.txt": "changed"})

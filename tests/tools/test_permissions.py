@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from clew.config import PermissionsConfig, read_config
 from clew.errors import ConfigError, InvalidInput
 from clew.tools.files.folder import WorkingFolder
-from clew.tools.permissions.permission_settings import find_strays, permissions_wish, policy_of, rules_of, widening
+from clew.tools.permissions.permission_settings import (
+    find_strays,
+    permissions_wish,
+    policy_of,
+    rules_of,
+    widening_rules,
+)
 from clew.tools.permissions.policy import DEFAULT, Policy, decide, extend, narrow, read_policy
 from clew.tools.permissions.rules import STRICTNESS, PermissionRule, parse_rule, wild_matches
 from clew.trust import Trust
@@ -257,7 +263,7 @@ def test_more_rules_never_lift_a_denial(
 def test_rules_that_do_not_widen_never_allow_more(
     rules: list[PermissionRule], tool: str, arguments: dict[str, Any]
 ) -> None:
-    kept = [rule for rule in rules if rule not in widening(rules)]
+    kept = [rule for rule in rules if rule not in widening_rules(rules)]
     before, after = (decide(each, tool, arguments).verdict for each in (DEFAULT, extend(DEFAULT, kept)))
     assert STRICTNESS[after] >= STRICTNESS[before]
 

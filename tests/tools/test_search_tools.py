@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from clew.errors import InvalidInput, NotFound, ToolFailure
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.permissions.policy import DEFAULT, extend
 from clew.tools.permissions.rules import parse_rule
-from clew.tools.search.line_matcher import MatchTask
+from clew.tools.search.line_matcher import Hits, MatchTask, match_files
 from clew.tools.search.search_tools import search_tools
 from clew.tools.search.searchers import PythonSearcher, RipgrepSearcher, Searcher, find_searcher
 from tests.tools.working import Toolbox, plant
@@ -57,7 +58,7 @@ async def listed(tools: Toolbox, pattern: str, **more: object) -> list[str]:
 
 
 @pytest.mark.req("PLA-10")
-async def test_files_are_listed_by_glob_without_what_is_ignored_denied_or_a_link(root: Path) -> None:
+async def test_glob_skips_ignored_and_denied_files_and_links(root: Path) -> None:
     tools = box(root)
     assert await listed(tools, "*.py") == ["a.py", "src/b.py"]
     assert await listed(tools, "*.py", path="src") == ["src/b.py"]
@@ -69,7 +70,7 @@ async def test_files_are_listed_by_glob_without_what_is_ignored_denied_or_a_link
     assert not {"node_modules/m.js", ".clew/config.toml"} & set(await listed(tools, "**"))
 
 
-async def test_a_long_listing_says_how_many_there_are(tmp_path: Path) -> None:
+async def test_a_long_listing_gives_the_total(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {f"f{number:04}": "" for number in range(300)}))
     shown = await tools.call("glob", pattern="f*")
     assert shown.startswith("300 files match; the first 200 of them:\nf0000\nf0001\n")
@@ -102,7 +103,7 @@ async def test_case_plain_text_files_and_lines_around_can_be_chosen(root: Path) 
     assert (await tools.call("grep", pattern="nowhere")).startswith("No line matches in ")
 
 
-async def test_only_so_many_lines_are_shown_and_all_are_counted(tmp_path: Path) -> None:
+async def test_shown_lines_are_limited_and_all_are_counted(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a": "x\n" * 30, "b": "x\n" * 30}))
     shown = await tools.call("grep", pattern="x", limit=35)
     assert shown.startswith("60 matching lines in 2 of 2 files; the first 35 of them.")
@@ -118,18 +119,18 @@ async def test_a_long_line_is_cut_and_a_key_is_masked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{2,1}", "[z-a]", "", "a\nb", "x" * 3_000, "(?P<n>a)(?P<n>b)"])
-async def test_a_pattern_that_is_none_is_refused(root: Path, pattern: str) -> None:
+async def test_an_invalid_pattern_is_refused(root: Path, pattern: str) -> None:
     with pytest.raises(InvalidInput, match="pattern"):
         await box(root).call("grep", pattern=pattern)
 
 
-async def test_a_pattern_that_never_ends_is_ended(tmp_path: Path) -> None:
+async def test_a_pattern_without_end_is_stopped(tmp_path: Path) -> None:
     tools = box(plant(tmp_path, {"a": "a" * 60 + "!\n"}), PythonSearcher(seconds=1.0))
     with pytest.raises(InvalidInput, match=r"took longer than 1 seconds.*avoid nested repetitions"):
         await tools.call("grep", pattern=r"(a+)+$")
 
 
-async def test_places_outside_and_secrets_are_not_searched(root: Path) -> None:
+async def test_paths_outside_and_secrets_are_not_searched(root: Path) -> None:
     tools = box(root)
     for path in ("..", "/etc", "outside.py"):
         with pytest.raises(InvalidInput):
@@ -141,11 +142,18 @@ async def test_places_outside_and_secrets_are_not_searched(root: Path) -> None:
     assert "secret" not in await tools.call("grep", pattern="secret|x=")
 
 
-async def test_what_becomes_a_link_after_it_was_listed_gives_nothing(tmp_path: Path) -> None:
+async def test_a_file_replaced_by_a_link_gives_nothing(tmp_path: Path) -> None:
     plant(tmp_path, {"outside": "x secret\n", "root/a": "x\n"})
     (tmp_path / "root/b").symlink_to(tmp_path / "outside")
     task = MatchTask(root=os.path.realpath(tmp_path / "root"), files=(b"a", b"b", b"gone"), pattern="x")
     assert [each.file for each in await PythonSearcher().search(task)] == [0]
+
+
+class InProcessSearcher:
+    """The matcher of PythonSearcher, without a process for each pattern."""
+
+    async def search(self, task: MatchTask) -> Sequence[Hits]:
+        return match_files(task)
 
 
 @pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
@@ -175,7 +183,7 @@ async def test_ripgrep_and_python_find_the_same(root: Path, pattern: str, ignore
     assert RG is not None
     shown = [
         await box(root, searcher).call("grep", pattern=pattern, ignore_case=ignore_case, limit=7)
-        for searcher in (PythonSearcher(), RipgrepSearcher(RG))
+        for searcher in (InProcessSearcher(), RipgrepSearcher(RG))
     ]
     assert shown[0] == shown[1]
 
@@ -191,7 +199,7 @@ async def test_ripgrep_takes_many_files_and_names_of_any_bytes(tmp_path: Path) -
     assert shown[0].startswith("2,003 matching lines in 2,003 of 2,003 files")
 
 
-def test_ripgrep_is_chosen_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ripgrep_is_used_if_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "rg"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -211,7 +219,7 @@ async def test_a_ripgrep_that_fails_is_replaced(root: Path, tmp_path_factory: py
 
 
 @pytest.mark.parametrize("rule", ["*(private/**)", "*(PRIVATE/**)", "*(**/pay.txt)", "*(private)"])
-async def test_what_a_policy_denies_is_neither_listed_nor_searched(tmp_path: Path, rule: str) -> None:
+async def test_paths_denied_by_a_policy_are_neither_listed_nor_searched(tmp_path: Path, rule: str) -> None:
     root = plant(tmp_path, {"private/pay.txt": "IBAN 1\n", "open.txt": "IBAN 2\n"})
     policy = extend(DEFAULT, [parse_rule(rule, "deny")])
     for searcher in (PythonSearcher(), find_searcher()):
@@ -223,7 +231,7 @@ async def test_what_a_policy_denies_is_neither_listed_nor_searched(tmp_path: Pat
         assert "IBAN" not in await tools.call("grep", pattern="IB[A]N", path="private")
 
 
-async def test_what_may_not_be_read_is_listed_and_not_searched(tmp_path: Path) -> None:
+async def test_unreadable_paths_are_listed_and_not_searched(tmp_path: Path) -> None:
     root = plant(tmp_path, {"private/pay.txt": "IBAN 1\n"})
     policy = extend(DEFAULT, [parse_rule("read-file(private/**)", "deny")])
     tools = Toolbox(search_tools(WorkingFolder(root), PythonSearcher(), policy=policy))

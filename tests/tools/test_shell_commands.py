@@ -34,7 +34,7 @@ from clew.tools.permissions.shell_commands import split_command
         ("", []),
     ],
 )
-def test_a_clear_line_comes_apart(line: str, parts: list[str]) -> None:
+def test_a_clear_line_is_split(line: str, parts: list[str]) -> None:
     found = split_command(line)
     assert list(found.parts) == parts
     assert found.is_clear
@@ -64,7 +64,7 @@ def test_a_clear_line_comes_apart(line: str, parts: list[str]) -> None:
         *("echo $(echo ')' ; rm x)", "echo `echo \\`rm\\``", "alias ls=rm", "trap rm EXIT", "x" * 30_000, "! rm x"),
     ],
 )
-def test_a_line_that_could_do_something_else_is_not_clear(line: str) -> None:
+def test_an_ambiguous_line_is_unclear(line: str) -> None:
     assert not split_command(line).is_clear
 
 
@@ -76,13 +76,13 @@ def test_a_line_that_could_do_something_else_is_not_clear(line: str) -> None:
         *("echo ${x:-$(rm -rf /)}", "nohup sudo rm -rf /", "while :; do rm -rf /; done", "X=$Y rm -rf /"),
     ],
 )
-def test_what_hides_behind_another_command_is_found(line: str) -> None:
+def test_inner_commands_are_found(line: str) -> None:
     found = split_command(line)
     assert "rm -rf /" in (*found.parts, *found.inner)
 
 
 @given(st.text(alphabet="ab '\"\\$(){}`;&|<>\n=#~*", max_size=60))
-def test_any_line_comes_apart_somehow(line: str) -> None:
+def test_no_line_raises(line: str) -> None:
     found = split_command(line)
     assert found.parts or not line.strip(" \t\r\n;&|") or not found.is_clear or "\\\n" in line or "/dev/null" in line
     assert all("\n" not in part or "'" in part for part in found.parts if found.is_clear)
@@ -101,7 +101,7 @@ def test_any_line_comes_apart_somehow(line: str) -> None:
     ],
     ids=("substitutions", "backquotes", "sudo", "commands", "brackets", "quotes", "redirections"),
 )
-def test_a_long_hostile_line_comes_apart_or_is_told_to_be_unclear(line: str, parts: int, is_clear: bool) -> None:
+def test_a_long_hostile_line_is_split_or_unclear(line: str, parts: int, is_clear: bool) -> None:
     found = split_command(line)
     assert (len(found.parts), found.is_clear) == (parts, is_clear)
 
@@ -120,10 +120,10 @@ def test_a_long_hostile_line_comes_apart_or_is_told_to_be_unclear(line: str, par
         "p\\rintf -v 'a[$(rm x)]' y",
     ],
 )
-def test_names_of_variables_in_which_the_shell_runs_commands_are_not_clear(line: str) -> None:
+def test_variable_names_that_run_commands_are_unclear(line: str) -> None:
     assert not split_command(line).is_clear
 
 
 @pytest.mark.parametrize("line", ["printf '%s' a", "test -f a", "cmd & wait"])
-def test_the_plain_uses_of_such_parts_of_the_shell_are_clear(line: str) -> None:
+def test_plain_uses_of_such_builtins_are_clear(line: str) -> None:
     assert split_command(line).is_clear

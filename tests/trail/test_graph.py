@@ -210,8 +210,8 @@ def test_layers_refuse_a_cycle():
         layers({"free": [], "a": ["b"], "b": ["a"]})
 
 
-def test_a_chain_of_100_000_is_no_matter_of_recursion():
-    size = 100_000
+def test_a_chain_of_20_000_needs_no_recursion():
+    size = 20_000
     up = {f"n{at}": [f"n{at - 1}"] for at in range(1, size)}
     assert len(run(reach([f"n{size - 1}"]), links(up))) == size - 1
     assert run(closes_cycle("n0", [f"n{size - 1}"]), links(up))
@@ -221,7 +221,7 @@ def test_a_chain_of_100_000_is_no_matter_of_recursion():
     assert run(cheapest(["n0"], max_cost=1e9, limit=2000), Asked(down))[-1].cost == 1999.0
 
 
-def test_a_hub_with_100_000_neighbours_is_walked_and_searched_in_full():
-    hub: Graph = {"hub": [(f"n{at}", at / 100_000) for at in range(100_000)]}
-    assert len(run(walk(["hub"], depth=2, limit=200_000), Asked(hub))) == 100_000
-    assert len(run(cheapest(["hub"], max_cost=1.0, limit=200_000), Asked(hub))) == 100_001
+def test_a_hub_with_20_000_neighbours_is_walked_and_searched_in_full():
+    hub: Graph = {"hub": [(f"n{at}", at / 20_000) for at in range(20_000)]}
+    assert len(run(walk(["hub"], depth=2, limit=40_000), Asked(hub))) == 20_000
+    assert len(run(cheapest(["hub"], max_cost=1.0, limit=40_000), Asked(hub))) == 20_001

@@ -387,7 +387,7 @@ async def selected(trail: Trail, by: Principal, selector: Selector) -> list[str]
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(
     given_records=st.lists(records, min_size=1, max_size=6),

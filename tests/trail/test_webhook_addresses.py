@@ -133,7 +133,7 @@ def test_a_refusal_does_not_repeat_a_password() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_url_is_taken_apart_and_put_together_at_an_address() -> None:
+def test_a_url_is_parsed_and_rebuilt_for_an_address() -> None:
     target = parse_target("HTTPS://Hooks.Example:8443/a/b?c=d#fragment")
 
     assert (target.scheme, target.host, target.port, target.path) == (
@@ -147,7 +147,7 @@ def test_a_url_is_taken_apart_and_put_together_at_an_address() -> None:
     assert target.at(ip_address("2606:4700::1111")) == "https://[2606:4700::1111]:8443/a/b?c=d"
 
 
-def test_the_schemes_own_port_is_not_named_and_the_path_is_never_empty() -> None:
+def test_the_default_port_is_omitted_and_the_path_is_never_empty() -> None:
     assert parse_target("http://hooks.example").path == "/"
     assert parse_target("http://hooks.example:80?x=1").authority == "hooks.example"
     assert parse_target("http://hooks.example:80?x=1").path == "/?x=1"
@@ -181,7 +181,7 @@ async def test_loopback_is_found_where_it_is_allowed() -> None:
     assert [str(address) for address in found] == ["127.0.0.1"]
 
 
-async def test_an_unknown_host_is_an_error_of_the_network_not_a_refusal() -> None:
+async def test_an_unknown_host_is_a_network_error() -> None:
     async def nowhere(host: str, port: int) -> Sequence[str]:
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 

@@ -31,23 +31,23 @@ FOREIGN = {
 _HEAD = re.compile(r"[^(]*")
 
 
-def name_here(name: str) -> str:
+def clew_tool_name(name: str) -> str:
     """Return Clew's name of a tool; an unknown name stays as it is."""
     return FOREIGN.get(name.lower(), name)
 
 
-def rule_here(text: str) -> str:
+def clew_rule(text: str) -> str:
     """Replace the tool name in a rule such as `Bash(git push*)` by Clew's name."""
-    return _HEAD.sub(lambda found: name_here(found[0].strip()), text, count=1)
+    return _HEAD.sub(lambda found: clew_tool_name(found[0].strip()), text, count=1)
 
 
 def permissions_of(agent: AgentSpec) -> AgentPermissions:
     """Return the permission rules of an agent, with Clew's tool names."""
     given = agent.permissions
     return AgentPermissions(
-        allow=tuple(map(rule_here, given.allow)),
-        ask=tuple(map(rule_here, given.ask)),
-        deny=tuple(map(rule_here, given.deny)),
+        allow=tuple(map(clew_rule, given.allow)),
+        ask=tuple(map(clew_rule, given.ask)),
+        deny=tuple(map(clew_rule, given.deny)),
     )
 
 
@@ -59,7 +59,7 @@ def tools_of(agent: AgentSpec) -> tuple[str, ...]:
     """
     if agent.tools == ():
         return ()
-    named = USUAL if agent.tools is None else map(name_here, agent.tools)
+    named = USUAL if agent.tools is None else map(clew_tool_name, agent.tools)
     rules = [parse_rule(text, "deny") for text in permissions_of(agent).deny]
     shut = [rule.tool for rule in rules if not rule.specificity[0]]
     return tuple(

@@ -114,7 +114,7 @@ def without(*names: str) -> Edit:
     return lambda items: {name: each for name, each in items.items() if name not in names}
 
 
-def nothing(items: Items) -> Items:
+def remove_all(items: Items) -> Items:
     """Remove all items. A session with an empty set has not begun."""
     return {}
 

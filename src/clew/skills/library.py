@@ -32,7 +32,7 @@ from clew.skills.prompt import (
     build_prompt,
     is_initial,
     loaded_section,
-    toolsets_alone,
+    standalone_toolsets,
 )
 from clew.skills.registry import Provider, ToolRegistry, check_tools
 from clew.skills.sessions.agent_session import AgentSession, LoadOutcome, get_agent
@@ -282,7 +282,7 @@ class Skills:
         here = [self.manifest.skills[name] for name in state.discovered_skills if name not in untold]
         later = [skill for skill in here if not is_initial(skill, definition)]
         whole = Sections(skill_content=True, toolset_content=True)
-        alone = toolsets_alone(state, self.manifest)
+        alone = standalone_toolsets(state, self.manifest)
         return self.render(loaded_section(later, self.manifest, whole, alone=alone))
 
     def render(self, text: str) -> str:

@@ -91,7 +91,7 @@ def build_prompt(
     first = [skill for skill in here if is_initial(skill, agent)]
     later = [skill for skill in here if not is_initial(skill, agent)]
     known = {skill.name for skill in here}
-    alone = toolsets_alone(state, manifest)
+    alone = standalone_toolsets(state, manifest)
     open_still = [manifest.skills[name] for name in loadable if name in manifest.skills and name not in known]
     offered = [skill for skill in open_still if skill.tier != ONLY_BY_NAME]
     parts: dict[str, tuple[Include, str]] = {
@@ -118,7 +118,7 @@ def initial_section(skills: Sequence[Skill]) -> str:
     return _below(INITIAL, "\n\n".join(_with_content(skill) for skill in skills))
 
 
-def toolsets_alone(state: SessionState, manifest: Manifest) -> list[Toolset]:
+def standalone_toolsets(state: SessionState, manifest: Manifest) -> list[Toolset]:
     """Return the loaded toolsets that do not belong to a loaded skill."""
     skills = [manifest.skills[name] for name in state.discovered_skills if name in manifest.skills]
     brought = {name for skill in skills for name in skill.toolsets}

@@ -21,7 +21,7 @@ Provider = Callable[[], Given]
 log = logging.getLogger(__name__)
 
 
-class Clash(msgspec.Struct, frozen=True, kw_only=True):
+class NameClash(msgspec.Struct, frozen=True, kw_only=True):
     """A tool name that several toolsets have. Each of the tools is available as `toolset.tool`."""
 
     tool: str
@@ -99,10 +99,10 @@ class ToolRegistry:
         return tuple(self._known.owners)
 
     @property
-    def clashes(self) -> tuple[Clash, ...]:
+    def clashes(self) -> tuple[NameClash, ...]:
         """Tool names that several registered toolsets share."""
         known = self._known.owners.items()
-        return tuple(Clash(tool=tool, toolsets=tuple(owners)) for tool, owners in known if len(owners) > 1)
+        return tuple(NameClash(tool=tool, toolsets=tuple(owners)) for tool, owners in known if len(owners) > 1)
 
     def _toolset(self, toolset: str) -> _RegisteredToolset:
         if not isinstance(toolset, str) or not toolset.strip():
@@ -173,7 +173,7 @@ class _RegisteredToolset:
             if self._name not in owners:
                 owners.append(self._name)
                 if len(owners) > 1:
-                    log.warning("%s", Clash(tool=name, toolsets=tuple(owners)).message)
+                    log.warning("%s", NameClash(tool=name, toolsets=tuple(owners)).message)
         self.tools.update(tools)
         self._known.version += 1
 

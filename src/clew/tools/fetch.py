@@ -164,7 +164,7 @@ def _parse(url: str) -> WebhookTarget:
 
 
 def _render(page: _FetchedPage, start: int, limit: int) -> str:
-    """The text behind a fence, below where it is from."""
+    """Format the text in a fence, below a line with its address and range."""
     try:
         text = page.body.decode(page.charset, errors="replace")
     except LookupError:

@@ -116,7 +116,7 @@ async def _apply(hook: Hook, data: Data) -> Data:
 
 
 def _skip(hook: Hook, data: Data, error: Exception) -> Data:
-    """Note the error of an optional hook. Raises the error of a required one: as it is if Clew raised it, else as
+    """Record the error of an optional hook. Raises the error of a required one: unchanged if Clew raised it, else as
     Abort."""
     if hook.required and isinstance(error, ClewError):
         raise error

@@ -42,7 +42,7 @@ _DRAIN_SECONDS = 2.0
 """Seconds to wait for output after a program has ended, if others keep it open."""
 
 
-class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a process. Long output has its beginning and its end, with a line about the omitted part between
     them."""
 
@@ -67,7 +67,7 @@ async def run_process(
     seconds: float = 60.0,
     output_bytes: int = 1_000_000,
     on_output: OnOutput | None = None,
-) -> ProcessEnded:
+) -> ProcessResult:
     """Run a program to its end, or kill it at the limit of time or output. All its descendants are dead before this
     returns, even after cancellation. Raises InvalidInput if the program cannot start."""
     mark = secrets.token_hex(16)
@@ -84,7 +84,7 @@ async def run_process(
     finally:
         # shielded, so that a second cancellation leaves no process behind
         await asyncio.shield(asyncio.create_task(_end(process, mark, readers)))
-    return ProcessEnded(
+    return ProcessResult(
         code=process.code,
         stdout=out.content(),
         stderr=err.content(),

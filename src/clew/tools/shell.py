@@ -53,7 +53,7 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
     net: tuple[str, ...] = ()
 
 
-class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CommandResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of a command. `exit_code` is negative for a signal; `error` is the reason if it was killed; `notes`
     list created files that were renamed for security."""
 
@@ -79,7 +79,7 @@ def shell_tools(
         limits=ToolLimits(seconds=MAX_SECONDS + 30, characters=4 * OUTPUT_BYTES),
         category="shell",
     )
-    async def execute(command: str, ctx: ToolContext, cwd: str = "", timeout: Seconds = 120.0) -> Executed:
+    async def execute(command: str, ctx: ToolContext, cwd: str = "", timeout: Seconds = 120.0) -> CommandResult:
         """Run a shell command in the working folder and return exit_code, stdout, stderr, killed_by and seconds. It has
         no input, and its background processes end with it. To read, find or change files, use the tools for files.
 
@@ -140,8 +140,8 @@ def _reporter(ctx: ToolContext) -> OnOutput | None:
     return tell
 
 
-def _executed(ran: Ran, timeout: float) -> Executed:
-    return Executed(
+def _executed(ran: Ran, timeout: float) -> CommandResult:
+    return CommandResult(
         exit_code=ran.code,
         stdout=_safe(ran.stdout),
         stderr=_safe(ran.stderr),

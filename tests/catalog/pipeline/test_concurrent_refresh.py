@@ -18,7 +18,7 @@ from tests.catalog.making import FixedFormat, MemorySource, a_domain
 from tests.catalog.pipeline.conftest import Shop, many
 
 
-async def test_a_cyclic_tree_and_a_huge_body_are_told_and_stop_nothing(shop: Shop) -> None:
+async def test_a_cyclic_tree_and_a_huge_body_are_reported_and_the_refresh_continues(shop: Shop) -> None:
     children: list[ResourceNode] = []
     top = ResourceNode(id="top", name="top", path="top", content="", children=children)
     children.append(top)
@@ -31,7 +31,7 @@ async def test_a_cyclic_tree_and_a_huge_body_are_told_and_stop_nothing(shop: Sho
     assert await shop.contents() == {"small": "x"}
 
 
-async def test_progress_is_told_document_by_document(shop: Shop) -> None:
+async def test_progress_is_reported_for_each_document(shop: Shop) -> None:
     source, told = MemorySource(many(250)), list[tuple[int, int]]()
     domain = a_domain(source)
     await run_pipeline(
@@ -45,7 +45,7 @@ async def test_progress_is_told_document_by_document(shop: Shop) -> None:
     assert told == [(number, 250) for number in range(1, 251)]
 
 
-async def test_the_books_are_hidden_from_everybody_else(shop: Shop) -> None:
+async def test_ledgers_are_hidden_from_callers(shop: Shop) -> None:
     await shop.refresh(a_domain(MemorySource({"secret plans": "x"}), scopes=frozenset({"admin"})))
     books = Selector(schema_names=[SOURCE_SCHEMA, DOCUMENT_SCHEMA])
     assert (await shop.trail.records.list(books, by=shop.me)).items == ()
@@ -78,7 +78,7 @@ async def test_a_second_refresh_waits_for_the_first(shop: Shop) -> None:
     assert await shop.writes() == 3
 
 
-async def test_a_second_refresh_without_patience_is_told(shop: Shop) -> None:
+async def test_a_second_refresh_without_a_wait_is_refused(shop: Shop) -> None:
     source = MemorySource(many(3))
     source.gate = asyncio.Event()
     first = asyncio.create_task(shop.refresh(a_domain(source)))
@@ -93,7 +93,7 @@ async def test_a_second_refresh_without_patience_is_told(shop: Shop) -> None:
 
 
 @pytest.mark.req("ERN-24")
-async def test_a_cancelled_refresh_lets_go_and_the_next_completes_it(shop: Shop) -> None:
+async def test_a_cancelled_refresh_releases_its_lock_and_the_next_completes_it(shop: Shop) -> None:
     source = MemorySource(many(150))
     await shop.refresh(a_domain(source))
     source.texts = {f"e{number}": "new" for number in range(150)}
@@ -109,7 +109,7 @@ async def test_a_cancelled_refresh_lets_go_and_the_next_completes_it(shop: Shop)
     assert await shop.contents() == dict.fromkeys(source.texts, "new")
 
 
-async def test_after_an_interruption_the_trail_is_compared_with_the_books(shop: Shop) -> None:
+async def test_after_an_interruption_the_trail_is_compared_with_the_ledger(shop: Shop) -> None:
     source = MemorySource({"a": "one = 1", "b": "x", "c": "y"})
     domain = a_domain(source)
     await shop.refresh(domain)
@@ -138,7 +138,7 @@ def spoiled(record: Breadcrumb) -> Change:
     return Change(context=record.context | {"content": "of a version that came and went"})
 
 
-async def test_whoever_may_not_write_is_refused(shop: Shop) -> None:
+async def test_a_caller_without_write_permission_is_refused(shop: Shop) -> None:
     shop.me = msgspec.structs.replace(shop.me, roles=frozenset({"subscriber"}))
     with pytest.raises(AccessDenied):
         await shop.refresh(a_domain(MemorySource({"a": "x"})))

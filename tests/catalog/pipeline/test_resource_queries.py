@@ -32,7 +32,7 @@ async def test_resources_need_the_scopes_of_domain_and_pipeline(shop: Shop) -> N
 
 @pytest.mark.req("ERN-21")
 @pytest.mark.parametrize("is_down", [False, True])
-async def test_changed_scopes_hold_at_once_even_when_the_source_is_down(shop: Shop, is_down: bool) -> None:
+async def test_changed_scopes_apply_at_once_even_when_the_source_is_down(shop: Shop, is_down: bool) -> None:
     source = MemorySource({"a": "x = 1"})
     await shop.refresh(a_domain(source, scopes=frozenset({"old"})))
     source.list_failure = SourceError("memory", "is down") if is_down else None
@@ -47,7 +47,7 @@ async def test_changed_scopes_hold_at_once_even_when_the_source_is_down(shop: Sh
 
 
 @pytest.mark.req("ERN-22")
-async def test_a_caller_with_one_scope_never_sees_what_needs_two_and_still_gets_its_limit(shop: Shop) -> None:
+async def test_hidden_resources_do_not_count_against_the_limit_of_a_caller(shop: Shop) -> None:
     secret = MemorySource({f"s{n}": "refund refund refund" for n in range(50)}, "memory:secret")
     plain = MemorySource({f"p{n}": f"refund, among {n * 10} other words" for n in range(5)}, "memory:plain")
     domain = Domain(

@@ -99,7 +99,7 @@ def test_servers_of_every_client_are_found(home: Path) -> None:
     assert found["my-db"].name == "My DB!"
 
 
-def test_what_was_left_out_is_told_with_its_reason(home: Path) -> None:
+def test_skipped_servers_are_reported_with_their_reason(home: Path) -> None:
     (home / "broken.json").write_text("{")
     (home / "empty.json").write_text("{}")
     names = [*FILES, "broken.json", "empty.json", "missing.json"]
@@ -117,14 +117,14 @@ def test_what_was_left_out_is_told_with_its_reason(home: Path) -> None:
     assert unreadable == ["broken.json", "missing.json"]
 
 
-def test_what_is_no_regular_file_is_left_out_without_waiting(tmp_path: Path) -> None:
+def test_files_that_are_not_regular_are_skipped_without_waiting(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     report = import_servers([pipe, Path("/dev/zero"), tmp_path])
     assert [one.reason for one in report.skipped] == ["is not a regular file"] * 3
 
 
-def test_secrets_stay_where_they_were_and_are_named(home: Path, tmp_path: Path) -> None:
+def test_secrets_stay_in_their_files_and_are_reported(home: Path, tmp_path: Path) -> None:
     report = import_servers([home / name for name in FILES])
     path = write_servers(tmp_path / "clew", report.servers)
     assert TOKEN not in path.read_text()
@@ -146,7 +146,7 @@ def test_secrets_stay_where_they_were_and_are_named(home: Path, tmp_path: Path) 
     assert found["remote"].auth == Auth(type="bearer", token=FromEnv("REMOTE_TOKEN"))
 
 
-def test_secrets_come_along_when_that_is_wished(home: Path) -> None:
+def test_secrets_are_imported_on_request(home: Path) -> None:
     report = import_servers([home / ".mcp.json"], keep_secrets=True)
     assert report.servers[0].env == {"GITHUB_TOKEN": TOKEN}
     assert report.found[0].to_set == ()
@@ -155,7 +155,7 @@ def test_secrets_come_along_when_that_is_wished(home: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[]", "null", '{"mcpServers": {"a": 1, "b": []}}', '{"servers": "x"}', "\x00", "[" * 99_999]
 )
-def test_whatever_a_file_holds_nothing_is_raised(tmp_path: Path, text: str) -> None:
+def test_no_file_content_raises(tmp_path: Path, text: str) -> None:
     for suffix in ("json", "toml", "yaml"):
         path = tmp_path / f"x.{suffix}"
         path.write_text(text)

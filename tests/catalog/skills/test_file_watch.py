@@ -66,14 +66,14 @@ async def test_a_skill_that_changes_is_found_by_its_new_text_and_loaded_after_co
     assert "Herring at noon" in await caller.text(LOAD, skill="announcing")
 
 
-async def test_a_skill_that_comes_later_is_listed_and_waits(caller: Caller, folder: Path) -> None:
+async def test_a_new_skill_is_listed_and_needs_consent(caller: Caller, folder: Path) -> None:
     write(folder.parent, {".clew/skills/diving.md": markdown("Breathe.", description="Dive for lost anchors")})
     await until(lambda: finds(caller, "diving", "skills://resources/diving"))
     assert await finds(caller, "diving", "(not trusted yet")
     assert "not trusted yet" in await caller.text(FIND, need="dive for lost anchors")
 
 
-async def test_agents_and_rules_that_change_are_told_to_wait(
+async def test_changed_agents_and_rules_need_consent_again(
     app: App, caller: Caller, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     workspace = await app.workspace()

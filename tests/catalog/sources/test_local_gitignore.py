@@ -17,7 +17,7 @@ from clew.tools.search.gitignore import MAX_LINES, MAX_RULES
 from tests.catalog.sources.folders import ids, put
 
 
-async def test_ignore_files_hold_at_every_level_and_may_take_back(tmp_path: Path) -> None:
+async def test_ignore_files_apply_at_every_level_and_may_negate(tmp_path: Path) -> None:
     put(
         tmp_path,
         {
@@ -50,7 +50,7 @@ async def test_ignore_files_hold_at_every_level_and_may_take_back(tmp_path: Path
             await source.fetch_content(ignored)
 
 
-async def test_rules_of_the_repository_around_a_folder_hold_in_it(tmp_path: Path) -> None:
+async def test_rules_of_the_repository_around_a_folder_apply_in_it(tmp_path: Path) -> None:
     put(tmp_path, {".git/info/exclude": "private.md\n", ".gitignore": "*.tmp\n/shop/inner.md\n"})
     put(tmp_path, {f"shop/docs/{name}": "x" for name in ("a.md", "b.tmp", "private.md", "inner.md")})
     put(tmp_path, {"shop/.gitignore": "inner.md\n!docs/b.tmp\n"})
@@ -81,7 +81,7 @@ async def test_the_folders_of_git_and_clew_are_never_read(tmp_path: Path) -> Non
             await source.fetch_content(id)
 
 
-async def test_rules_that_make_no_sense_change_nothing(tmp_path: Path) -> None:
+async def test_invalid_rules_change_nothing(tmp_path: Path) -> None:
     put(tmp_path, {".gitignore": b"!\n/\n***/\n[\n\xff\xfe\n\0\n\\\n//\n*.log\r\n", "a.md": "x", "b.log": "x"})
 
     assert "a.md" in ids(await LocalSource(tmp_path).list_documents())
@@ -152,13 +152,13 @@ def list_apart(root: Path) -> list[str]:
         ("**/*a*a*a*a/" * 8 + "b", "aaaaaaaa/" * 40 + "c"),
     ],
 )
-def test_rules_of_many_stars_do_not_hold_up_the_listing(tmp_path: Path, rule: str, file: str) -> None:
+def test_rules_with_many_stars_do_not_delay_the_listing(tmp_path: Path, rule: str, file: str) -> None:
     put(tmp_path, {".gitignore": f"{rule}\n", file: "x"})
 
     assert list_apart(tmp_path) == sorted((".gitignore", file))
 
 
-def test_pipes_in_place_of_files_of_git_are_passed_over(tmp_path: Path) -> None:
+def test_pipes_instead_of_files_of_git_are_skipped(tmp_path: Path) -> None:
     put(tmp_path, {"one/a.md": "x", "two/a.md": "x", "three/a.md": "x", "three/.git": "gitdir: ../private\n"})
     (tmp_path / "private").mkdir()
     for pipe in ("one/.gitignore", "two/.git", "private/commondir"):
@@ -167,14 +167,14 @@ def test_pipes_in_place_of_files_of_git_are_passed_over(tmp_path: Path) -> None:
     assert [list_apart(tmp_path / name) for name in ("one", "two", "three")] == [["a.md"]] * 3
 
 
-async def test_only_so_many_rules_of_a_file_count_and_none_that_is_longer_than_a_path(tmp_path: Path) -> None:
+async def test_rules_of_a_file_have_limits_of_number_and_length(tmp_path: Path) -> None:
     rules = ["a.md", f"{'*' * 5_000}b.md", *["#"] * (MAX_LINES - 2), "c.md"]
     put(tmp_path, {".gitignore": "\n".join(rules), "a.md": "x", "b.md": "x", "c.md": "x"})
 
     assert ids(await LocalSource(tmp_path).list_documents()) == [".gitignore", "b.md", "c.md"]
 
 
-async def test_one_walk_applies_a_bounded_number_of_rules_and_says_so(
+async def test_one_walk_applies_a_bounded_number_of_rules_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     many = "".join(f"unused{at}\n" for at in range(MAX_LINES - 1)) + "*.log\n"
@@ -201,7 +201,7 @@ async def test_rules_beyond_the_bound_of_a_walk_ignore_nothing(tmp_path: Path) -
     assert f"{deepest.relative_to(tmp_path)}/here.log" in ids(await LocalSource(tmp_path).list_documents())
 
 
-async def test_a_range_that_makes_no_sense_ignores_nothing(tmp_path: Path) -> None:
+async def test_an_invalid_range_ignores_nothing(tmp_path: Path) -> None:
     put(tmp_path, {".gitignore": "[z-a]*\n[[a]b\n", "a.md": "x", "[b": "x"})
 
     assert ids(await LocalSource(tmp_path).list_documents()) == [".gitignore", "a.md"]

@@ -68,7 +68,7 @@ async def test_files_beside_a_secret_can_be_moved(tmp_path: Path) -> None:
     assert (shown["stdout"], shown["stderr"], (root / "a/other").is_dir()) == ("be", "", True)
 
 
-async def test_a_denied_folder_may_hold_what_is_denied_to_all(wall: str, tmp_path: Path) -> None:
+async def test_a_denied_folder_may_contain_denied_files(wall: str, tmp_path: Path) -> None:
     root = plant(tmp_path / "root", {"private/in/.env": TREASURE, "open.txt": "open to all"})
     shown = await commands(root, wall, "read-file(private/**)").call_json(
         "exec", command="cat open.txt private/in/.env"
@@ -93,14 +93,14 @@ LEFT = {
 
 
 @pytest.mark.parametrize("attack", LEFT.values(), ids=LEFT)
-async def test_no_settings_of_git_are_left_anywhere(attack: str, wall: str, tmp_path: Path) -> None:
+async def test_no_git_settings_are_left_behind(attack: str, wall: str, tmp_path: Path) -> None:
     root = plant(tmp_path / "root", {"node_modules/old/lib/in/a.js": "", ".git/HEAD": "", ".git/refs/heads/main": ""})
     shown = await commands(root, wall).call_json("exec", command=f"{REPOSITORY}; {attack}")
     assert [str(path) for path in root.rglob("config") if PLANTED in path.read_text()] == []
     assert shown["notes"], shown
 
 
-async def test_a_link_that_was_there_first_leads_to_what_is_made_later(tmp_path: Path) -> None:
+async def test_an_earlier_link_to_a_later_file_is_found(tmp_path: Path) -> None:
     root = plant(tmp_path / "root", {"node_modules/old/lib/a.js": ""})
     box = commands(root, "bubblewrap python")
     await box.call_json("exec", command="ln -s node_modules/old/lib/in way; ln -s node_modules/old other")
@@ -111,7 +111,7 @@ async def test_a_link_that_was_there_first_leads_to_what_is_made_later(tmp_path:
     assert not (root / "other/.vscode").exists()
 
 
-async def test_what_packages_bring_and_what_was_there_stays(tmp_path: Path) -> None:
+async def test_files_of_packages_and_existing_files_stay(tmp_path: Path) -> None:
     there = ("node_modules/p/.git/config", "site-packages/a/b/.git/config", "theme.git/config", "theme.git/HEAD")
     root = plant(
         tmp_path / "root", {**dict.fromkeys(there, "[core]"), "theme.git/objects/a": "", "theme.git/refs/a": ""}
@@ -136,7 +136,7 @@ async def test_a_secret_is_found_wherever_the_user_has_it(name: str, wall: str, 
     assert (root / name / ".env").read_text() == TREASURE
 
 
-async def test_a_folder_that_cannot_be_looked_into_is_refused(tmp_path: Path) -> None:
+async def test_an_unreadable_folder_is_refused(tmp_path: Path) -> None:
     """Root looks into every one."""
     root = plant(tmp_path / "root", {"a/.env": TREASURE})
     root.chmod(0o311)

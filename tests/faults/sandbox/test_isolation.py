@@ -186,7 +186,7 @@ def run(input, context):
 """
 
 
-async def test_system_calls_that_escapes_begin_with_are_refused(box: Box) -> None:
+async def test_system_calls_used_by_escapes_are_refused(box: Box) -> None:
     if not box.is_python:
         pytest.skip("JavaScript makes no system calls itself")
     assert await box.call(SYSTEM_CALLS, "", Confinement(seconds=20)) == []

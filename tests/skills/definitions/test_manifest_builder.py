@@ -36,7 +36,7 @@ def test_a_tree_becomes_a_manifest(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CAR-01")
-def test_two_builds_are_the_same_bytes_whatever_order_and_process(tmp_path: Path) -> None:
+def test_two_builds_give_the_same_bytes_in_any_order_and_process(tmp_path: Path) -> None:
     files = researcher()
     names = list(files)
     trees = []
@@ -93,7 +93,7 @@ def test_an_unknown_toolset_is_a_build_error_with_the_valid_names(tmp_path: Path
         ("toolsets/a.md", markdown(description="d", tools="[gone]"), "unknown tool `gone`"),
     ],
 )
-def test_every_name_must_be_there(tmp_path: Path, path: str, text: str, said: str) -> None:
+def test_unknown_names_are_errors(tmp_path: Path, path: str, text: str, said: str) -> None:
     problem = only_problem(write(tmp_path, researcher() | {path: text}))
     assert (problem.kind, problem.path) == ("build", path)
     assert said in problem.message
@@ -108,7 +108,7 @@ def test_a_tool_of_the_catalog_is_named_by_its_route(tmp_path: Path) -> None:
     assert built.manifest.toolsets["a"].tools == ("github://tools/issues/list",)
 
 
-def test_what_has_errors_is_left_out_and_its_name_with_it(tmp_path: Path) -> None:
+def test_definitions_with_errors_are_left_out_with_references_to_them(tmp_path: Path) -> None:
     built = build(write(tmp_path, researcher() | {"toolsets/search.md": markdown(tools="[bingSearch]")}))
     assert "search" not in built.manifest.toolsets
     assert built.manifest.skills["webSearch"].toolsets == ()
@@ -119,7 +119,7 @@ def test_what_has_errors_is_left_out_and_its_name_with_it(tmp_path: Path) -> Non
     assert read_manifest(built.manifest.encode()) == built.manifest
 
 
-def test_one_name_is_defined_once(tmp_path: Path) -> None:
+def test_duplicate_names_are_errors(tmp_path: Path) -> None:
     write(tmp_path, {"skills/a.md": markdown(description="one"), "skills/a/SKILL.md": markdown(description="two")})
     problem = only_problem(tmp_path)
     assert problem.kind == "build"
@@ -135,7 +135,7 @@ def test_one_name_is_defined_once(tmp_path: Path) -> None:
         ({"a": "b", "b": "c", "c": "d", "d": "e", "e": "f", "f": ""}, "6 levels"),
     ],
 )
-def test_skills_bring_no_circle_and_no_more_than_five_levels(tmp_path: Path, links: dict[str, str], said: str) -> None:
+def test_circular_and_too_deep_dependencies_are_errors(tmp_path: Path, links: dict[str, str], said: str) -> None:
     write(tmp_path, {f"skills/{a}.md": markdown(description="d", skills=f"[{b}]") for a, b in links.items()})
     built = build(tmp_path)
     errors = [each for each in built.problems if each.severity == "error"]
@@ -178,7 +178,7 @@ def test_a_workspace_keeps_its_definitions_in_its_own_folder(tmp_path: Path) -> 
     assert built.manifest.agents["researcher"].path == ".clew/agents/researcher.md"
 
 
-def test_own_definitions_go_before_found_ones(tmp_path: Path) -> None:
+def test_own_definitions_take_precedence(tmp_path: Path) -> None:
     files = {
         ".clew/skills/both/SKILL.md": markdown("own", name="both", description="own", keywords="[k]"),
         ".claude/skills/both/SKILL.md": markdown("found", name="both", description="found"),
@@ -194,14 +194,14 @@ def test_own_definitions_go_before_found_ones(tmp_path: Path) -> None:
     assert read_manifest(built.manifest.encode()) == built.manifest
 
 
-def test_a_found_definition_loses_names_that_there_are_not(tmp_path: Path) -> None:
+def test_a_collected_definition_loses_unknown_names(tmp_path: Path) -> None:
     skill = Skill(name="a", description="d", toolsets=("gone",), origin="claude", path=".claude/skills/a/SKILL.md")
     built = build(tmp_path, found=Collected(skills=(skill,)))
     assert built.manifest.skills["a"].toolsets == ()
     assert [(each.path, each.severity) for each in built.problems] == [(skill.path, "warning")]
 
 
-def test_a_reference_that_goes_is_told_though_its_skill_is_unchanged(tmp_path: Path) -> None:
+def test_a_missing_reference_is_reported_for_an_unchanged_skill(tmp_path: Path) -> None:
     write(tmp_path, {"skills/a.md": markdown("[x](x.md)", description="d"), "skills/x.md": markdown(description="d")})
     memory = BuildMemory()
     assert build(tmp_path, memory=memory).problems == ()
@@ -209,7 +209,7 @@ def test_a_reference_that_goes_is_told_though_its_skill_is_unchanged(tmp_path: P
     assert [each.severity for each in build(tmp_path, memory=memory).problems] == ["warning"]
 
 
-def test_a_skill_with_errors_that_names_a_toolset_like_itself_is_told_of_both(tmp_path: Path) -> None:
+def test_a_skill_with_errors_reports_an_unknown_toolset_of_its_own_name_too(tmp_path: Path) -> None:
     write(tmp_path, {"skills/n.md": markdown("x", description="N", toolsets="[n]", unheard="1")})
     told = [each.message for each in build(tmp_path).problems]
     assert any("unheard" in each for each in told)

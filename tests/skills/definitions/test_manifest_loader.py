@@ -46,7 +46,7 @@ def encoded(data: Any) -> bytes:
 
 
 @pytest.mark.req("CAR-02")
-def test_a_built_manifest_loads_as_it_was(tmp_path: Path) -> None:
+def test_a_built_manifest_loads_unchanged(tmp_path: Path) -> None:
     manifest = build_or_raise(write(tmp_path, researcher()), [google()])
     file = tmp_path / "manifest.json"
     file.write_bytes(manifest.encode())
@@ -66,7 +66,7 @@ def test_a_first_version_gets_a_toolset_for_each_skill_with_tools() -> None:
 
 
 @pytest.mark.req("CAR-03")
-def test_a_first_version_without_tools_gets_those_that_skills_name() -> None:
+def test_a_first_version_without_tools_gets_those_that_skills_list() -> None:
     manifest = read_manifest(encoded({key: value for key, value in V1.items() if key != "tools"}))
     assert list(manifest.tools) == ["bing", "google"]
 
@@ -82,7 +82,7 @@ def test_a_second_version_gets_triggers_and_tiers() -> None:
 
 @pytest.mark.req("CAR-03")
 @pytest.mark.parametrize("data", [V1, V2])
-def test_what_was_migrated_loads_as_itself_and_the_given_data_stay(data: dict[str, Any]) -> None:
+def test_migration_is_idempotent_and_keeps_its_input(data: dict[str, Any]) -> None:
     before = json.dumps(data)
     manifest = read_manifest(encoded(data))
     assert read_manifest(manifest.encode()) == manifest
@@ -100,7 +100,7 @@ def test_another_version_is_refused_with_the_supported_ones(version: Any) -> Non
 
 
 @pytest.mark.req("CAR-31")
-def test_malformed_json_is_told_with_its_line(tmp_path: Path) -> None:
+def test_malformed_json_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "m.json"
     file.write_text('{\n  "version": 3,\n  "agents": oops\n}')
     with pytest.raises(ParseError) as raised:
@@ -128,7 +128,7 @@ def test_malformed_json_is_told_with_its_line(tmp_path: Path) -> None:
         ({"skils": {}}, ValidationError, "Did you mean skills?"),
     ],
 )
-def test_what_does_not_fit_is_refused(change: dict[str, Any], kind: type[ClewError], said: str) -> None:
+def test_invalid_names_and_values_are_refused(change: dict[str, Any], kind: type[ClewError], said: str) -> None:
     with pytest.raises(kind) as raised:
         read_manifest(encoded({"version": 3, **change}), "m.json")
     assert said in str(raised.value)
@@ -137,13 +137,13 @@ def test_what_does_not_fit_is_refused(change: dict[str, Any], kind: type[ClewErr
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"3", b"\xff\xfe", b"[" * 100_000, b'{"version": 3', b"null"])
-def test_what_is_no_manifest_is_a_parse_error(raw: bytes) -> None:
+def test_other_json_is_a_parse_error(raw: bytes) -> None:
     with pytest.raises(ParseError) as raised:
         read_manifest(raw, "m.json")
     assert raised.value.line >= 1
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path, tmp_path / "a\0b"):
         with pytest.raises(ConfigError):
             load_manifest(path)
@@ -154,6 +154,6 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", [[], 3, {"a": 3}, {"a": {"tools": 3}}, {"a": {"tools": [1]}}, {"a": {"toolsets": 3, "tools": ["x"]}}]
 )
-def test_a_migration_of_a_wrong_shape_is_told_and_no_crash(version: int, section: str, value: Any) -> None:
+def test_a_migration_of_a_wrong_shape_is_reported(version: int, section: str, value: Any) -> None:
     with pytest.raises(ClewError):
         read_manifest(encoded({"version": version, section: value}))

@@ -61,9 +61,7 @@ def crash(source: Path, folder: Path, point: str) -> None:
 
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("point", POINTS)
-def test_an_import_that_is_ended_in_the_middle_leaves_no_second_skill_and_the_next_one_puts_all_in_order(
-    tmp_path: Path, point: str, is_there: bool
-) -> None:
+def test_an_interrupted_import_is_cleaned_up_by_the_next_one(tmp_path: Path, point: str, is_there: bool) -> None:
     folder = tmp_path / "project" / ".clew" / "skills"
     if is_there:
         bring(skill(tmp_path, "Old."), folder)
@@ -78,7 +76,7 @@ def test_an_import_that_is_ended_in_the_middle_leaves_no_second_skill_and_the_ne
     assert (folder / "mooring" / "SKILL.md").read_text().endswith("New.")
 
 
-def test_a_place_for_drafts_that_is_a_link_is_not_written(tmp_path: Path) -> None:
+def test_a_linked_folder_for_drafts_is_not_written(tmp_path: Path) -> None:
     folder = tmp_path / "project" / ".clew" / "skills"
     kept = write(tmp_path / "kept", {"mine.txt": "mine"})
     folder.mkdir(parents=True)
@@ -88,7 +86,7 @@ def test_a_place_for_drafts_that_is_a_link_is_not_written(tmp_path: Path) -> Non
     assert os.listdir(kept) == ["mine.txt"]
 
 
-def test_of_two_who_import_one_name_at_once_the_second_replaces_nothing(tmp_path: Path) -> None:
+def test_of_two_concurrent_imports_the_second_replaces_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "project" / ".clew" / "skills"
     first = find_imports([skill(tmp_path / "a", "First.")], folder)
     second = find_imports([skill(tmp_path / "b", "Second.")], folder)
@@ -98,7 +96,7 @@ def test_of_two_who_import_one_name_at_once_the_second_replaces_nothing(tmp_path
     assert "First." in (folder / "mooring" / "SKILL.md").read_text()
 
 
-def test_who_may_replace_a_skill_replaces_also_one_that_came_meanwhile(tmp_path: Path) -> None:
+def test_a_forced_import_replaces_a_skill_created_meanwhile(tmp_path: Path) -> None:
     folder = tmp_path / "project" / ".clew" / "skills"
     found = find_imports([skill(tmp_path / "b", "Second.")], folder, force=True)
     bring(skill(tmp_path / "a", "First."), folder)
@@ -106,9 +104,7 @@ def test_who_may_replace_a_skill_replaces_also_one_that_came_meanwhile(tmp_path:
     assert "Second." in (folder / "mooring" / "SKILL.md").read_text()
 
 
-def test_of_two_who_begin_one_skill_at_once_the_second_is_told_that_it_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_concurrent_new_skills_the_second_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new_skill(tmp_path, "mooring", "Moor a ship")
     monkeypatch.setattr("os.path.lexists", lambda _: False)  # as it was when the second looked
     with pytest.raises(AlreadyExists, match="mooring"):

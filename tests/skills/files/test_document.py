@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.skills.files.document import MAX_BYTES, read_document
@@ -107,7 +107,6 @@ def test_keys_that_yaml_takes_for_other_things_keep_their_spelling() -> None:
     st.binary(max_size=300)
     | st.text(alphabet="---\n:[]{}'\"&*!|> ab#", max_size=120).map(lambda text: f"---\n{text}".encode())
 )
-@settings(max_examples=100, deadline=None)
 def test_nothing_breaks_it(raw: bytes) -> None:
     found = read_document(raw, "a.md")
     lines = raw.decode("utf-8", "replace").count("\n") + raw.count(b"\r") + 1

@@ -63,7 +63,7 @@ async def test_new_changed_and_removed_skills_are_seen_without_a_restart(root: P
         await until(lambda: found.lacks("orchids", "Breed penguins"))
 
 
-async def test_folders_that_come_later_are_watched(tmp_path: Path) -> None:
+async def test_new_folders_are_watched(tmp_path: Path) -> None:
     found = Following(tmp_path)
     async with found.watch:
         write(tmp_path, {".clew/skills/orchids/SKILL.md": skill("Grow orchids")})
@@ -73,7 +73,7 @@ async def test_folders_that_come_later_are_watched(tmp_path: Path) -> None:
         await until(lambda: found.has("penguins", "Breed penguins"))
 
 
-async def test_skills_in_the_depth_of_a_repository_are_watched_where_they_are(tmp_path: Path) -> None:
+async def test_skills_deep_in_a_repository_are_watched(tmp_path: Path) -> None:
     write(tmp_path, {"packages/a/skills/one/SKILL.md": skill("Plot data as charts")})
     found = Following(tmp_path)
     async with found.watch:
@@ -114,7 +114,7 @@ async def test_nothing_is_done_once_it_is_closed_and_it_can_be_opened_again(root
         ("/r/a", False),
     ],
 )
-def test_other_files_beside_the_definitions_wake_nobody(path: str, is_so: bool) -> None:
+def test_other_files_beside_the_definitions_trigger_nothing(path: str, is_so: bool) -> None:
     assert is_home(path) is is_so
 
 
@@ -147,7 +147,7 @@ async def test_an_error_of_the_program_is_not_swallowed(root: Path) -> None:
         await watch.close()
 
 
-def test_homes_are_where_definitions_lie_side_by_side(tmp_path: Path) -> None:
+def test_homes_are_the_parent_folders_of_definitions(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -160,7 +160,7 @@ def test_homes_are_where_definitions_lie_side_by_side(tmp_path: Path) -> None:
     assert homes_of((*found.skills, *found.agents)) == {"one", "a/skills", ".claude/agents"}
 
 
-async def test_rules_are_watched_where_they_are(tmp_path: Path) -> None:
+async def test_folders_with_rules_are_watched(tmp_path: Path) -> None:
     write(tmp_path, {"src/deep/AGENTS.md": "Be brief.", "src/deep/other.py": ""})
     seen: list[str] = []
 
@@ -177,7 +177,7 @@ async def test_rules_are_watched_where_they_are(tmp_path: Path) -> None:
         await until(is_noticed)
 
 
-async def test_one_that_is_interrupted_while_it_opens_leaves_nothing_behind(root: Path) -> None:
+async def test_an_interrupted_open_leaves_nothing_behind(root: Path) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def wait() -> None:

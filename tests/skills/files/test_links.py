@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.skills.files.links import extract_links
@@ -145,7 +145,6 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
 
 
 @given(st.text(alphabet="[]()<>!`\\\"'ab.md \n#:", max_size=80))
-@settings(max_examples=100, deadline=None)
 def test_no_text_breaks_it_and_lines_are_in_order(content: str) -> None:
     links = extract_links(content, external=True)
     assert all(1 <= link.line <= content.count("\n") + 1 for link in links)

@@ -16,7 +16,7 @@ def reached(root: Path) -> set[str]:
     return {folder.at(name) for folder in walk(Root(str(root))).folders.values() for name in folder.files}
 
 
-def test_what_others_put_there_is_not_walked(tmp_path: Path) -> None:
+def test_installed_packages_and_caches_are_skipped(tmp_path: Path) -> None:
     files = {
         **{f"{name}/a.md": "x" for name in (".git", "node_modules", ".venv", "__pycache__", ".tox", ".worktrees")},
         "env-of-mine/pyvenv.cfg": "home = x",
@@ -31,7 +31,7 @@ def test_what_others_put_there_is_not_walked(tmp_path: Path) -> None:
     assert reached(plant(tmp_path, files)) == {"src/worktrees/a.md", "build/a.md"}
 
 
-def test_a_skill_is_walked_whole_with_what_was_compiled_but_for_the_books_of_version_control(tmp_path: Path) -> None:
+def test_a_skill_includes_compiled_files_but_not_version_control(tmp_path: Path) -> None:
     files = {
         "skills/a/SKILL.md": "x",
         "skills/a/node_modules/b.js": "x",
@@ -47,7 +47,7 @@ def test_a_skill_is_walked_whole_with_what_was_compiled_but_for_the_books_of_ver
     }
 
 
-def test_a_tree_that_is_too_large_is_read_from_the_top_and_the_rest_is_told(
+def test_a_tree_that_is_too_large_is_read_from_the_top_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tree_walk, "MAX_ENTRIES", 20)
@@ -60,14 +60,14 @@ def test_a_tree_that_is_too_large_is_read_from_the_top_and_the_rest_is_told(
     assert "more than 20 entries: 4 folders were left out" in problem.message
 
 
-def test_folders_that_are_too_deep_are_left_out_and_told(tmp_path: Path) -> None:
+def test_folders_that_are_too_deep_are_skipped_with_a_warning(tmp_path: Path) -> None:
     plant(tmp_path, {f"{'d/' * (tree_walk.MAX_DEPTH + 2)}a.md": "x"})
     found = walk(Root(str(tmp_path)))
     assert len(found.folders) == tree_walk.MAX_DEPTH + 1
     assert [each.message for each in found.problems] == ["is more than 40 folders deep: Clew does not read it"]
 
 
-def test_only_the_places_that_are_named_are_walked(tmp_path: Path) -> None:
+def test_only_the_named_folders_are_walked(tmp_path: Path) -> None:
     plant(tmp_path, {".claude/skills/a/x": "1", ".codex/b/x": "1", "src/x": "1", "x": "1"})
     found = walk(Root(str(tmp_path)), [".claude/skills", "./.codex/", "missing", "../outside"])
     assert list(found.folders) == [".claude/skills", ".codex", ".claude/skills/a", ".codex/b"]
@@ -82,7 +82,7 @@ def test_a_place_outside_of_the_root_is_refused(tmp_path: Path) -> None:
     assert [(each.severity, each.message) for each in found.problems] == [("error", "leads out of the root")]
 
 
-def test_links_are_followed_in_the_homes_of_definitions_and_nowhere_else(tmp_path: Path) -> None:
+def test_links_are_followed_only_in_folders_of_definitions(tmp_path: Path) -> None:
     plant(tmp_path, {"shared/a/x.md": "1", "docs/y.md": "1", ".claude/z": "1"})
     (tmp_path / ".claude/agents").symlink_to("../shared")
     (tmp_path / "docs/more").symlink_to("../shared")
@@ -93,7 +93,7 @@ def test_links_are_followed_in_the_homes_of_definitions_and_nowhere_else(tmp_pat
     assert found.problems == []
 
 
-def test_links_in_a_circle_end(tmp_path: Path) -> None:
+def test_circular_links_are_refused(tmp_path: Path) -> None:
     plant(tmp_path, {"skills/a/x": "1", "skills/b/x": "1"})
     (tmp_path / "skills/a/to-b").symlink_to("../b")
     (tmp_path / "skills/b/to-a").symlink_to("../a")
@@ -108,7 +108,7 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     assert all("circular" in each.message and each.severity == "error" for each in found.problems)
 
 
-def test_links_that_follow_each_other_are_followed_only_so_far(tmp_path: Path) -> None:
+def test_long_chains_of_links_are_refused(tmp_path: Path) -> None:
     for number in range(6):
         folder = tmp_path / f"skills/{number}"
         folder.mkdir(parents=True)

@@ -8,7 +8,7 @@ import pytest
 
 from clew.skills.formats.collection import collect
 
-from .planting import only_agent, plant
+from .trees import only_agent, plant
 
 
 def test_an_agent_of_claude_code_keeps_its_prompt_tools_model_and_skills(tmp_path: Path) -> None:

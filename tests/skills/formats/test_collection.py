@@ -124,7 +124,7 @@ def test_links_out_of_the_root_are_refused_and_nothing_behind_them_is_read(tmp_p
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no pipes with names here")
-def test_pipes_dead_links_and_strange_names_are_told_and_do_no_harm(tmp_path: Path) -> None:
+def test_pipes_dead_links_and_invalid_names_are_reported(tmp_path: Path) -> None:
     root = plant(tmp_path, {"skills/tea/SKILL.md": skill_text("tea")})
     plant(root, {"skills/line\nbreak/SKILL.md": skill_text("x"), "skills/\u202eturned/SKILL.md": skill_text("y")})
     os.mkdir(os.fsencode(root) + b"/skills/\xff")
@@ -173,7 +173,7 @@ print([each.name for each in found.skills], [(each.path, each.message) for each 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are others here")
-def test_what_the_user_may_not_read_is_told() -> None:
+def test_unreadable_files_are_reported() -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = {"skills/a/SKILL.md": skill_text("a"), "skills/b/SKILL.md": skill_text("b"), "c/x": ""}
         root = plant(Path(folder), files)
@@ -188,7 +188,7 @@ def test_what_the_user_may_not_read_is_told() -> None:
     ), run.stderr
 
 
-def test_a_skill_that_is_reached_only_by_a_link_is_named_after_the_link(tmp_path: Path) -> None:
+def test_a_skill_behind_a_link_is_named_after_the_link(tmp_path: Path) -> None:
     root = plant(tmp_path, {"node_modules/pkg/stuff/SKILL.md": skill_text("tea"), ".claude/skills/x/a": ""})
     (root / ".claude/skills/tea").symlink_to("../../node_modules/pkg/stuff")
     found = collect(root)
@@ -203,7 +203,7 @@ def test_agents_behind_a_linked_folder_are_found(tmp_path: Path) -> None:
     assert [each.path for each in collect(root).agents] == ["shared/people/a.md"]
 
 
-def test_things_of_one_name_are_told_apart_and_exact_copies_are_one(tmp_path: Path) -> None:
+def test_duplicate_names_get_prefixes_and_exact_copies_are_merged(tmp_path: Path) -> None:
     root = plant(
         tmp_path,
         {
@@ -225,7 +225,7 @@ def test_things_of_one_name_are_told_apart_and_exact_copies_are_one(tmp_path: Pa
     assert len(found.problems) == 3
 
 
-def test_what_no_folder_tells_apart_gets_a_number(tmp_path: Path) -> None:
+def test_duplicates_without_a_folder_prefix_get_a_number(tmp_path: Path) -> None:
     root = plant(
         tmp_path,
         {
@@ -241,7 +241,7 @@ def test_what_no_folder_tells_apart_gets_a_number(tmp_path: Path) -> None:
     ]
 
 
-def test_rules_that_are_no_text_are_told_and_left_out(tmp_path: Path) -> None:
+def test_rules_that_are_not_text_are_reported_and_left_out(tmp_path: Path) -> None:
     found = collect(plant(tmp_path, {"AGENTS.md": b"\xff\xfe\x00", "src/AGENTS.md": "", "src/CLAUDE.md": "---\nx"}))
     assert [(each.path, each.kind) for each in found.rules] == [
         ("src/AGENTS.md", "AGENTS.md"),
@@ -250,14 +250,14 @@ def test_rules_that_are_no_text_are_told_and_left_out(tmp_path: Path) -> None:
     assert [(each.path, each.severity) for each in found.problems] == [("AGENTS.md", "error")]
 
 
-def test_more_than_can_be_read_of_one_tree_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_limit_of_a_tree_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(definition_reader, "MAX_TOTAL", 100)
     found = collect(plant(tmp_path, {f"skills/{name}/SKILL.md": skill_text(name) for name in "abc"}))
     assert [each.name for each in found.skills] == ["a"]
     assert ["more than 100 bytes" in each.message for each in found.problems] == [True, True]
 
 
-def test_two_readings_of_one_tree_are_the_same(tmp_path: Path) -> None:
+def test_two_reads_of_one_tree_are_equal(tmp_path: Path) -> None:
     rebuild(tmp_path, BY_HAND)
     assert msgspec.json.encode(collect(tmp_path)) == msgspec.json.encode(collect(tmp_path))
 
@@ -297,7 +297,7 @@ def test_the_digest_of_a_skill_covers_every_file_name_and_link_of_its_folder(tmp
     assert only_skill(collect(root)).digest == seen[-1]
 
 
-def test_where_files_have_no_bit_for_programs_the_digest_is_that_of_plain_files(
+def test_without_executable_bits_the_digest_is_that_of_plain_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = plant(tmp_path, {"skills/tea/SKILL.md": skill_text("tea"), "skills/tea/scripts/pour.sh": "pour"})
@@ -323,7 +323,7 @@ def test_a_skill_that_is_too_large_is_listed_without_a_digest(tmp_path: Path, mo
 
 
 @pytest.mark.req("PLA-12")
-def test_what_did_not_change_is_not_read_again_and_what_did_is(tmp_path: Path) -> None:
+def test_only_changed_files_are_read_again(tmp_path: Path) -> None:
     files = {f"skills/s{number}/SKILL.md": skill_text(f"s{number}") for number in range(3)}
     root = plant(tmp_path, {**files, ".claude/commands/brew.md": "Brew."})
     memory = ParseCache()
@@ -365,7 +365,7 @@ def test_consent_is_asked_for_each_skill_and_agent_and_ends_with_any_change(tmp_
     assert [(each.name, trust.holds(each)) for each in again] == [("a", True), ("brew", True), ("tea", False)]
 
 
-def test_a_flood_of_problems_is_cut_and_told(tmp_path: Path) -> None:
+def test_the_number_of_problems_is_limited(tmp_path: Path) -> None:
     (tmp_path / "skills").mkdir()
     for number in range(1_200):
         (tmp_path / f"skills/{number}").symlink_to("nowhere")
@@ -374,7 +374,7 @@ def test_a_flood_of_problems_is_cut_and_told(tmp_path: Path) -> None:
     assert found.problems[-1].message == "200 more problems are not listed"
 
 
-def test_a_name_with_letters_of_two_scripts_is_marked_where_consent_is_asked(tmp_path: Path) -> None:
+def test_a_name_with_letters_of_two_scripts_is_marked_in_the_request_for_consent(tmp_path: Path) -> None:
     names = ("r\u0435fund", "возврат", "払い戻しpdf", "refund", "\u0440\u0430ypal", "\u0430\u03b2")
     plant(tmp_path, {f".claude/skills/s{at}/SKILL.md": skill_text(name) for at, name in enumerate(names)})
     marked = {each.name: each.summary for each in wishes(collect(tmp_path), tmp_path) if "scripts" in each.summary}
@@ -384,7 +384,7 @@ def test_a_name_with_letters_of_two_scripts_is_marked_where_consent_is_asked(tmp
     assert "\u0430\\u03b2" in marked["\u0430\u03b2"]
 
 
-def test_things_of_one_name_get_a_number_each_without_counting_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbering_of_many_duplicates_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = 0
 
     def count(start: int) -> Iterator[int]:

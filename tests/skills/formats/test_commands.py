@@ -9,7 +9,7 @@ import pytest
 from clew.skills.formats.collection import collect
 from clew.skills.manifest import Parameter
 
-from .planting import only_skill, plant, skill_text
+from .trees import only_skill, plant, skill_text
 
 
 @pytest.mark.parametrize(

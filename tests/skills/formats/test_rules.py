@@ -11,7 +11,7 @@ from clew.skills.formats.rules import read_imports
 from clew.skills.formats.source import first_paragraph
 from clew.skills.manifest import SkillLink
 
-from .planting import plant
+from .trees import plant
 
 TEXT = """See @../README.md, and @./notes/tea.md.
 

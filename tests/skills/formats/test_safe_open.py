@@ -12,7 +12,7 @@ from clew.errors import FormatError
 from clew.skills.formats import safe_open
 from clew.skills.formats.safe_open import Root
 
-from .planting import plant
+from .trees import plant
 
 
 def refusal(root: Root, path: str) -> str:
@@ -28,7 +28,7 @@ def test_a_file_is_read_and_digested_up_to_the_limit(tmp_path: Path) -> None:
     assert refusal(root, "a/c.txt") == "has more than 100 bytes"
 
 
-def test_a_folder_that_became_a_link_after_it_was_seen_is_not_entered(tmp_path: Path) -> None:
+def test_a_folder_replaced_by_a_link_is_not_entered(tmp_path: Path) -> None:
     plant(tmp_path, {"outside/a.txt": "secret"})
     root = Root(str(plant(tmp_path / "root", {"inner/a.txt": "mine"})))
     assert root.read("inner/a.txt", 100) == b"mine"
@@ -39,14 +39,14 @@ def test_a_folder_that_became_a_link_after_it_was_seen_is_not_entered(tmp_path: 
         list(entries)
 
 
-def test_a_file_that_became_a_link_after_it_was_seen_is_not_read(tmp_path: Path) -> None:
+def test_a_file_replaced_by_a_link_is_not_read(tmp_path: Path) -> None:
     plant(tmp_path, {"secret.txt": "secret"})
     root = Root(str(plant(tmp_path / "root", {"b.txt": "b"})))
     (tmp_path / "root/a.txt").symlink_to(tmp_path / "secret.txt")
     assert "became a link" in refusal(root, "a.txt")
 
 
-def test_a_way_by_links_and_dots_is_followed_only_below_the_root(tmp_path: Path) -> None:
+def test_a_path_with_links_and_dots_is_followed_only_below_the_root(tmp_path: Path) -> None:
     plant(tmp_path, {"secret.txt": "secret"})
     root = Root(str(plant(tmp_path / "root", {"a/b.txt": "b", "c/d.txt": "d"})))
     (tmp_path / "root/c/link.txt").symlink_to("../a/b.txt")
@@ -76,9 +76,7 @@ def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
     assert refusal(root, "a/" + "x" * 5_000) == "has too long a path"
 
 
-def test_where_folders_cannot_be_opened_one_by_one_the_same_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_openat_the_same_paths_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(safe_open, "STEPWISE", False)
     monkeypatch.setattr(files, "STEPWISE", False)
     plant(tmp_path, {"outside/a.txt": "secret"})
@@ -91,7 +89,7 @@ def test_where_folders_cannot_be_opened_one_by_one_the_same_is_refused(
     assert refusal(root, "missing") == "does not exist"
 
 
-def test_a_link_tells_what_it_says_and_a_file_nothing(tmp_path: Path) -> None:
+def test_link_target_is_empty_for_a_file(tmp_path: Path) -> None:
     root = Root(str(plant(tmp_path, {"a": "b"})))
     (tmp_path / "link").symlink_to("nowhere")
     assert (root.link_target("link"), root.link_target("a"), root.link_target("x")) == ("nowhere", "", "")

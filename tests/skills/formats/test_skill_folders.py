@@ -9,7 +9,7 @@ import pytest
 from clew.skills.formats.collection import collect
 from clew.skills.manifest import SkillLink
 
-from .planting import only_skill, plant, read_skill_text, skill_text
+from .trees import only_skill, plant, read_skill_text, skill_text
 
 HOMES = (
     *(".clew/skills", ".claude/skills", ".codex/skills", ".agents/skills", ".opencode/skill", ".opencode/skills"),

@@ -14,6 +14,7 @@ from clew.clock import ManualClock
 from clew.errors import AccessDenied, ConfigError, InvalidInput, NotFound
 from clew.llm import open_embedder
 from clew.skills.discovery.mirror import Mirrored
+from clew.skills.rules import tree
 from clew.skills.rules.index import REFERENCE_SCHEMA, RULE_SCHEMA, RuleReference
 from clew.skills.rules.tree import Rules, open_rules
 from clew.trail import open_trail
@@ -228,13 +229,14 @@ async def test_links_that_lead_nowhere_or_out_are_told_and_the_rest_is_kept(tmp_
     await rules.close()
 
 
-async def test_hostile_texts_are_stored_within_bounds(tmp_path: Path) -> None:
-    links = "\n".join(f"[l{number}](d.md)" for number in range(6_000))
+async def test_hostile_texts_are_stored_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "MAX_LINKS", 200)
+    links = "\n".join(f"[l{number}](d.md)" for number in range(300))
     plant(tmp_path, {"AGENTS.md": "\x01" * 1_000_000, "a/AGENTS.md": links, "a/d.md": "\x02" * 1_000_000})
     plant(tmp_path, {"b/AGENTS.md": "[ \u202e\x1b[31m](d.md) [](d.md)", "b/d.md": "[" * 100_000})
     rules = await open_rules(tmp_path, embedder=open_embedder("hash"))
     stats = await rules.stats()
-    assert (stats.rules, stats.references) == (3, 5_000)
+    assert (stats.rules, stats.references) == (3, 200)
     assert await rules.refresh() == Mirrored()
     await rules.close()
 

@@ -265,12 +265,12 @@ async def test_over_the_cap_a_load_is_refused_or_makes_room(opening: Opening) ->
 
 
 @pytest.mark.req("CAR-10")
-async def test_a_thousand_agents_leave_no_more_sets_in_memory_than_the_cap(clock: ManualClock) -> None:
+async def test_many_agents_leave_no_more_sets_in_memory_than_the_limit(clock: ManualClock) -> None:
     sets = MemoryExposures(clock, remembered=50)
     opening = Opening(sets, clock)
     busy = opening(by=msgspec.structs.replace(ME, session="busy"))
     await busy.load_skill("charts")
-    for at in range(1_000):
+    for at in range(150):
         await opening(by=msgspec.structs.replace(ME, session=f"talk-{at}")).state()
         await busy.state()
     assert sets.live == 50

@@ -41,7 +41,7 @@ CAME = (
 
 
 @pytest.mark.req("BEY-12")
-async def test_a_tool_that_is_here_is_told_with_the_whole_way_to_it(asking: Asking) -> None:
+async def test_an_available_tool_is_explained_with_all_its_causes(asking: Asking) -> None:
     asking.registry.register("search", [TOOLS["googleSearch"]])
     assert await asking.why("googleSearch") == (
         "tool",
@@ -56,7 +56,7 @@ async def test_a_tool_that_is_here_is_told_with_the_whole_way_to_it(asking: Aski
 
 
 @pytest.mark.req("BEY-12")
-async def test_a_tool_without_code_is_told_first(asking: Asking) -> None:
+async def test_a_missing_implementation_is_the_first_reason(asking: Asking) -> None:
     lacking = "It has no implementation: no bingSearch is registered in toolset search."
     kind, is_here, reasons = await asking.why("bingSearch")
     assert (kind, is_here, reasons[0]) == ("tool", False, lacking)
@@ -69,13 +69,13 @@ async def test_a_tool_without_code_is_told_first(asking: Asking) -> None:
 
 
 @pytest.mark.req("BEY-12")
-async def test_asking_why_runs_no_provider(asking: Asking) -> None:
+async def test_an_explanation_runs_no_provider(asking: Asking) -> None:
     asking.registry.register_tool_provider("search", lambda: pytest.fail("was run"))
     assert (await asking.why("googleSearch"))[1]
 
 
 @pytest.mark.req("BEY-12")
-async def test_a_tool_that_is_not_here_is_told_with_what_would_bring_it(asking: Asking) -> None:
+async def test_a_missing_tool_is_explained_with_how_to_load_it(asking: Asking) -> None:
     assert await asking.why("readTable") == (
         "tool",
         False,
@@ -91,7 +91,7 @@ async def test_a_tool_that_is_not_here_is_told_with_what_would_bring_it(asking: 
 
 
 @pytest.mark.req("BEY-12")
-async def test_a_tool_that_was_here_is_told_with_when_and_why_it_left(asking: Asking) -> None:
+async def test_an_unloaded_tool_is_explained_with_time_and_reason(asking: Asking) -> None:
     await asking.session.load_skill("charts", by="loadSkill", why="a plot was asked for")
     asking.clock.advance(minutes=5)
     await asking.session.unload_skill("charts", by="ann", reason="no longer needed")
@@ -110,7 +110,7 @@ async def test_a_tool_that_was_here_is_told_with_when_and_why_it_left(asking: As
 
 
 @pytest.mark.req("BEY-12")
-async def test_a_skill_is_told_with_every_way_that_it_came(asking: Asking) -> None:
+async def test_a_skill_is_explained_with_every_cause(asking: Asking) -> None:
     until = asking.clock.now() + timedelta(hours=1)
     await asking.session.load_skill("charts", via="trigger", until=until)
     await asking.session.load_skill("reporting", by="ann")
@@ -130,7 +130,7 @@ async def test_a_skill_is_told_with_every_way_that_it_came(asking: Asking) -> No
 
 
 @pytest.mark.req("BEY-12")
-async def test_a_toolset_is_told_by_itself_and_by_its_skills(asking: Asking) -> None:
+async def test_a_toolset_is_explained_with_its_skills(asking: Asking) -> None:
     await asking.session.load_toolset("search", by="loadToolset")
     kind, is_here, reasons = await asking.why("toolset:search")
     assert (kind, is_here) == ("toolset", True)
@@ -141,7 +141,7 @@ async def test_a_toolset_is_told_by_itself_and_by_its_skills(asking: Asking) -> 
 
 
 @pytest.mark.req("BEY-12")
-async def test_a_skill_that_is_withheld_is_told_so(clock: ManualClock) -> None:
+async def test_a_withheld_skill_is_explained_with_the_reason(clock: ManualClock) -> None:
     sets = MemoryExposures(clock)
     await Asking(clock, sets=sets).session.load_skill("charts")
     careful = Asking(clock, sets=sets, withhold=lambda skill: "not trusted" if skill.name == "charts" else "")
@@ -152,7 +152,7 @@ async def test_a_skill_that_is_withheld_is_told_so(clock: ManualClock) -> None:
 
 
 @pytest.mark.req("BEY-12")
-async def test_what_there_is_not_is_told_with_what_is_spelled_alike(asking: Asking) -> None:
+async def test_an_unknown_name_is_explained_with_similar_names(asking: Asking) -> None:
     assert await asking.why("gogleSearch") == (
         "tool",
         False,
@@ -166,7 +166,7 @@ async def test_what_there_is_not_is_told_with_what_is_spelled_alike(asking: Aski
 
 
 @pytest.mark.req("BEY-12")
-async def test_a_skill_that_is_loaded_and_no_longer_defined_is_told(clock: ManualClock) -> None:
+async def test_a_loaded_skill_without_a_definition_is_explained(clock: ManualClock) -> None:
     sets = MemoryExposures(clock)
     await Asking(clock, sets=sets).session.load_skill("charts")
     agents = list(MANIFEST.agents.values())
@@ -178,7 +178,7 @@ async def test_a_skill_that_is_loaded_and_no_longer_defined_is_told(clock: Manua
 
 
 @pytest.mark.req("CAR-23")
-async def test_a_name_in_two_toolsets_is_told_with_both_qualified_names(clock: ManualClock) -> None:
+async def test_a_name_in_two_toolsets_is_explained_with_both_qualified_names(clock: ManualClock) -> None:
     skills = [make_skill("a", toolsets=("one",)), make_skill("b", toolsets=("two",))]
     toolsets = [make_toolset("one", "execute"), make_toolset("two", "execute")]
     asking = Asking(clock, manifest=make_manifest(list(MANIFEST.agents.values()), skills, toolsets), agent="anybody")
@@ -196,12 +196,12 @@ async def test_a_name_in_two_toolsets_is_told_with_both_qualified_names(clock: M
 
 @pytest.mark.req("BEY-12")
 @pytest.mark.parametrize("name", META_TOOLS)
-async def test_a_meta_tool_is_always_here(asking: Asking, name: str) -> None:
+async def test_a_meta_tool_is_always_available(asking: Asking, name: str) -> None:
     assert await asking.why(name) == ("tool", True, ["It is a meta-tool: every agent has it at all times."])
 
 
 @pytest.mark.req("SYL-19")
-async def test_a_skill_of_the_first_tier_that_was_let_go_is_told_to_come_when_a_session_begins(
+async def test_an_unloaded_skill_of_the_first_tier_is_explained_as_automatic(
     clock: ManualClock,
 ) -> None:
     house = Skill(name="house", description="How we do things here", tier=1)

@@ -28,7 +28,7 @@ def chain(length: int) -> Manifest:
 
 @pytest.mark.req("CAR-15")
 @pytest.mark.parametrize(("skills", "circle"), [({"A": "B", "B": "A"}, "A → B → A"), ({"A": "A"}, "A → A")])
-def test_skills_that_bring_each_other_in_a_cycle_are_refused(skills: Mapping[str, str], circle: str) -> None:
+def test_circular_dependencies_are_refused(skills: Mapping[str, str], circle: str) -> None:
     made = [make_skill(name, skills=(other,)) for name, other in skills.items()]
     given = terms("any", make_manifest([AgentSpec(name="any")], made))
     with pytest.raises(ValidationError, match=f"circular dependency of skills: {circle}") as caught:
@@ -37,7 +37,7 @@ def test_skills_that_bring_each_other_in_a_cycle_are_refused(skills: Mapping[str
 
 
 @pytest.mark.req("CAR-15")
-def test_a_cycle_below_the_skill_is_named_without_the_way_to_it() -> None:
+def test_the_error_names_only_the_cycle() -> None:
     made = [make_skill("A", skills=("B",)), make_skill("B", skills=("C",)), make_skill("C", skills=("B",))]
     agent = AgentSpec(name="any", initial_skills=("A",))
     given = terms("any", make_manifest([agent], made))
@@ -66,7 +66,7 @@ def test_five_levels_pass_and_six_fail() -> None:
 
 
 @pytest.mark.req("CAR-15")
-def test_a_way_that_is_too_deep_is_found_also_behind_a_short_one() -> None:
+def test_a_chain_that_is_too_deep_is_found_behind_a_short_one() -> None:
     """The short way reaches s3 first: its depth must be counted by the longest."""
     skills = [make_skill("top", skills=("s3", "s1")), *chain(5).skills.values()]
     given = terms("any", make_manifest([AgentSpec(name="any")], skills))
@@ -75,7 +75,7 @@ def test_a_way_that_is_too_deep_is_found_also_behind_a_short_one() -> None:
 
 
 @pytest.mark.req("CAR-15")
-def test_a_wide_web_of_skills_is_checked_in_no_time() -> None:
+def test_a_wide_graph_of_skills_is_loaded_without_following_every_path() -> None:
     """Thirty skills a level, each bringing all of the next: 30⁴ ways, and 5 visits of each skill at most."""
     levels = [[f"l{level}-{at}" for at in range(30)] for level in range(5)]
     skills = [
@@ -89,7 +89,7 @@ def test_a_wide_web_of_skills_is_checked_in_no_time() -> None:
 
 
 @pytest.mark.req("CAR-31")
-def test_a_skill_that_brings_one_that_there_is_not_is_refused() -> None:
+def test_a_skill_with_an_unknown_dependency_is_refused() -> None:
     given = terms("any", make_manifest([AgentSpec(name="any")], [make_skill("A", skills=("gone",))]))
     with pytest.raises(ValidationError, match="unknown skill 'gone', which A includes"):
         load_skills({}, ["A"], given, STAMP)
@@ -100,7 +100,7 @@ def untrusted(skill: Skill) -> str:
 
 
 @pytest.mark.req("CAR-12")
-def test_a_skill_that_is_withheld_is_not_loaded_nor_one_that_brings_it() -> None:
+def test_withheld_skills_and_skills_that_include_them_do_not_load() -> None:
     given = terms(withhold=untrusted)
     with pytest.raises(ValidationError, match="may not load skill charts: nobody has trusted its repository"):
         load_skills({}, ["charts"], given, STAMP)
@@ -110,7 +110,7 @@ def test_a_skill_that_is_withheld_is_not_loaded_nor_one_that_brings_it() -> None
     assert state_of(loaded, given).discovered_skills == ("reporting",), "trust that was lost takes effect at once"
 
 
-def test_an_initial_skill_that_is_withheld_is_there_as_soon_as_it_is_not() -> None:
+def test_a_withheld_initial_skill_appears_as_soon_as_it_is_allowed() -> None:
     agent = AgentSpec(name="a", initial_skills=("charts",))
     manifest = make_manifest([agent], [make_skill("charts")])
     items = begin({}, terms("a", manifest, withhold=untrusted), NOW)
@@ -124,7 +124,7 @@ def many(count: int) -> Manifest:
 
 
 @pytest.mark.req("CAR-10")
-def test_over_the_cap_a_load_is_refused_with_what_is_loaded() -> None:
+def test_over_the_limit_a_load_is_refused_with_the_loaded_skills() -> None:
     given = terms("any", many(5), max_skills=3)
     items = load_skills(begin({}, given, NOW), ["s1", "s2"], given, STAMP)
     with pytest.raises(ValidationError, match=r"4 skills are over the limit of 3 for a session\. Unload") as caught:
@@ -134,7 +134,7 @@ def test_over_the_cap_a_load_is_refused_with_what_is_loaded() -> None:
 
 
 @pytest.mark.req("CAR-10")
-def test_under_eviction_the_oldest_that_came_by_itself_leaves_first_and_never_an_initial_one() -> None:
+def test_eviction_takes_the_oldest_automatic_load_first_and_no_initial_skill() -> None:
     given = terms("any", many(9), max_skills=4, when_full="evict")
     items = begin({}, given, NOW)
     items = load_skills(items, ["s1"], given, later(1))
@@ -150,7 +150,7 @@ def test_under_eviction_the_oldest_that_came_by_itself_leaves_first_and_never_an
 
 
 @pytest.mark.req("CAR-10")
-def test_eviction_makes_room_for_several_and_gives_up_where_only_initial_ones_are_left() -> None:
+def test_eviction_makes_room_for_several_and_fails_with_only_initial_skills() -> None:
     given = terms("any", many(9), max_skills=3, when_full="evict")
     items = load_skills(begin({}, given, NOW), ["s1", "s2"], given, STAMP)
     assert list(load_skills(items, ["s3", "s4"], given, later(1))) == ["agent:any", "skill:s0", "skill:s3", "skill:s4"]
@@ -159,7 +159,7 @@ def test_eviction_makes_room_for_several_and_gives_up_where_only_initial_ones_ar
 
 
 @pytest.mark.req("CAR-10")
-def test_skills_that_came_with_another_count_and_evicting_leaves_toolsets_and_routes_alone() -> None:
+def test_dependencies_count_and_eviction_keeps_toolsets_and_routes() -> None:
     given = terms("anybody", max_skills=2, when_full="evict")
     items = load_toolset(load_skills({}, ["webSearch"], given, STAMP), "spare", given, STAMP)
     items = {"skill://tools/x": Exposed(item="skill://tools/x", via="ask", why="", since=NOW), **items}
@@ -172,7 +172,7 @@ def test_skills_that_came_with_another_count_and_evicting_leaves_toolsets_and_ro
         load_skills({}, ["reporting"], terms("anybody", max_skills=1, when_full="evict"), STAMP)
 
 
-def test_no_cap_keeps_an_initial_skill_out() -> None:
+def test_the_limit_does_not_apply_to_initial_skills() -> None:
     agent = AgentSpec(name="a", initial_skills=("s1", "s2", "s3"))
     manifest = make_manifest([agent], [make_skill(f"s{at}") for at in range(1, 4)])
     given = terms("a", manifest, max_skills=1)
@@ -181,7 +181,7 @@ def test_no_cap_keeps_an_initial_skill_out() -> None:
     assert load_skills(items, ["s1"], given, STAMP) is items
 
 
-def test_the_cost_of_an_item_is_that_of_all_that_it_brings() -> None:
+def test_the_cost_of_an_item_includes_its_dependencies() -> None:
     items = load_skills({}, ["reporting", "charts"], terms(), STAMP)
     reporting, charts = items["skill:reporting"].tokens, items["skill:charts"].tokens
     assert 0 < charts < reporting

@@ -84,7 +84,7 @@ def model(manifest: Manifest, items: Items) -> tuple[set[str], set[str], set[str
 @pytest.mark.req("CAR-06")
 @settings(max_examples=75, deadline=None)
 @given(manifest=manifests(), operations=OPERATIONS)
-def test_after_any_operations_the_state_is_what_the_items_recompute_to(
+def test_after_any_operations_the_state_follows_from_the_items(
     manifest: Manifest, operations: list[tuple[str, str, str]]
 ) -> None:
     given = terms("a", manifest)
@@ -104,9 +104,7 @@ def test_after_any_operations_the_state_is_what_the_items_recompute_to(
 @pytest.mark.req("CAR-06")
 @settings(max_examples=50, deadline=None)
 @given(manifest=manifests(), names=st.lists(st.sampled_from(NAMES), max_size=6), data=st.data())
-def test_the_order_of_loads_does_not_matter_for_what_is_there(
-    manifest: Manifest, names: list[str], data: st.DataObject
-) -> None:
+def test_the_order_of_loads_does_not_matter(manifest: Manifest, names: list[str], data: st.DataObject) -> None:
     given = terms("a", manifest)
     shuffled = data.draw(st.permutations(names))
     states = []

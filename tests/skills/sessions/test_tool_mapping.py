@@ -116,7 +116,7 @@ async def test_a_view_over_ten_thousand_tools_looks_only_at_what_is_exposed() ->
 
 
 @pytest.mark.req("CAR-24")
-async def test_a_stream_makes_one_tool_after_the_other() -> None:
+async def test_a_stream_looks_up_tools_one_by_one() -> None:
     ran: list[str] = []
     registry = ToolRegistry()
     for name in ("first", "second"):
@@ -145,7 +145,7 @@ def test_one_name_in_two_loaded_toolsets_belongs_to_the_last_and_both_have_quali
         one["analysis.execute"]
 
 
-def test_where_the_last_toolset_has_no_code_the_one_before_has_the_name() -> None:
+def test_without_code_in_the_last_toolset_the_previous_one_has_the_name() -> None:
     first = make_tool("execute", "first")
     toolsets = {"search": make_toolset("search", "execute"), "analysis": make_toolset("analysis", "execute")}
     tools = ExposedTools({}, ("search", "analysis"), toolsets, registered(search=[first]))
@@ -153,7 +153,7 @@ def test_where_the_last_toolset_has_no_code_the_one_before_has_the_name() -> Non
     assert "analysis.execute" not in tools, "one toolset's tool is not another's"
 
 
-def test_tools_that_are_given_for_the_call_come_first() -> None:
+def test_tools_of_the_call_take_precedence() -> None:
     mine, named = make_tool("execute", "mine"), make_tool("execute", "named")
     toolsets = {"search": make_toolset("search", "execute"), "analysis": make_toolset("analysis", "execute")}
     registry = registered(search=[make_tool("execute")])
@@ -171,7 +171,7 @@ def test_tools_of_no_toolset_of_the_manifest_serve_every_toolset_that_lists_them
 
 
 @pytest.mark.req("CAR-22")
-def test_the_diagnostics_say_what_became_of_every_tool() -> None:
+def test_the_diagnostics_cover_every_tool() -> None:
     registry = registered(search=[TOOLS["googleSearch"], make_tool("oddOne")], analysis=[TOOLS["analyzeData"]])
     provided = {"formatData": TOOLS["formatData"], "ops.deploy": make_tool("x"), "tables.readTable": make_tool("y")}
     tools = ExposedTools(META, ("search", "tables", "vis"), MANIFEST.toolsets, registry, provided)
@@ -191,7 +191,7 @@ def test_the_diagnostics_say_what_became_of_every_tool() -> None:
 
 
 @pytest.mark.req("CAR-22")
-def test_a_tool_that_was_registered_in_another_toolset_than_the_one_that_lists_it_is_told() -> None:
+def test_a_tool_registered_in_another_toolset_is_reported() -> None:
     tools = ExposedTools({}, ("search",), MANIFEST.toolsets, registered(analysis=[TOOLS["googleSearch"]]))
     assert list(tools) == []
     (filtered,) = tools.diagnostics.filtered

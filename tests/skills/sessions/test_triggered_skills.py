@@ -55,12 +55,12 @@ async def loaded(session: AgentSession) -> tuple[str, ...]:
 
 
 @pytest.mark.req("SYL-19")
-async def test_the_first_tier_is_there_at_the_start_and_nothing_else(librarian: AgentSession) -> None:
+async def test_a_session_starts_with_the_first_tier_only(librarian: AgentSession) -> None:
     assert await loaded(librarian) == ("search",)
 
 
 @pytest.mark.req("SYL-19")
-async def test_a_trigger_brings_a_skill_and_the_next_unrelated_turn_drops_it(librarian: AgentSession) -> None:
+async def test_a_trigger_loads_a_skill_and_the_next_unrelated_turn_unloads_it(librarian: AgentSession) -> None:
     done = await librarian.follow(Turn(text="What imports this module?"))
     assert done.state.discovered_skills == ("search", "dependencies")
     again = await librarian.follow(Turn(text="And who imports that one?"))
@@ -72,7 +72,7 @@ async def test_a_trigger_brings_a_skill_and_the_next_unrelated_turn_drops_it(lib
 
 
 @pytest.mark.req("SYL-19")
-async def test_the_third_tier_needs_to_be_asked_for(librarian: AgentSession) -> None:
+async def test_the_third_tier_loads_only_by_name(librarian: AgentSession) -> None:
     await librarian.follow(Turn(text="rewrite it"))
     assert await loaded(librarian) == ("search",)
     await librarian.load_skill("rewrite")
@@ -80,33 +80,31 @@ async def test_the_third_tier_needs_to_be_asked_for(librarian: AgentSession) -> 
     assert await loaded(librarian) == ("search", "rewrite")
 
 
-async def test_what_was_loaded_by_name_stays_when_the_conversation_moves_on(librarian: AgentSession) -> None:
+async def test_a_skill_loaded_by_name_stays_when_the_topic_changes(librarian: AgentSession) -> None:
     await librarian.follow(Turn(text="depend"))
     await librarian.load_skill("dependencies")
     await librarian.follow(Turn(text="something else"))
     assert await loaded(librarian) == ("search", "dependencies")
 
 
-async def test_a_skill_that_cannot_be_loaded_keeps_no_other_from_loading(librarian: AgentSession) -> None:
+async def test_a_skill_that_cannot_load_does_not_prevent_others(librarian: AgentSession) -> None:
     done = await librarian.follow(Turn(text="depend on a circle"))
     assert done.state.discovered_skills == ("search", "patterns", "dependencies")
 
 
-async def test_where_there_is_room_for_one_the_more_important_comes(sets: Exposures, clock: ManualClock) -> None:
+async def test_with_room_for_one_the_higher_priority_loads(sets: Exposures, clock: ManualClock) -> None:
     session = AgentSession(MANIFEST, ToolRegistry(), sets, by=ME, agent="librarian", clock=clock, max_skills=2)
     done = await session.follow(Turn(text="depend"))
     assert done.state.discovered_skills == ("search", "patterns")
 
 
-async def test_only_skills_that_the_agent_may_have_are_triggered(sets: Exposures, clock: ManualClock) -> None:
+async def test_only_loadable_skills_are_triggered(sets: Exposures, clock: ManualClock) -> None:
     session = AgentSession(MANIFEST, ToolRegistry(), sets, by=ME, agent="narrow", clock=clock)
     done = await session.follow(Turn(text="depend"))
     assert done.state.discovered_skills == ("search", "patterns")
 
 
-async def test_a_turn_leaves_what_is_no_skill_alone(
-    librarian: AgentSession, sets: Exposures, clock: ManualClock
-) -> None:
+async def test_a_turn_changes_only_skills(librarian: AgentSession, sets: Exposures, clock: ManualClock) -> None:
     await librarian.follow(Turn(text="depend"))
     rule = Exposed(item="rule:src/AGENTS.md", via="path", why="read src/a.py", since=clock.now())
     await sets.reveal(await librarian.exposure(), [rule], by=ME_AS_LIBRARIAN)
@@ -115,14 +113,14 @@ async def test_a_turn_leaves_what_is_no_skill_alone(
     assert await loaded(librarian) == ("search",)
 
 
-async def test_a_session_that_brings_nothing_has_only_what_was_loaded(sets: Exposures, clock: ManualClock) -> None:
+async def test_a_session_without_initial_skills_has_only_loaded_ones(sets: Exposures, clock: ManualClock) -> None:
     session = AgentSession(MANIFEST, ToolRegistry(), sets, by=ME, agent="librarian", clock=clock, brings=False)
     assert await loaded(session) == ()
     await session.load_skill("rewrite")
     assert await loaded(session) == ("rewrite",)
 
 
-async def test_what_is_refused_does_not_come_by_itself_and_leaves_where_it_did(librarian: AgentSession) -> None:
+async def test_a_refused_skill_is_not_triggered_and_is_unloaded(librarian: AgentSession) -> None:
     turn = Turn(text="on what does it depend?")
     assert [each.skill for each in librarian.triggered(turn)] == ["patterns", "dependencies"]
     await librarian.follow(turn)

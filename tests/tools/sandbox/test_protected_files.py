@@ -79,7 +79,7 @@ ATTACKS = {
 @needs_git
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 @pytest.mark.parametrize("wall", WALLS)
-async def test_a_command_leaves_nothing_that_makes_programs_run(wall: str, attack: str, project: Path) -> None:
+async def test_files_that_make_programs_run_are_renamed_after_a_command(wall: str, attack: str, project: Path) -> None:
     before = settings_below(project)
     shown = await tools(project, wall).call_json("exec", command=attack, timeout=60)
     assert settings_below(project) == before
@@ -94,7 +94,7 @@ NEW = (
 
 
 @pytest.mark.req("PLA-25")
-async def test_settings_of_many_programs_are_moved_aside(tmp_path: Path) -> None:
+async def test_settings_of_many_programs_are_renamed(tmp_path: Path) -> None:
     root = plant(tmp_path / "root", {"sub/toml": ""})
     shown = await tools(root).call_json("exec", command=f"cd sub; touch {' '.join(NEW)} a.workspace mise")
     aside = {f"{name}.kept-back" for name in NEW}
@@ -104,7 +104,7 @@ async def test_settings_of_many_programs_are_moved_aside(tmp_path: Path) -> None
 
 @pytest.mark.req("PLA-25")
 @needs_git
-async def test_another_inner_repository_takes_the_place_of_none(project: Path) -> None:
+async def test_an_inner_repository_cannot_be_replaced(project: Path) -> None:
     """Its folder can be moved away; what was in it cannot be changed there either, and a new one has no settings."""
     before = set(settings_below(project).values())
     command = "mv sub/inner old; cp -r old sub/inner; echo owned | tee old/.git/hooks/a sub/inner/.git/hooks/a"
@@ -116,7 +116,7 @@ async def test_another_inner_repository_takes_the_place_of_none(project: Path) -
 
 @pytest.mark.req("PLA-25")
 @needs_git
-async def test_a_bare_repository_is_seen_under_any_name(project: Path) -> None:
+async def test_a_bare_repository_is_found_under_any_name(project: Path) -> None:
     command = "git init -q --bare sub/data; git -C sub/data config core.fsmonitor owned; echo x > sub/data/hooks/a"
     shown = await tools(project).call_json("exec", command=command)
     assert not (project / "sub/data/config").exists()
@@ -136,7 +136,7 @@ async def test_a_command_may_commit(project: Path) -> None:
 
 
 @needs_git
-async def test_what_is_moved_aside_is_told_and_not_lost(tmp_path: Path) -> None:
+async def test_renamed_files_are_reported_and_kept(tmp_path: Path) -> None:
     root = plant(tmp_path / "root", {"a": "a"})
     made = "mkdir -p new/.clew; echo kept > new/.clew/config.toml"
     first = await tools(root).call_json("exec", command=made)
@@ -161,7 +161,7 @@ async def test_a_command_that_is_killed_or_cancelled_leaves_nothing_either(tmp_p
 
 
 @needs_git
-async def test_what_the_user_changes_meanwhile_stays(project: Path) -> None:
+async def test_changes_of_the_user_during_a_run_stay(project: Path) -> None:
     """git puts a new file in the place of its settings, and a folder with a repository may be moved."""
     command = "mv sub/inner sub/other; touch begun; until [ -e go ]; do sleep 0.01; done"
     running = asyncio.create_task(tools(project).call_json("exec", command=command, timeout=60))
@@ -178,7 +178,7 @@ async def test_what_the_user_changes_meanwhile_stays(project: Path) -> None:
     assert (project / ".git/hooks/post-merge").exists()
 
 
-async def test_a_link_that_is_replaced_is_seen(tmp_path: Path) -> None:
+async def test_a_replaced_link_is_detected(tmp_path: Path) -> None:
     root = plant(tmp_path / "root", {"settings/tasks.json": "{}"})
     (root / ".vscode").symlink_to("settings")
     command = "rm .vscode; mkdir .vscode; echo owned > .vscode/tasks.json; echo owned > settings/tasks.json"
@@ -198,7 +198,7 @@ async def test_code_that_makes_settings_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [".vscode", ".git", ".git/hooks", ".husky"])
-async def test_what_makes_programs_run_cannot_be_allowed_for_writing(path: str, tmp_path: Path) -> None:
+async def test_files_that_make_programs_run_cannot_be_writable(path: str, tmp_path: Path) -> None:
     (tmp_path / path).mkdir(parents=True)
     sandbox = open_box("bubblewrap python").sandbox()
     program = Program(argv=("/bin/true",))
@@ -227,7 +227,7 @@ async def test_the_disk_is_not_filled(tmp_path: Path) -> None:
     assert (shown["killed_by"], "wrote too much to the disk" in shown["error"]) == ("disk", True)
 
 
-async def test_files_without_a_name_fill_the_disk_too(tmp_path: Path) -> None:
+async def test_deleted_open_files_count_against_the_disk_limit(tmp_path: Path) -> None:
     code = """
 import os
 def run(input, context):

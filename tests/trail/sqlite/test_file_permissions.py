@@ -40,7 +40,7 @@ async def test_a_trail_and_all_beside_it_are_readable_by_their_owner_only(tmp_pa
     await trail.close()
 
 
-async def test_a_key_appears_whole_and_once_however_many_make_it(tmp_path: Path, me: Principal) -> None:
+async def test_concurrent_creation_gives_one_complete_key(tmp_path: Path, me: Principal) -> None:
     trails = [await open_trail(f"sqlite://{tmp_path}/trail.db") for _ in range(4)]
     puts = (trail.secrets.put(f"key-{at}", f"value-{at}", by=me) for at, trail in enumerate(trails))
     await asyncio.gather(*puts)
@@ -52,7 +52,7 @@ async def test_a_key_appears_whole_and_once_however_many_make_it(tmp_path: Path,
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"x" * 33])
-async def test_a_damaged_key_is_named_and_not_replaced(tmp_path: Path, me: Principal, content: bytes) -> None:
+async def test_a_damaged_key_is_reported_and_not_replaced(tmp_path: Path, me: Principal, content: bytes) -> None:
     key = tmp_path / "trail.db.key"
     key.write_bytes(content)
     trail = await open_trail(f"sqlite://{tmp_path}/trail.db")
@@ -66,7 +66,7 @@ async def test_a_damaged_key_is_named_and_not_replaced(tmp_path: Path, me: Princ
     ("journal", "version"),
     [("delete", 0), ("wal", 0), ("wal", 1)],
 )
-async def test_a_sqlite_file_of_another_program_is_refused_and_left_as_it_was(
+async def test_a_sqlite_file_of_another_program_is_refused_and_unchanged(
     tmp_path: Path, journal: str, version: int
 ) -> None:
     path = tmp_path / "browser.db"

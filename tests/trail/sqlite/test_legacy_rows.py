@@ -27,7 +27,7 @@ async def store(path: Path, change: str) -> str:
     return made.id
 
 
-async def test_a_checksum_that_was_stored_as_text_is_read(tmp_path: Path) -> None:
+async def test_a_checksum_stored_as_text_is_read(tmp_path: Path) -> None:
     id = await store(tmp_path / "trail.db", "UPDATE breadcrumbs SET checksum = lower(hex(checksum))")
     trail = SqliteTrail(tmp_path / "trail.db", SystemClock())
     try:
@@ -38,7 +38,7 @@ async def test_a_checksum_that_was_stored_as_text_is_read(tmp_path: Path) -> Non
         await trail.close()
 
 
-async def test_a_checksum_of_something_else_is_refused(tmp_path: Path) -> None:
+async def test_an_invalid_checksum_is_refused(tmp_path: Path) -> None:
     id = await store(tmp_path / "trail.db", "UPDATE breadcrumbs SET checksum = randomblob(16)")
     trail = SqliteTrail(tmp_path / "trail.db", SystemClock())
     try:
@@ -48,7 +48,7 @@ async def test_a_checksum_of_something_else_is_refused(tmp_path: Path) -> None:
         await trail.close()
 
 
-async def test_an_event_whose_id_was_stored_as_text_is_read(tmp_path: Path) -> None:
+async def test_an_event_id_stored_as_text_is_read(tmp_path: Path) -> None:
     change = "UPDATE events SET id = (SELECT b.id FROM breadcrumbs b WHERE b.rid = events.rid)"
     id = await store(tmp_path / "trail.db", change)
     trail = SqliteTrail(tmp_path / "trail.db", SystemClock())

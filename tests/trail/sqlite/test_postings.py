@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable
@@ -124,7 +125,7 @@ def test_a_second_writer_sees_what_the_first_has_done(tmp_path: Path) -> None:
 def test_those_who_begin_an_index_at_once_have_one_index(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, before: str
 ) -> None:
-    for number in range(20):
+    for number in range(6):
         folder = tmp_path / f"index {number}"
         if before == "damaged":
             postings(folder).update([(7, "1")], [], 3, mark(3))
@@ -177,10 +178,17 @@ def index_of(folder: Path) -> Path:
     return folder / "trail.db-index"
 
 
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory, me: Principal) -> Path:
+    """A trail that is written once; each test works on a copy."""
+    folder = tmp_path_factory.mktemp("crowded") / "here"
+    asyncio.run(crowd(folder, me, "thread"))
+    return folder
+
+
 @pytest.fixture
-async def place(tmp_path: Path, me: Principal) -> Path:
-    await crowd(tmp_path / "here", me, "thread")
-    return tmp_path / "here"
+def place(crowded: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(crowded, tmp_path / "here")
 
 
 WANTED = {f"thread {number}" for number in range(0, CROWD, 100)}

@@ -24,7 +24,7 @@ def rows(first: int, *schemas: str) -> list[tuple[object, ...]]:
     return [(seq, 0, seq, "id", 1, 1, schema, '["a"]', 0) for seq, schema in enumerate(schemas, first)]
 
 
-def test_only_events_after_the_given_one_that_are_meant_may_bring_something() -> None:
+def test_only_later_matching_events_count() -> None:
     tail = Tail()
     tail.add(0, rows(1, "note.v1"))
     assert tail.add(1, rows(2, "other.v1", "other.v1"))
@@ -44,7 +44,7 @@ def test_where_events_are_not_known_the_head_of_the_file_decides() -> None:
     assert tail.may_bring(4, 6, NOTES)
 
 
-def test_no_more_is_kept_than_its_length() -> None:
+def test_the_number_of_kept_events_is_limited() -> None:
     tail = Tail()
     tail.add(0, rows(1, "note.v1"))
     tail.add(1, rows(2, *["other.v1"] * LENGTH))
@@ -63,7 +63,7 @@ async def trail(tmp_path: Path) -> AsyncIterator[SqliteTrail]:
     await opened.close()
 
 
-async def test_a_wait_for_some_events_is_not_ended_by_others_of_this_process(trail: SqliteTrail) -> None:
+async def test_other_events_of_this_process_do_not_end_a_wait(trail: SqliteTrail) -> None:
     await write(trail, "other.v1")
     waiting = asyncio.ensure_future(trail.log.wait(await trail.log.head(), PATIENCE, selector=NOTES))
     for _ in range(5):
@@ -74,7 +74,7 @@ async def test_a_wait_for_some_events_is_not_ended_by_others_of_this_process(tra
         assert await waiting
 
 
-async def test_a_wait_hears_of_what_another_process_wrote(trail: SqliteTrail, tmp_path: Path) -> None:
+async def test_a_wait_ends_with_a_write_of_another_process(trail: SqliteTrail, tmp_path: Path) -> None:
     await write(trail, "other.v1")
     other = SqliteTrail(tmp_path / "trail.db", SystemClock())
     try:

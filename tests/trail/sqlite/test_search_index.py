@@ -37,7 +37,7 @@ async def found(trail: Trail, by: Principal, text: str = "thread") -> list[str]:
     return sorted(hit.breadcrumb.title for hit in hits)
 
 
-async def test_what_a_caller_may_not_find_is_left_for_those_who_may(
+async def test_records_hidden_from_a_caller_are_indexed_for_those_who_may_find_them(
     tmp_path: Path, me: Principal, insider: Principal
 ) -> None:
     trail = opened(tmp_path)
@@ -51,7 +51,7 @@ async def test_what_a_caller_may_not_find_is_left_for_those_who_may(
     await trail.close()
 
 
-async def test_a_record_that_leaves_or_enters_what_a_caller_sees_is_lost_and_found(
+async def test_search_follows_records_that_change_their_visibility(
     tmp_path: Path, me: Principal, insider: Principal
 ) -> None:
     trail = opened(tmp_path)
@@ -71,7 +71,7 @@ async def test_a_record_that_leaves_or_enters_what_a_caller_sees_is_lost_and_fou
     await trail.close()
 
 
-async def test_many_that_nobody_looked_for_are_read_together_and_outlive_the_process(
+async def test_pending_records_are_indexed_in_bulk_and_survive_a_restart(
     tmp_path: Path, me: Principal, insider: Principal
 ) -> None:
     trail = opened(tmp_path)
@@ -91,7 +91,7 @@ async def test_many_that_nobody_looked_for_are_read_together_and_outlive_the_pro
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_whoever_searched_before_everybody_finds_what_a_newly_opened_trail_finds(
+async def test_results_do_not_depend_on_earlier_searches(
     tmp_path: Path, me: Principal, insider: Principal, seed: int
 ) -> None:
     chance, trail = random.Random(seed), opened(tmp_path)

@@ -67,14 +67,14 @@ def test_schemas_are_looked_up_in_their_index(connection: apsw.Connection) -> No
         Selector(context_match=[ContextMatch(path="a", op="in", value=[HOSTILE])]),
     ],
 )
-def test_no_text_of_a_caller_stands_in_the_sql(connection: apsw.Connection, selector: Selector) -> None:
+def test_no_text_of_a_caller_is_in_the_sql(connection: apsw.Connection, selector: Selector) -> None:
     where, values = build_where(selector, (1,), 0)
     assert "--" not in where
     assert any("--" in str(value) for value in values.values())
     assert connection.execute(f"SELECT count(*) FROM breadcrumbs b WHERE {where}", values).get == 0
 
 
-def test_without_audiences_nothing_is_meant(connection: apsw.Connection) -> None:
+def test_without_audiences_nothing_matches(connection: apsw.Connection) -> None:
     where, values = build_where(EVERYTHING, (), 0)
     assert "IN (NULL)" in where
     assert connection.execute(f"SELECT count(*) FROM breadcrumbs b WHERE {where}", values).get == 0

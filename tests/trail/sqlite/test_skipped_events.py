@@ -58,7 +58,7 @@ async def test_a_wanted_event_after_many_others_is_claimed(trail: SqliteTrail) -
     assert await cursor_of(trail) == await trail.log.head()
 
 
-async def test_the_cursor_comes_after_what_was_seen(trail: SqliteTrail) -> None:
+async def test_the_cursor_moves_past_skipped_events(trail: SqliteTrail) -> None:
     await register(trail, "wanted")
     waiting = wait_for_one(trail)
     await write(trail, "other", 5)
@@ -69,9 +69,7 @@ async def test_the_cursor_comes_after_what_was_seen(trail: SqliteTrail) -> None:
     waiting.cancel()
 
 
-async def test_a_selector_that_another_process_changed_holds_for_what_is_written_here(
-    trail: SqliteTrail, tmp_path: Path
-) -> None:
+async def test_a_selector_changed_by_another_process_applies_at_once(trail: SqliteTrail, tmp_path: Path) -> None:
     other = SqliteTrail(tmp_path / "trail.db", SystemClock())
     try:
         await register(trail, "wanted")

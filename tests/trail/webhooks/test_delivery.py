@@ -76,7 +76,7 @@ async def test_eight_failures_make_a_dead_letter_and_a_replay_delivers_it_once(
 
 
 @pytest.mark.req("SYL-112")
-async def test_a_passing_failure_is_overcome_by_a_retry(trail: Trail, clock: ManualClock) -> None:
+async def test_a_temporary_failure_succeeds_on_retry(trail: Trail, clock: ManualClock) -> None:
     async with receiving(reply(503), reply(429)) as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
         async with sending(trail, clock) as sent:
@@ -92,7 +92,7 @@ async def test_a_passing_failure_is_overcome_by_a_retry(trail: Trail, clock: Man
             assert sent.outcomes == ["failed", "failed", "delivered"]
 
 
-async def test_gone_is_final(trail: Trail, clock: ManualClock) -> None:
+async def test_status_410_is_final(trail: Trail, clock: ManualClock) -> None:
     async with receiving(reply(410, b"moved away")) as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
         async with sending(trail, clock) as sent:
@@ -179,7 +179,7 @@ async def test_a_refused_connection_is_a_failure(trail: Trail, clock: ManualCloc
         assert (await sent.until(lambda state: state.claimed == 0)).pending == 1
 
 
-async def test_a_missing_secret_is_a_failure_that_can_be_mended(trail: Trail, clock: ManualClock) -> None:
+async def test_a_missing_secret_is_a_failure_that_a_retry_can_solve(trail: Trail, clock: ManualClock) -> None:
     async with receiving() as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
         await trail.secrets.drop("hook", by=ANN)

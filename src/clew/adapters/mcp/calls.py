@@ -93,7 +93,7 @@ def error_result(error: ClewError) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
 
 
-def rising(report: Report) -> Report:
+def increasing(report: Report) -> Report:
     """Wrap a report so that progress only grows, because the protocol forbids decreasing values."""
     last = float("-inf")
 

@@ -25,9 +25,9 @@ from clew.adapters.mcp.calls import (
     ask_result,
     error_result,
     get_result,
+    increasing,
     read_arguments,
     read_question,
-    rising,
 )
 from clew.adapters.mcp.catalog_interface import CatalogInterface
 from clew.adapters.mcp.late_catalog import LateCatalog
@@ -119,7 +119,7 @@ class _McpHandlers:
 
     async def _get(self, context: Context, arguments: dict[str, Any] | None) -> types.CallToolResult:
         wanted = read_arguments(arguments, GetArguments)
-        by, report = self._principal_of(context), rising(context.session.report_progress)
+        by, report = self._principal_of(context), increasing(context.session.report_progress)
         results = await self._catalog.get(read_items(wanted.routes), by=by, handle=wanted.handle, report=report)
         return get_result(results, await self._catalog.rules(by=by, handle=results.handle))
 

@@ -87,7 +87,7 @@ class Fields:
         """Return the key of a field as spelled in the document."""
         return self.keys.get(field, spellings(field)[0])
 
-    def tell(self, message: str, path: str, **more: Any) -> None:
+    def report(self, message: str, path: str, **more: Any) -> None:
         """Report a problem at a key, an item or a value of the document."""
         self.problems.append(problem_at(self.document, path, message, **more))
 
@@ -96,7 +96,7 @@ class Fields:
         if field is None:
             self._report_unknown(key)
         elif field in self.keys:
-            self.tell(f"`{key}` and `{self.keys[field]}` are the same key", key, is_key=True)
+            self.report(f"`{key}` and `{self.keys[field]}` are the same key", key, is_key=True)
         else:
             self.keys[field] = key
             if value is not None:
@@ -109,7 +109,7 @@ class Fields:
         fix = rename_key(self.document, key, near, f"rename it to {near}") if is_free else None
         hint = "" if near or "metadata" not in FIELDS[self.sort] else "Put your own keys below `metadata`"
         message = f"there is no key `{key[:_MAX_SHOWN]}` in {_a(self.sort)}"
-        self.tell(message, key, is_key=True, allowed=allowed, nearest=near, fix=fix, hint=hint, context={"key": key})
+        self.report(message, key, is_key=True, allowed=allowed, nearest=near, fix=fix, hint=hint, context={"key": key})
 
     def _check(self, field: str, key: str, value: Any) -> None:
         kind = FIELDS[self.sort][field]
@@ -119,7 +119,7 @@ class Fields:
             return
         strange = unfit(value)
         if strange:
-            self.tell(f"`{key}` has {strange}, which JSON cannot express", key, hint="Put it in quotes")
+            self.report(f"`{key}` has {strange}, which JSON cannot express", key, hint="Put it in quotes")
             return
         try:
             self.values[field] = msgspec.convert(value, kind, strict=True)
@@ -142,7 +142,7 @@ class Fields:
         near = nearest(name, allowed)
         fix = rename_key(self.document, path, near, f"rename it to {near}") if near else None
         message = f"there is no key `{name[:_MAX_SHOWN]}` here"
-        self.tell(message, path, is_key=True, allowed=allowed, nearest=near, fix=fix, context={"key": name})
+        self.report(message, path, is_key=True, allowed=allowed, nearest=near, fix=fix, context={"key": name})
 
     def _report_invalid(self, key: str, value: Any, kind: Any, error: msgspec.ValidationError) -> None:
         told = in_plain_words(error, kind, key)
@@ -156,7 +156,7 @@ class Fields:
         allowed = choices or tuple(filter(None, (noun_of(kind),)))
         hint = "" if choices else told.hint
         context = {"key": path}
-        self.tell(f"`{path[:_MAX_SHOWN]}` {told.reason}", place, hint=hint, allowed=allowed, fix=fix, context=context)
+        self.report(f"`{path[:_MAX_SHOWN]}` {told.reason}", place, hint=hint, allowed=allowed, fix=fix, context=context)
 
     def _fix_of(self, key: str, path: str, value: Any, kind: Any, reason: str) -> Fix | None:
         if kind == _NAMED and isinstance(value, str) and value.strip():
@@ -197,7 +197,7 @@ def check_name(fields: Fields, name: str) -> bool:
     path = fields.key_of("name")
     better = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:MAX_NAME] if name.isascii() else ""
     fix = replace_value(fields.document, path, better, f"call it {better}") if better else None
-    fields.tell(message, path, allowed=(_NAMES,), fix=fix, context={"name": name})
+    fields.report(message, path, allowed=(_NAMES,), fix=fix, context={"name": name})
     return False
 
 
@@ -209,14 +209,14 @@ def check_text(fields: Fields, *, is_required: bool) -> bool:
         is_told = any(key in (each.context.get("key"), each.nearest) for each in fields.problems)
         if is_required and not is_told:
             hint = "Add a line `description:` that says what it does and when to use it"
-            fields.tell("`description` is missing", key, hint=hint, context={"key": "description"})
+            fields.report("`description` is missing", key, hint=hint, context={"key": "description"})
         return not is_required
     seen = text.replace("\n", "").replace("\t", "")
     strange = "" if is_plain(seen) else next(each for each in seen if not is_plain(each))
     if strange:
-        fields.tell(f"`description` has {_shown(strange)}", key, allowed=("visible characters",))
+        fields.report(f"`description` has {_shown(strange)}", key, allowed=("visible characters",))
     if len(text) > MAX_DESCRIPTION:
-        fields.tell(f"`description` has {len(text):,} characters", key, allowed=(f"at most {MAX_DESCRIPTION:,}",))
+        fields.report(f"`description` has {len(text):,} characters", key, allowed=(f"at most {MAX_DESCRIPTION:,}",))
     return not strange and len(text) <= MAX_DESCRIPTION
 
 
@@ -228,7 +228,7 @@ def check_pattern(fields: Fields) -> None:
     try:
         expand(triggers.pattern)
     except ValidationError as error:
-        fields.tell(error.message, f"{fields.key_of('triggers')}.pattern", allowed=error.allowed, hint=error.hint)
+        fields.report(error.message, f"{fields.key_of('triggers')}.pattern", allowed=error.allowed, hint=error.hint)
 
 
 def check_permissions(fields: Fields) -> None:
@@ -240,7 +240,7 @@ def check_permissions(fields: Fields) -> None:
                 parse_rule(text, verdict)
             except InvalidInput as error:
                 place = f"{fields.key_of('permissions')}.{verdict}[{number}]"
-                fields.tell(f"the rule {error.reason}", place, hint=error.hint)
+                fields.report(f"the rule {error.reason}", place, hint=error.hint)
 
 
 def check_schema(fields: Fields) -> None:
@@ -259,7 +259,7 @@ def check_schema(fields: Fields) -> None:
         fix = replace_value(fields.document, place, near, f"take {near}") if near else None
         reason = f"`{value[:_MAX_SHOWN]}` is not a type" if is_type else error.reason
         message = f"`{place[:_MAX_SHOWN]}` is not valid JSON Schema: {reason}"
-        fields.tell(message, place, allowed=_JSON_TYPES if is_type else (), nearest=near, fix=fix, hint=error.hint)
+        fields.report(message, place, allowed=_JSON_TYPES if is_type else (), nearest=near, fix=fix, hint=error.hint)
 
 
 def _at(value: Any, parts: list[str]) -> Any:

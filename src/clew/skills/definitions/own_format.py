@@ -225,13 +225,13 @@ def _check(fields: Fields, file: _OwnFile) -> None:
     if not document.has_meta and (file.sort != "agent" or not document.body.strip()):
         message = "there is no front matter" if document.body.strip() else "is empty"
         hint = "Begin with a line ---, the line `description: …` and a line ---"
-        fields.tell(message, "", kind="parse", hint=hint)
+        fields.report(message, "", kind="parse", hint=hint)
         return
     name = fields.values["name"]
     if check_name(fields, name) and name != file.named and file.sort != "tool":
         message = f"the name {name} differs from the {'folder' if file.folder else 'file'} {show(file.named)}"
         fix = replace_value(document, fields.key_of("name"), file.named, f"call it {file.named}")
-        fields.tell(message, fields.key_of("name"), severity="warning", allowed=(show(file.named),), fix=fix)
+        fields.report(message, fields.key_of("name"), severity="warning", allowed=(show(file.named),), fix=fix)
     check_text(fields, is_required=file.sort in ("skill", "toolset"))
     check_pattern(fields)
     check_permissions(fields)
@@ -264,7 +264,7 @@ def _check_lists(fields: Fields) -> None:
         again = next(number for number, each in enumerate(values) if each in values[:number])
         fix = without_item(fields.document, f"{key}[{again}]", [*values[:again], *values[again + 1 :]])
         message = f"`{values[again][:80]}` is a duplicate"
-        fields.tell(message, f"{key}[{again}]", severity="warning", fix=fix)
+        fields.report(message, f"{key}[{again}]", severity="warning", fix=fix)
 
 
 def _check_parameters(fields: Fields) -> None:
@@ -274,10 +274,10 @@ def _check_parameters(fields: Fields) -> None:
         place = f"{key}[{number}]"
         if not _PARAMETER.fullmatch(each.name) or each.name in seen:
             message = f"the parameter `{ascii(each.name)[1:-1][:80]}` has a duplicate or invalid name"
-            fields.tell(message, f"{place}.name", allowed=("letters, digits and `_`, each name once",))
+            fields.report(message, f"{place}.name", allowed=("letters, digits and `_`, each name once",))
         if (each.type == "enum") != bool(each.values):
             message = f"the parameter {each.name} needs `type: enum` and `values` together"
-            fields.tell(message, place, allowed=("type: enum, values: [a, b]",))
+            fields.report(message, place, allowed=("type: enum, values: [a, b]",))
         seen.add(each.name)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from clew.errors import InvalidInput
-from clew.skills.agent_tools import ACTING, FOREIGN, WRITING, name_here
+from clew.skills.agent_tools import ACTING, FOREIGN, WRITING, clew_tool_name
 from clew.skills.formats.source import DefinitionSource, split_words
 from clew.skills.manifest import AgentPermissions
 from clew.tools.permissions.rules import STRICTNESS, Verdict, parse_rule, wild_matches
@@ -59,8 +59,8 @@ class AgentLimits:
         """The listed tools, without those that a rule for all tools denies; None if the file lists none."""
         if self._only is None or self._named is None:
             return self._named if self._only is None else tuple(self._only)
-        known = set(map(name_here, self._only))
-        return tuple(each for each in self._named if name_here(each) in known)
+        known = set(map(clew_tool_name, self._only))
+        return tuple(each for each in self._named if clew_tool_name(each) in known)
 
     @property
     def permissions(self) -> AgentPermissions:
@@ -175,7 +175,7 @@ class AgentLimits:
         if found is None:
             self.deny_all(key)
             return
-        name, inner = name_here(found[1]), found[2]
+        name, inner = clew_tool_name(found[1]), found[2]
         if _is_unknown(found[1]) and found[1].lower() not in _NO_EQUIVALENT:
             self._warn_unknown(key, found[1])
         parts = _claude_parts(name, inner) if inner is not None else ()
@@ -243,7 +243,7 @@ _READERS = {"claude": _read_claude, "opencode": _read_opencode, "codex": _read_c
 
 
 def _names(name: str) -> tuple[str, ...]:
-    return _OPENCODE.get(name.lower(), (name_here(name),))
+    return _OPENCODE.get(name.lower(), (clew_tool_name(name),))
 
 
 def _is_unknown(name: str) -> bool:

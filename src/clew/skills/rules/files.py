@@ -118,7 +118,7 @@ class RuleFiles:
         for depth in range(1, min(len(folders), MAX_DEPTH) + 1):
             reader.read_folder("/".join(folders[:depth]))
         if len(folders) > MAX_DEPTH:
-            reader.tell(place, f"is more than {MAX_DEPTH} folders deep: rules below that are ignored", "warning")
+            reader.report(place, f"is more than {MAX_DEPTH} folders deep: rules below that are ignored", "warning")
         found = reader.found()
         return msgspec.structs.replace(found, rules=found.rules[above:])
 
@@ -159,7 +159,7 @@ class RuleFiles:
         for real, path, folder in ranked[:MAX_RULES]:
             reader.read(path, real, folder)
         if len(ranked) > MAX_RULES:
-            reader.tell(ranked[MAX_RULES][1], f"and {len(ranked) - MAX_RULES - 1:,} more are ignored", "warning")
+            reader.report(ranked[MAX_RULES][1], f"and {len(ranked) - MAX_RULES - 1:,} more are ignored", "warning")
         problems = [each for each in tree.problems if _is_ours(each, tree)]
         found = reader.found()
         return FoundRules(
@@ -191,7 +191,7 @@ class _RuleReader:
     def found(self) -> FoundRules:
         return FoundRules(rules=tuple(self.rules), repeats=tuple(self._repeats), problems=tuple(self._problems))
 
-    def tell(self, path: str, message: str, severity: Severity = "error", line: int = 0) -> None:
+    def report(self, path: str, message: str, severity: Severity = "error", line: int = 0) -> None:
         self._problems.append(Problem(kind="parse", severity=severity, path=show(path), line=line, message=message))
 
     def read_root(self, root_file: str) -> None:
@@ -227,7 +227,7 @@ class _RuleReader:
             try:
                 yield name, (path, self._root.resolve(path))
             except FormatError as error:
-                self.tell(path, f"the link {error.reason}: Clew does not follow it")
+                self.report(path, f"the link {error.reason}: Clew does not follow it")
 
     def read(self, path: str, real: str, folder: str, importers: tuple[str, ...] = ()) -> None:
         """Read a rule and its imports, unless it was read already, and report problems."""
@@ -238,7 +238,7 @@ class _RuleReader:
         try:
             text, raw, mtime = self._load(path, real)
         except FormatError as error:
-            self.tell(path, error.reason)
+            self.report(path, error.reason)
             return
         digest = hashlib.sha256(raw).hexdigest()
         if self._are_copies_once and digest in self._known:

@@ -14,7 +14,7 @@ from clew.clock import Clock
 from clew.decode_errors import suggest
 from clew.errors import HandleRefused, ValidationError
 from clew.skills.arguments import check_text, check_texts, check_time, check_type
-from clew.skills.exposure import Edit, Exposure, Exposures, Items, Via, check_handle, mint_handle, nothing
+from clew.skills.exposure import Edit, Exposure, Exposures, Items, Via, check_handle, mint_handle, remove_all
 from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.registry import ToolRegistry, check_tools
 from clew.skills.sessions.audit import SkillLoadEvent, load_events
@@ -43,7 +43,7 @@ from clew.skills.sessions.session import (
     brought_by,
     cost_of,
     derive,
-    untold_skills,
+    skills_without_message,
     withhold_nothing,
 )
 from clew.skills.sessions.tool_mapping import ExposedTools
@@ -76,7 +76,7 @@ class SessionStanding(NamedTuple):
     untold: tuple[str, ...]
 
 
-def as_it_is(text: str) -> str:
+def _identity(text: str) -> str:
     return text
 
 
@@ -102,7 +102,7 @@ class AgentSession:
         max_skills: int = MAX_SKILLS,
         when_full: WhenFull = "refuse",
         withhold: Withhold = withhold_nothing,
-        render: Callable[[str], str] = as_it_is,
+        render: Callable[[str], str] = _identity,
         toolset_notes: bool = False,
         brings: bool = True,
     ) -> None:
@@ -185,7 +185,7 @@ class AgentSession:
         """End the session. The next use begins a new one. The audit stays."""
         exposure = await self.exposure()
         if exposure.items:
-            await self._sets.change(exposure, nothing, by=self._by, ended_by=by or self._by.agent_id, reason="reset")
+            await self._sets.change(exposure, remove_all, by=self._by, ended_by=by or self._by.agent_id, reason="reset")
 
     async def state(self) -> SessionState:
         """Return the state. Begins the session."""
@@ -263,7 +263,10 @@ class AgentSession:
         withhold = self.terms.withhold
         if items is not self._derived[0] or withhold is not withhold_nothing:
             state = derive(self.terms.manifest, self.terms.agent.name, items, withhold)
-            self._derived = (items, SessionStanding(state, untold_skills(self.terms.manifest, items, withhold)))
+            self._derived = (
+                items,
+                SessionStanding(state, skills_without_message(self.terms.manifest, items, withhold)),
+            )
         return self._derived[1]
 
     def _merge(self, state: SessionState, provided: Mapping[str, Tool]) -> ExposedTools:

@@ -16,7 +16,7 @@ _READING = Effects(reads_only=True, repeats_safely=True, reaches_out=False)
 _LOADING = Effects(repeats_safely=True, reaches_out=False)
 
 
-class Loading(Protocol):
+class SkillLoader(Protocol):
     """The part of a session that the meta-tools use."""
 
     @property
@@ -35,7 +35,7 @@ class Loading(Protocol):
     def toolset_content(self, name: str) -> str: ...
 
 
-def meta_tools(session: Loading) -> dict[str, Tool]:
+def meta_tools(session: SkillLoader) -> dict[str, Tool]:
     """Return the five meta-tools of a session, by name. A refusal is a result, not an error: `{error,
     availableSkills}`."""
 
@@ -110,13 +110,13 @@ async def _answer(change: Awaitable[Any], key: str, tell: Callable[[Any], dict[s
     return {"success": True, **tell(done)}
 
 
-def _loaded_skill(session: Loading, name: str) -> dict[str, Any]:
+def _loaded_skill(session: SkillLoader, name: str) -> dict[str, Any]:
     skills = brought_by(session.terms.manifest, name, session.terms.withhold)
     toolsets = dict.fromkeys(each for skill in skills for each in session.terms.manifest.skills[skill].toolsets)
     return {"name": name, "content": session.skill_content(name), "toolsets": list(toolsets)}
 
 
-def _loaded_toolset(session: Loading, name: str) -> dict[str, Any]:
+def _loaded_toolset(session: SkillLoader, name: str) -> dict[str, Any]:
     toolset, content = session.terms.manifest.toolsets[name], session.toolset_content(name)
     return {"name": name, "description": toolset.description, "content": content, "tools": list(toolset.tools)}
 

@@ -27,7 +27,7 @@ def rules_of(settings: PermissionsConfig) -> tuple[PermissionRule, ...]:
     return tuple(_rule(text, verdict) for verdict, each in texts.items() for text in each)
 
 
-def widening(rules: Sequence[PermissionRule], base: Policy = DEFAULT) -> tuple[PermissionRule, ...]:
+def widening_rules(rules: Sequence[PermissionRule], base: Policy = DEFAULT) -> tuple[PermissionRule, ...]:
     """Return the rules that allow more than a policy does. Rules that ask or deny never do."""
     allowed = {rule.tool for rule in base.rules if rule.verdict == "allow" and not rule.conditions}
     return tuple(rule for rule in rules if rule.verdict == "allow" and rule.tool not in allowed)
@@ -35,7 +35,7 @@ def widening(rules: Sequence[PermissionRule], base: Policy = DEFAULT) -> tuple[P
 
 def permissions_wish(settings: PermissionsConfig, project: Path) -> Wish | None:
     """Return the wish for rules that allow more than the default, or None without such rules. Raises ConfigError."""
-    wider = sorted({rule.as_text() for rule in widening(rules_of(settings))})
+    wider = sorted({rule.as_text() for rule in widening_rules(rules_of(settings))})
     if not wider:
         return None
     return Wish(
@@ -54,7 +54,7 @@ def policy_of(settings: PermissionsConfig, *, is_granted: bool) -> Policy:
     Raises ConfigError.
     """
     rules = rules_of(settings)
-    pending = () if is_granted else widening(rules)
+    pending = () if is_granted else widening_rules(rules)
     counting = [rule for rule in rules if rule not in pending]
     whole = [rule.tool for rule in counting if not rule.conditions]
     kept = [rule for rule in DEFAULT.rules if rule.verdict == "deny" or not _is_named(rule.tool, whole)]

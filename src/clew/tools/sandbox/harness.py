@@ -120,7 +120,7 @@ def is_denial(error, call):
 
 
 def is_below(path, root):
-    """Whether a path, with its links followed, lies in a folder."""
+    """Whether the real path is inside a folder."""
     real, root = os.path.realpath(os.fsdecode(path)), os.path.realpath(root)
     return real == root or real.startswith(root.rstrip("/") + "/")
 

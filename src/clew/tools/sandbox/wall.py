@@ -87,7 +87,7 @@ def build_environment(confinement: Confinement, home: str) -> dict[str, str]:
     """Return the environment of a program. Raises ToolFailure for a variable that controls how programs load."""
     for name in confinement.env:
         if not _VARIABLE.fullmatch(name) or _STEERING.fullmatch(name):
-            raise ToolFailure("permission", f"the variable {name[:100]!r} cannot be given to a tool")
+            raise ToolFailure("permission", f"the variable {name[:100]!r} cannot be passed to a tool")
     return {**_ENVIRONMENT, **UNCOMPILED, "HOME": home, "TMPDIR": home, "DENO_DIR": f"{home}/.deno", **confinement.env}
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.tools.files.text_encoding import HEAD_BYTES, is_binary
-from clew.tools.processes import ProcessEnded, run_process, safe_environment
+from clew.tools.processes import ProcessResult, run_process, safe_environment
 from clew.tools.search.line_matcher import Hits, MatchTask, read_below
 
 SECONDS = 20.0
@@ -119,7 +119,7 @@ class RipgrepSearcher:
                 found.setdefault(path, []).append(int(number))
         return found
 
-    async def _run(self, task: MatchTask, batch: Sequence[bytes], options: Sequence[str]) -> ProcessEnded:
+    async def _run(self, task: MatchTask, batch: Sequence[bytes], options: Sequence[str]) -> ProcessResult:
         case = "--ignore-case" if task.ignore_case else "--case-sensitive"
         plain = ("--no-config", "--no-messages", "--color=never", "--text", "--crlf", "--null", "--with-filename")
         return await run_process(
