@@ -17,7 +17,7 @@ from clew.knowledge.history.decisions import DecisionRecord, is_adr, keep_decisi
 from clew.knowledge.history.explanation import find_resolutions
 from clew.knowledge.history.journal import DECISIONS, Archive
 from clew.knowledge.nodes.node_store import NodeGraph
-from clew.skills.discovery.mirror import Mirrored
+from clew.trail.mirror import Mirrored
 from clew.trail.store import Trail
 
 NYGARD = b"""# 2. Use one queue

@@ -28,7 +28,7 @@ from clew.knowledge.nodes.node import domain_tag, type_tag
 from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, ScoredNode, build_node
 from clew.knowledge.upsert import keyed_id
 from clew.secrecy import mask_document
-from clew.skills.discovery.mirror import Mirrored, mirror
+from clew.trail.mirror import Mirrored, mirror_files
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.edge import Edge, EdgeType
 from clew.trail.model.selector import ContextMatch, Selector
@@ -203,7 +203,7 @@ async def keep_decisions(
     gets an edge to each that it names."""
     superseded = {node_id(by, old): node_id(by, new) for old, new in find_superseded(decisions)}
     drafts = with_marks(_draft(each, node_id(by, each), superseded) for each in decisions)
-    done = await mirror(trail, drafts, _READ_FROM_FILES, by=by)
+    done = await mirror_files(trail, drafts, _READ_FROM_FILES, by=by)
     if done.created or done.updated:
         known = frozenset(paths)
         for decision in decisions:

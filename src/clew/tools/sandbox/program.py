@@ -20,8 +20,8 @@ EVERYWHERE = "*"
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A command (`argv`, with what it reads on `stdin`), or `code` in a language.
 
-    Code defines a function of one of `names`; it is called with `input` and `context`, and `Ran.result` is what it
-    gave, as JSON.
+    Code defines a function of one of `names`, which is called with `input` and `context`. `ProgramResult.result` is
+    its result as JSON.
     """
 
     argv: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput("confinement", f"{what} must be more than 0")
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a program ended. Output is text without escape sequences and secrets; `code` is negative for a signal.
 
     `notes` say what it made that was moved aside, since it would make programs run on this machine.
