@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NoReturn
 
-from speed import creates, filters, handlers, ingest, rest, searches, startup
+from speed import common_words, creates, filters, handlers, ingest, rest, searches, startup
 from speed.contenders import close_stores
 from speed.report import Finding, Row, describe_machine, find_file_system, render, write_json
 from speed.running import some_of
@@ -35,6 +35,7 @@ MEASURES: dict[str, Callable[[Stage], Awaitable[list[Finding]]]] = {
     "ingest": ingest.measure,
     "handlers": handlers.measure,
     "rest": rest.measure,
+    "common-words": common_words.measure,
     "startup": startup.measure,
 }
 SHARING = ("search", "filters", "creates")

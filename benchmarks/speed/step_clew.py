@@ -87,7 +87,9 @@ class ClewStepper:
     async def _acknowledged(self) -> None:
         """Wait for the acknowledgement of every last step. The next process would repeat such a step, and go on from
         there where its sessions have more steps."""
-        while any(each.pending or each.claimed for each in await self._trail.deliveries.consumers(by=ME)):
+        while any(  # noqa: ASYNC110 - an acknowledgement writes no event to wait for
+            each.pending or each.claimed for each in await self._trail.deliveries.consumers(by=ME)
+        ):
             await asyncio.sleep(0.01)
 
 

@@ -12,7 +12,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.processes import OnOutput
-from clew.tools.sandbox.program import Confinement, Program, Ran
+from clew.tools.sandbox.program import Confinement, Program, ProgramResult
 from clew.tools.search.search_tools import search_tools
 from clew.tools.search.searchers import PythonSearcher
 from clew.tools.shell import shell_tools
@@ -32,9 +32,11 @@ class Shut:
         self._root = root
         self.denied: list[list[str]] = []
 
-    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+    async def run(
+        self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None
+    ) -> ProgramResult:
         self.denied.append([os.path.relpath(each, self._root) for each in confinement.deny])
-        return Ran(code=0, stdout="", stderr="", killed_by=None, seconds=0.0)
+        return ProgramResult(code=0, stdout="", stderr="", killed_by=None, seconds=0.0)
 
 
 async def outputs(run: Running, agent: str = CLERK) -> dict[str, str]:

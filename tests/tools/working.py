@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.tools import Tool, ToolContext
 from clew.tools.processes import OnOutput, run_process, safe_environment
 from clew.tools.sandbox.output_text import clean_text
-from clew.tools.sandbox.program import Confinement, Program, Ran
+from clew.tools.sandbox.program import Confinement, Program, ProgramResult
 
 ANN = ToolContext(by=Principal(owner_id="acme", agent_id="ann", session="s1"))
 BEN = ToolContext(by=Principal(owner_id="acme", agent_id="ben", session="s1"))
@@ -32,7 +32,9 @@ def plant(root: Path, files: Mapping[str, str | bytes]) -> Path:
 class HostRunner:
     """Runs commands on this machine without walls, for tests of what the tools themselves do with a command."""
 
-    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+    async def run(
+        self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None
+    ) -> ProgramResult:
         ended = await run_process(
             program.argv,
             cwd=confinement.cwd or None,
@@ -42,7 +44,7 @@ class HostRunner:
             output_bytes=confinement.output_bytes,
             on_output=on_output,
         )
-        return Ran(
+        return ProgramResult(
             code=ended.code,
             stdout=clean_text(ended.stdout),
             stderr=clean_text(ended.stderr),

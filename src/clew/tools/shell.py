@@ -16,7 +16,7 @@ from clew.tools.files.folder import WorkingFolder
 from clew.tools.files.path_denials import Denials
 from clew.tools.permissions.policy import Policy
 from clew.tools.processes import QUIET, OnOutput
-from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
+from clew.tools.sandbox.program import Confinement, KilledBy, Program, ProgramResult
 from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool
 
 MAX_SECONDS = 600
@@ -39,7 +39,9 @@ _WHY = {
 class CommandRunner(Protocol):
     """Runs commands, usually a sandbox."""
 
-    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+    async def run(
+        self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None
+    ) -> ProgramResult:
         """Run a program to its end. All its processes are dead when this returns or is cancelled."""
         ...
 
@@ -140,7 +142,7 @@ def _reporter(ctx: ToolContext) -> OnOutput | None:
     return tell
 
 
-def _executed(ran: Ran, timeout: float) -> CommandResult:
+def _executed(ran: ProgramResult, timeout: float) -> CommandResult:
     return CommandResult(
         exit_code=ran.code,
         stdout=_safe(ran.stdout),

@@ -9,6 +9,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, NotFound
+from clew.secrecy import mask_document
 from clew.trail.bulk import drop_records, each_record
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Update
 from clew.trail.model.selector import Selector
@@ -16,6 +17,8 @@ from clew.trail.store import Trail
 
 BATCH = 500
 TRIES = 10
+MAX_TEXT = 20_000
+"""Characters of a file's text that a record holds, which is as many as are searched; the file has the rest."""
 
 T = TypeVar("T")
 Same = Callable[[Breadcrumb, Draft], bool]
@@ -54,6 +57,20 @@ async def mirror(
         except (AlreadyExists, Conflict, NotFound):
             continue
     return await _mirror(trail, wanted, selector, by, same)
+
+
+async def mirror_files(trail: Trail, drafts: Iterable[Draft], selector: Selector, *, by: Principal) -> Mirrored:
+    """The same for drafts that are read from files: a file that was only touched changes no record."""
+    return await mirror(trail, drafts, selector, by=by, same=_is_same_file)
+
+
+def _is_same_file(known: Breadcrumb, draft: Draft) -> bool:
+    return {**known.context, "mtime": 0} == {**draft.context, "mtime": 0}
+
+
+def searchable_text(text: str, limit: int = MAX_TEXT) -> str:
+    """The part of a file's text that goes to the trail: its beginning, with keys masked before they could be cut."""
+    return mask_document(text)[:limit]
 
 
 async def _mirror(trail: Trail, wanted: dict[str, Draft], selector: Selector, by: Principal, same: Same) -> Mirrored:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clew.catalog.sources.http import Api, HttpReader, HttpSettings, wait_named_by
-from clew.catalog.sources.wire import WireReply
+from clew.catalog.sources.http_client import SourceResponse
 from clew.clock import ManualClock
 from clew.errors import ConfigError, NotFound, SourceError
 from tests.catalog.sources.replay import Given, Replay, as_json, run_replay
@@ -154,7 +154,7 @@ async def test_other_refusals_repeat_what_the_server_says_but_never_the_token(re
     ],
 )
 def test_what_a_server_asks_to_wait(headers: dict[str, str], status: int, wait: float | None) -> None:
-    assert wait_named_by(WireReply(status=status, headers=headers, body=b""), NOW) == wait
+    assert wait_named_by(SourceResponse(status=status, headers=headers, body=b""), NOW) == wait
 
 
 async def test_waits_grow_to_a_limit_and_end_at_the_deadline(readers: Readers, replay: Replay) -> None:

@@ -42,6 +42,20 @@ async def test_a_touched_or_changed_file_has_another_version_at_once(tmp_path: P
     assert (await source.fetch_content("b.md")).body == b"three"
 
 
+async def test_a_file_that_changes_between_two_listings_is_looked_at_again(tmp_path: Path) -> None:
+    source = LocalSource(put(tmp_path, {"a.md": "text", "b.md": "text", "c.md": "text"}))
+    assert ids(await source.list_documents()) == ["a.md", "b.md", "c.md"]
+    status = (tmp_path / "a.md").stat()
+    (tmp_path / "a.md").write_bytes(b"\0\1\2\3")
+    os.utime(tmp_path / "a.md", ns=(status.st_atime_ns, status.st_mtime_ns))  # as big and as old as before
+    (tmp_path / "b.md").unlink()
+    (tmp_path / "b.md").symlink_to(tmp_path / "c.md")
+    listed = await source.list_documents()
+    assert ids(listed) == ["c.md"]
+    assert [each.document for each in listed.skipped] == ["a.md", "b.md"]
+    assert await source.list_documents() == listed
+
+
 async def test_an_empty_folder_has_no_documents(tmp_path: Path) -> None:
     assert await LocalSource(tmp_path).list_documents() == DocumentListing(documents=[], skipped=[])
 

@@ -13,11 +13,11 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, ConfigError, InvalidInput, NotFound
 from clew.llm import open_embedder
-from clew.skills.discovery.mirror import Mirrored
 from clew.skills.rules import tree
 from clew.skills.rules.index import REFERENCE_SCHEMA, RULE_SCHEMA, RuleReference
 from clew.skills.rules.tree import Rules, open_rules
 from clew.trail import open_trail
+from clew.trail.mirror import Mirrored
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail

@@ -13,7 +13,7 @@ import pytest
 from clew.errors import ToolFailure
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.sandbox import Confinement, Program
-from clew.tools.sandbox.folders.survey import look_through
+from clew.tools.sandbox.folders.folder_scan import scan_folder
 from clew.tools.shell import ShellLimits, shell_tools
 from tests.tools.sandbox.boxes import open_box
 from tests.tools.working import Toolbox, plant
@@ -51,7 +51,7 @@ def tools(root: Path, wall: str = "bubblewrap python", limits: ShellLimits | Non
 def settings_below(root: Path) -> dict[str, str]:
     """All that git, editors and agents would act upon, with what it says."""
     found = {}
-    for place in look_through(str(root)).guarded:
+    for place in scan_folder(str(root)).guarded:
         files = [path for path in (Path(place), *Path(place).rglob("*")) if path.is_file()]
         found.update({str(path.relative_to(root)): path.read_text() for path in files} or {place: "empty"})
     return found
@@ -210,13 +210,13 @@ async def test_files_that_make_programs_run_cannot_be_writable(path: str, tmp_pa
 def test_a_folder_that_changed_is_read_again(tmp_path: Path) -> None:
     root = plant(tmp_path / "root", {f"a{n}/b/c.txt": "x" for n in range(20)})
     os.utime(root / "a3/b", (1, 1))
-    assert look_through(str(root)).denied == ()
+    assert scan_folder(str(root)).denied == ()
     for number in range(20):
         (root / f"a{number}/b/.env").write_text("x")
         os.utime(root / f"a{number}/b", (1, 1))
-        assert len(look_through(str(root)).denied) == number + 1
+        assert len(scan_folder(str(root)).denied) == number + 1
     shutil.rmtree(root / "a3")
-    assert len(look_through(str(root)).denied) == 19
+    assert len(scan_folder(str(root)).denied) == 19
 
 
 async def test_the_disk_is_not_filled(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.skills.definitions import FolderDefinitions
 from clew.skills.agent_tools import permissions_of, tools_of
-from clew.skills.discovery.mirror import Mirrored, mirror
 from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.prompt import Sections, build_prompt, is_initial
 from clew.skills.sessions.session import SessionState, Withhold
 from clew.skills.variables import Variables
+from clew.trail.mirror import Mirrored, mirror_files
 from clew.trail.model.breadcrumb import NEVER, Draft
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
@@ -35,7 +35,7 @@ _NAMESPACE = UUID("6c1b0a1e-4c4f-5f0e-8f29-6c6d1c7f0b21")
 async def mirror_agents(trail: Trail, flow: Flow, definitions: FolderDefinitions, *, by: Principal) -> Mirrored:
     """Make the trail's definitions those of the folder's agents, as its files and the user's consent are now."""
     drafts = _drafts(flow, definitions, by)
-    return await mirror(trail, drafts, Selector(schema_name=flow.agent, all_tags=(FROM_FOLDER,)), by=by)
+    return await mirror_files(trail, drafts, Selector(schema_name=flow.agent, all_tags=(FROM_FOLDER,)), by=by)
 
 
 def _drafts(flow: Flow, definitions: FolderDefinitions, by: Principal) -> Iterator[Draft]:

@@ -44,12 +44,14 @@ class RefreshPlan:
     def choose(self, listing: DocumentListing, pipeline: Pipeline) -> None:
         """Want the documents that some format may read, each id once."""
         self.skipped += listing.skipped
+        types = {each.content_type for each in listing.documents}
+        handled = {each for each in types if not each or any(format.can_handle(each) for format in pipeline.formats)}
         for document in listing.documents:
             if document.id in self._wanted:
                 self.skip(document.id, "it is listed twice; the first counts")
             elif not _is_text(document.id):
                 self.skip(repr(document.id)[:200], "its id is not Unicode text")
-            elif document.content_type and not any(each.can_handle(document.content_type) for each in pipeline.formats):
+            elif document.content_type not in handled:
                 self.unhandled[document.content_type] += 1
             else:
                 self._wanted[document.id] = document

@@ -23,7 +23,7 @@ from clew.trail.work.claims import printable
 from clew.trail.work.webhook_addresses import Network, Resolve, parse_target, resolve_host
 
 if TYPE_CHECKING:
-    from clew.catalog.sources.wire import Wire, WireReply
+    from clew.catalog.sources.http_client import SourceClient, SourceResponse
 
 MAX_PAGES = 2_000
 FIRST_WAIT = 1.0
@@ -99,7 +99,7 @@ class HttpReader:
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._resolve = resolve
-        self._wire: Wire | None = None
+        self._client: SourceClient | None = None
 
     @property
     def other_base_url(self) -> str:
@@ -133,9 +133,9 @@ class HttpReader:
         return (await self.get(path, params)).read(kind)
 
     async def close(self) -> None:
-        if self._wire is not None:
-            wire, self._wire = self._wire, None
-            await wire.close()
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.close()
 
     def _url_of(self, path: str, params: Mapping[str, str | int]) -> str:
         query = f"?{urlencode(params)}" if params else ""
@@ -146,14 +146,14 @@ class HttpReader:
             raise SourceError(self._api.source, "the next page that it names is on another host")
         return path + query
 
-    async def _ask(self, url: str, shown: str) -> WireReply:
+    async def _ask(self, url: str, shown: str) -> SourceResponse:
         """The first answer that is no call for patience."""
-        wire = self._opened()
+        client = self._opened()
         loop = asyncio.get_running_loop()
         remaining = self._settings.deadline_seconds
         for attempt in range(self._settings.attempts):
             started = loop.time()
-            reply = await wire.get(url, self._headers(), min(self._settings.timeout_seconds, remaining))
+            reply = await client.get(url, self._headers(), min(self._settings.timeout_seconds, remaining))
             remaining -= loop.time() - started
             if not isinstance(reply, str) and not _asks_for_patience(reply):
                 return reply
@@ -164,18 +164,18 @@ class HttpReader:
             remaining -= wait
         raise SourceError(self._api.source, "may not be asked even once", hint="Set `attempts` to 1 or more")
 
-    def _opened(self) -> Wire:
-        if self._wire is None:
-            from clew.catalog.sources.wire import Wire  # httpx2 is slow to import
+    def _opened(self) -> SourceClient:
+        if self._client is None:
+            from clew.catalog.sources.http_client import SourceClient  # httpx2 is slow to import
 
-            self._wire = Wire(
+            self._client = SourceClient(
                 self._api.source,
                 allow=self._allow,
                 timeout=self._settings.timeout_seconds,
                 max_bytes=self._settings.max_bytes,
                 resolve=self._resolve,
             )
-        return self._wire
+        return self._client
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept": "application/json", **self._api.headers}
@@ -183,12 +183,12 @@ class HttpReader:
             headers[self._api.header] = f"{self._api.scheme} {self._token}".strip()
         return headers
 
-    def _wait_after(self, reply: WireReply | str, attempt: int) -> float:
+    def _wait_after(self, reply: SourceResponse | str, attempt: int) -> float:
         """Seconds before the next retry: as the server says, or twice as many as before."""
         named = None if isinstance(reply, str) else wait_named_by(reply, self._clock.now())
         return min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) if named is None else named
 
-    def _given_up(self, reply: WireReply | str, shown: str, wait: float) -> SourceError:
+    def _given_up(self, reply: SourceResponse | str, shown: str, wait: float) -> SourceError:
         if isinstance(reply, str):
             return self._error(f"{shown} {self._scrub(reply)}", "Check the network, and that the service is up")
         if reply.status == 429 or reply.status < 500:
@@ -196,7 +196,7 @@ class HttpReader:
             return self._error(f"{shown} is limited in rate, and asks to wait {wait:,.0f} seconds more", hint)
         return self._error(f"{shown} keeps answering {reply.status}", "The service has a problem; try again later")
 
-    def _refusal(self, reply: WireReply, shown: str, document: str) -> SourceError | NotFound:
+    def _refusal(self, reply: SourceResponse, shown: str, document: str) -> SourceError | NotFound:
         if document and reply.status in (404, 410, 422):
             return NotFound("document", document)
         if reply.status in (401, 403):
@@ -221,7 +221,7 @@ def count_pages(source: str) -> Iterator[int]:
     raise SourceError(source, f"gives more than {MAX_PAGES:,} pages", hint="Choose fewer documents in its settings")
 
 
-def wait_named_by(reply: WireReply, now: datetime) -> float | None:
+def wait_named_by(reply: SourceResponse, now: datetime) -> float | None:
     """The seconds that a server asks to wait, by Retry-After or the time at which its limit is renewed."""
     if (after := reply.headers.get("retry-after", "").strip()) and (wait := _seconds(after, now)) is not None:
         return wait
@@ -242,7 +242,7 @@ def _seconds(text: str, now: datetime) -> float | None:
     return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds())
 
 
-def _asks_for_patience(reply: WireReply) -> bool:
+def _asks_for_patience(reply: SourceResponse) -> bool:
     """Whether another attempt may do better. GitHub and Google use 403 for that too."""
     if reply.status != 403:
         return reply.status == 429 or reply.status >= 500

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,9 @@ from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, IgnoreRules, rule
 from clew.trail.model.globs import glob_matches
 
 MAX_BYTES = 2_000_000
+
+_FileState = tuple[int, ...]
+"""Changes whenever a file does: inode, size, time of the content, time of the last change of any kind."""
 
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,6 +65,7 @@ class LocalSource:
         self._exclude = tuple(exclude)
         self._max_bytes = max_bytes
         self._leaves_out = leaves_out
+        self._listed: dict[str, tuple[_FileState, RawDocument]] = {}
 
     @property
     def place(self) -> Path:
@@ -88,14 +92,16 @@ class LocalSource:
             raise SourceError(self.id, "there is no such folder", hint="Check its `root`")
         documents: list[RawDocument] = []
         skipped: list[Skipped] = []
-        for found in self._walk():
+        known, self._listed = self._listed, {}
+        for found in self._walk(known):
             (documents if isinstance(found, RawDocument) else skipped).append(found)  # type: ignore[arg-type]  # as found
         documents.sort(key=lambda document: document.id)
         skipped.sort(key=lambda left_out: left_out.document)
         return DocumentListing(documents=documents, skipped=skipped)
 
-    def _walk(self) -> Iterator[RawDocument | Skipped]:
-        """All files that the settings choose, in no order."""
+    def _walk(self, known: Mapping[str, tuple[_FileState, RawDocument]]) -> Iterator[RawDocument | Skipped]:
+        """All files that the settings choose, in no order. Files that are as the last listing saw them are not opened
+        again."""
         pending = [("", rules_above(self._root))]
         while pending:
             folder, above = pending.pop()
@@ -114,7 +120,7 @@ class LocalSource:
                     continue
                 if is_folder:
                     pending.append((path, rules))
-                elif found := self._examine(path):
+                elif found := self._remembered(path, known) or self._examine(path):
                     yield found
 
     def _entries(self, folder: str) -> list[tuple[str, bool]]:
@@ -139,6 +145,17 @@ class LocalSource:
             return False
         return not self._leaves_out(path, is_folder)
 
+    def _remembered(self, path: str, known: Mapping[str, tuple[_FileState, RawDocument]]) -> RawDocument | None:
+        """The document that the last listing made of a file, unless the file has changed."""
+        state, document = known.get(path, (None, None))
+        try:
+            if document is None or _state_of(os.lstat(os.path.join(self._root, path))) != state:
+                return None
+        except OSError:
+            return None
+        self._listed[path] = known[path]
+        return document
+
     def _examine(self, path: str) -> RawDocument | Skipped | None:
         """A file as a document, or why it is none; None when it is gone."""
         place = os.path.join(self._root, path)
@@ -156,13 +173,15 @@ class LocalSource:
             return _skip(path, f"cannot be read ({error.strerror})")
         if is_binary(head):
             return _skip(path, "is binary")
-        return RawDocument(
+        document = RawDocument(
             id=path,
             name=path.rpartition("/")[2],
             content_type=content_type_of(path, head),
             version=f"{status.st_mtime_ns}-{status.st_size}",
             metadata={"size": status.st_size, "modified_ns": status.st_mtime_ns},
         )
+        self._listed[path] = _state_of(status), document
+        return document
 
     def _refusal(self, path: str, place: str, status: os.stat_result) -> str | None:
         if not _is_utf8(path):
@@ -228,6 +247,10 @@ class LocalSource:
                 return False
             rules = rules.entering(os.path.join(self._root, folder))
         return self._is_chosen(id, rules, is_folder=False)
+
+
+def _state_of(status: os.stat_result) -> _FileState:
+    return status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _skip(path: str, reason: str) -> Skipped:

@@ -35,8 +35,8 @@ from clew.knowledge.nodes.kinds import NodeDomain, NodeType, SourceKind, TrustLe
 from clew.knowledge.nodes.node_store import SCHEMA, NodeFields, build_node, to_node
 from clew.knowledge.upsert import keyed_id
 from clew.secrecy import is_secret_file, mask_keys
-from clew.skills.discovery.mirror import mirror
 from clew.trail.bulk import drop_records, each_record
+from clew.trail.mirror import mirror_files
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -196,7 +196,7 @@ async def save_document(trail: Trail, document: CutDocument, *, by: Principal) -
     """Make the nodes of the document those of its key. Unchanged nodes are not written again; the trail keeps the
     earlier versions of a changed one."""
     drafts = _draft_nodes(document, by)
-    done = await mirror(trail, drafts, _selector(document.key), by=by)
+    done = await mirror_files(trail, drafts, _selector(document.key), by=by)
     ids = tuple(str(draft.id) for draft in drafts)
     return Saved(ids=ids, written=done.created + done.updated, removed=done.deleted)
 

@@ -8,13 +8,13 @@ from uuid import UUID, uuid5
 
 from clew.access import Principal
 from clew.llm.embedders import open_embedder
-from clew.skills.discovery.mirror import mirror, searchable_text
 from clew.skills.discovery.skill_records import DOMAIN, SCHEMA, record_tags, skill_document, skill_path
 from clew.skills.discovery.skill_search import SkillSearch
 from clew.skills.library import SkillSuggestion
 from clew.skills.manifest import Manifest, Skill
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
+from clew.trail.mirror import mirror_files, searchable_text
 from clew.trail.model.breadcrumb import NEVER, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Embedder, Trail
@@ -36,7 +36,7 @@ class MemoryIndex:
 
     async def use(self, manifest: Manifest) -> None:
         """Index the skills of a manifest, and no others."""
-        await mirror(self.trail, [_draft(each) for each in manifest.skills.values()], _ALL, by=OWNER)
+        await mirror_files(self.trail, [_draft(each) for each in manifest.skills.values()], _ALL, by=OWNER)
         self.manifest = manifest
 
     async def suggest(

@@ -11,9 +11,9 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.skills.discovery.mirror import Mirrored, mirror, searchable_text
 from clew.skills.rules.files import AgentRule
 from clew.trail.bulk import drop_records, each_record
+from clew.trail.mirror import Mirrored, mirror_files, searchable_text
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
@@ -65,7 +65,7 @@ class RuleIndex:
     async def sync(self, rules: Sequence[AgentRule], linked: Sequence[LinkedDocument]) -> Mirrored:
         """Update the trail to exactly these rules and documents."""
         drafts = [*map(self._rule_draft, rules), *map(self._reference_draft, linked)]
-        return await mirror(self._trail, drafts, self._everything, by=self._by)
+        return await mirror_files(self._trail, drafts, self._everything, by=self._by)
 
     async def search(self, intent: str, limit: int) -> list[RuleReferenceMatch]:
         """Return matching references, best first, each document once; none if no match is close. Raises

@@ -21,7 +21,6 @@ from clew.access import Principal
 from clew.errors import ConfigError, InvalidInput
 from clew.llm import open_embedder
 from clew.skills.checks.problems import Problem, in_order
-from clew.skills.discovery.mirror import Mirrored, searchable_text
 from clew.skills.files.links import MarkdownLink, extract_links
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.formats.safe_open import Root
@@ -30,6 +29,7 @@ from clew.skills.rules.files import ROOT_FILE, AgentRule, FoundRules, RuleFiles
 from clew.skills.rules.index import LinkedDocument, RuleIndex, RuleReference, RuleReferenceMatch
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap, read_pieces
+from clew.trail.mirror import Mirrored, searchable_text
 from clew.trail.store import Embedder, Trail
 from clew.trust import printable, real_folder
 

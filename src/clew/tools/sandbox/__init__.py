@@ -1,6 +1,6 @@
 """The sandbox: runs foreign programs with limits on files, network, memory and time."""
 
-from clew.tools.sandbox.program import EVERYWHERE, Confinement, Language, Program, Ran
+from clew.tools.sandbox.program import EVERYWHERE, Confinement, Language, Program, ProgramResult
 from clew.tools.sandbox.sandbox import LocalSandbox, Sandbox, SandboxStatus, open_sandbox
 
 __all__ = [
@@ -9,7 +9,7 @@ __all__ = [
     "Language",
     "LocalSandbox",
     "Program",
-    "Ran",
+    "ProgramResult",
     "Sandbox",
     "SandboxStatus",
     "open_sandbox",

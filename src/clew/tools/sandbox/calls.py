@@ -9,7 +9,7 @@ import msgspec
 from clew.errors import ToolFailure, ToolFailureKind
 from clew.tools.sandbox.output_text import Mask, clean_text
 from clew.tools.sandbox.process_tree import OnOutput
-from clew.tools.sandbox.program import Confinement, Program, Ran
+from clew.tools.sandbox.program import Confinement, Program, ProgramResult
 from clew.tools.sandbox.sandbox import Sandbox
 
 MAX_INPUT = 4_000_000
@@ -47,7 +47,7 @@ async def call_code(
     return mask.value(answer.value)
 
 
-def _check_end(ran: Ran, confinement: Confinement) -> None:
+def _check_end(ran: ProgramResult, confinement: Confinement) -> None:
     match ran.killed_by:
         case "timeout":
             raise ToolFailure("timeout", f"took longer than {confinement.seconds:g} seconds", retryable=True)
@@ -67,7 +67,7 @@ def _check_end(ran: Ran, confinement: Confinement) -> None:
         raise ToolFailure("runtime", f"produced more than {confinement.output_bytes:,} bytes of output")
 
 
-def _read_answer(ran: Ran) -> _CodeAnswer:
+def _read_answer(ran: ProgramResult) -> _CodeAnswer:
     try:
         return msgspec.json.decode(ran.result, type=_CodeAnswer)
     except (msgspec.DecodeError, RecursionError):

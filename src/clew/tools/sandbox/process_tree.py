@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from clew.tools.sandbox.disk import DiskWatch
 from clew.tools.sandbox.output_text import Mask, clean_text
-from clew.tools.sandbox.program import Confinement, KilledBy, Ran
+from clew.tools.sandbox.program import Confinement, KilledBy, ProgramResult
 from clew.tools.sandbox.wall import RuntimeCommand, SandboxLaunch
 
 WATCH_SECONDS = 0.1
@@ -68,7 +68,7 @@ async def execute(
     on_output: OnOutput | None = None,
     running: list[int],
     writes: tuple[str, ...] = (),
-) -> Ran:
+) -> ProgramResult:
     """Start the command and wait for its end. No process is left when this returns or is cancelled.
 
     `running` has its process id meanwhile. `writes` are the writable folders.
@@ -92,7 +92,7 @@ async def execute(
         killed_by = await run.until_its_end(results)
     finally:
         running.remove(process.pid)
-    return run.as_ran(killed_by, time.perf_counter() - started)
+    return run.as_result(killed_by, time.perf_counter() - started)
 
 
 class _RunningProcess:
@@ -214,7 +214,7 @@ class _RunningProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def as_ran(self, killed_by: KilledBy | None, seconds: float) -> Ran:
+    def as_result(self, killed_by: KilledBy | None, seconds: float) -> ProgramResult:
         out, result = bytes(self._out), bytes(self._result)
         if self._command.marker:
             out, _, result = out.partition(self._command.marker)
@@ -222,7 +222,7 @@ class _RunningProcess:
         if killed_by is None and (self._is_starved() or (code and _NO_HEAP in self._err)):
             killed_by = "memory"
         show = self._mask.text
-        return Ran(
+        return ProgramResult(
             code=code,
             stdout=show(clean_text(out)),
             stderr=show(clean_text(bytes(self._err))),

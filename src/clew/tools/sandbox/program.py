@@ -20,7 +20,7 @@ EVERYWHERE = "*"
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A command (`argv`, with its `stdin`), or `code` in a language.
 
-    Code defines a function with one of `names`, which is called with `input` and `context`. `Ran.result` has its return
+    Code defines a function with one of `names`, which is called with `input` and `context`. `ProgramResult.result` has its return
     value as JSON.
     """
 
@@ -65,7 +65,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput("confinement", f"{what} must be more than 0")
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a run. Output is text without escape sequences and secrets; `code` is negative for a signal.
 
     `notes` list created files that were renamed, because they would make programs run on this machine.

@@ -15,7 +15,7 @@ from clew.tools.sandbox.folders.quarantine import set_aside
 from clew.tools.sandbox.folders.reachable_paths import Grants, around, resolve_grants
 from clew.tools.sandbox.landlock import LandlockWall, find_landlock
 from clew.tools.sandbox.process_tree import OnOutput, ResultPipe, execute
-from clew.tools.sandbox.program import Confinement, Program, Ran
+from clew.tools.sandbox.program import Confinement, Program, ProgramResult
 from clew.tools.sandbox.runtimes import build_command, find_deno
 from clew.tools.sandbox.wall import NoWall, Wall
 
@@ -39,7 +39,9 @@ class Sandbox(Protocol):
         """bubblewrap, landlock or none."""
         ...
 
-    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+    async def run(
+        self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None
+    ) -> ProgramResult:
         """Run a program to its end. Kill all its processes on a timeout, an exceeded limit or cancellation.
 
         `on_output` receives whole lines as they are printed. Raises ToolFailure for a confinement that cannot be
@@ -69,7 +71,9 @@ class LocalSandbox:
     def status(self) -> SandboxStatus:
         return SandboxStatus(isolated=self._is_isolated, pid=self._running[-1] if self._running else None)
 
-    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+    async def run(
+        self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None
+    ) -> ProgramResult:
         confinement = msgspec.structs.replace(confinement, deny=(*confinement.deny, *self._deny))
         grants = await self._resolve(confinement)
         with ResultPipe(is_wanted=program.language == "python") as results:
@@ -117,7 +121,7 @@ def _without_holders(grants: Grants) -> Grants:
     return msgspec.structs.replace(grants, read=(*grants.read, *grants.write), write=tuple(write))
 
 
-async def _guarded(running: Awaitable[Ran], grants: Grants) -> Ran:
+async def _guarded(running: Awaitable[ProgramResult], grants: Grants) -> ProgramResult:
     """Return the result of a run, with a note on each renamed file. Cleans up after cancellation too."""
     if not grants.write:
         return await running

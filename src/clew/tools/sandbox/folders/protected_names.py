@@ -36,7 +36,7 @@ GIT_NAME = ".git"
 GIT_GUARDED = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "gitdir"})
 """The parts of a repository that can make git run programs. Commits need the others: objects, refs, index, HEAD."""
 GIT_DATA = frozenset({"objects", "refs", "logs", "lfs", "rr-cache"})
-"""Large parts of a repository that the survey skips."""
+"""Large parts of a repository that the scan skips."""
 LIBRARIES = frozenset({"node_modules", "site-packages", "dist-packages"})
 """Folders of installed libraries, which contain readable certificates and modules called `credentials`."""
 

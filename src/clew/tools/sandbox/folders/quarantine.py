@@ -6,8 +6,8 @@ import contextlib
 import os
 import stat
 
+from clew.tools.sandbox.folders.folder_scan import scan_folder
 from clew.tools.sandbox.folders.reachable_paths import Grants
-from clew.tools.sandbox.folders.survey import look_through
 
 ASIDE = ".kept-back"
 """The suffix of renamed files."""
@@ -21,7 +21,7 @@ def set_aside(grants: Grants) -> tuple[str, ...]:
     """
     notes: list[str] = []
     for root in grants.write:
-        found = look_through(root, since=grants.resolved_at).guarded
+        found = scan_folder(root, since=grants.resolved_at).guarded
         for path in sorted(path for path, place in found.items() if place not in grants.guarded):
             with contextlib.suppress(FileNotFoundError):  # it was in a folder that was renamed before
                 notes.append(f"{_shown(path, root)} can make programs run on this machine, and {_move(path)}")

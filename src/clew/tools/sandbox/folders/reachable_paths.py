@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from clew.errors import ToolFailure
+from clew.tools.sandbox.folders.folder_scan import FolderScan, Place, scan_folder
 from clew.tools.sandbox.folders.protected_names import GIT_NAME, is_denied_in_library, is_denied_name, is_guarded_name
-from clew.tools.sandbox.folders.survey import Place, Survey, look_through
 from clew.tools.sandbox.program import Confinement
 
 _MACHINE = ("/proc", "/sys", "/dev", "/run", "/etc", "/boot", "/var/run", "/var/lib")
@@ -53,17 +53,17 @@ def resolve_grants(confinement: Confinement, *, is_thorough: bool = False) -> Gr
     read = tuple(dict.fromkeys(_resolve(path, base, denied) for path in confinement.read))
     write = tuple(dict.fromkeys(_resolve(path, base, denied, writes=True) for path in confinement.write))
     roots = tuple(dict.fromkeys((*read, *write)))
-    surveys = {root: look_through(root, is_thorough=is_thorough) for root in roots}
-    masked = tuple(_find_masked(surveys, denied))
+    scans = {root: scan_folder(root, is_thorough=is_thorough) for root in roots}
+    masked = tuple(_find_masked(scans, denied))
     is_reachable = confinement.cwd and any(is_below(base, root) for root in roots)
-    writable = [surveys[root] for root in write]
+    writable = [scans[root] for root in write]
     kept = tuple(_find_kept(writable, write, masked))
     repositories = [path for each in writable for path in each.repositories]
     return Grants(
         read=read,
         write=write,
         masked=masked,
-        links=_find_links(surveys, masked) if is_thorough else (),
+        links=_find_links(scans, masked) if is_thorough else (),
         kept=kept,
         pinned=tuple(_find_pinned(repositories, masked, write, kept)),
         guarded=frozenset(place for each in writable for place in each.guarded.values()),
@@ -122,24 +122,24 @@ def _belongs(path: str, denied: str) -> bool:
     return is_below(path, denied) or (path.startswith(denied) and path[len(denied)] in "-.")
 
 
-def _find_links(surveys: dict[str, Survey], masked: tuple[str, ...]) -> tuple[str, ...]:
+def _find_links(scans: dict[str, FolderScan], masked: tuple[str, ...]) -> tuple[str, ...]:
     """Return links whose target is masked or not allowed, for runtimes that follow links without a check."""
-    targets = {link: os.path.realpath(link) for survey in surveys.values() for link in survey.links}
+    targets = {link: os.path.realpath(link) for scan in scans.values() for link in scan.links}
     return tuple(
         link
         for link, target in targets.items()
-        if not any(is_below(target, root) for root in surveys) or any(is_below(target, each) for each in masked)
+        if not any(is_below(target, root) for root in scans) or any(is_below(target, each) for each in masked)
     )
 
 
-def _find_masked(surveys: dict[str, Survey], denied: tuple[str, ...]) -> Iterator[str]:
+def _find_masked(scans: dict[str, FolderScan], denied: tuple[str, ...]) -> Iterator[str]:
     """Yield the denied paths that exist, without those inside others."""
-    found = {os.path.realpath(path) for survey in surveys.values() for path in survey.denied}
+    found = {os.path.realpath(path) for scan in scans.values() for path in scan.denied}
     found.update(companion for path in denied for companion in _companions(path))
     last = ""
     for path in sorted(found, key=lambda path: path.split("/")):
         is_hidden = last and is_below(path, last)
-        if not is_hidden and any(is_below(path, root) for root in surveys) and os.path.exists(path):
+        if not is_hidden and any(is_below(path, root) for root in scans) and os.path.exists(path):
             yield (last := path)
 
 
@@ -154,9 +154,9 @@ def _companions(denied: str) -> Iterator[str]:
     yield from (os.path.join(folder, each) for each in names if each.startswith((f"{name}-", f"{name}.")))
 
 
-def _find_kept(surveys: list[Survey], write: tuple[str, ...], masked: tuple[str, ...]) -> Iterator[str]:
+def _find_kept(scans: list[FolderScan], write: tuple[str, ...], masked: tuple[str, ...]) -> Iterator[str]:
     """Yield the real guarded paths that are writable and not hidden."""
-    found = {os.path.realpath(path) for survey in surveys for path in survey.guarded}
+    found = {os.path.realpath(path) for scan in scans for path in scan.guarded}
     for path in sorted(found):
         is_writable = any(is_below(path, root) for root in write) and os.path.exists(path)
         if is_writable and not any(is_below(path, each) for each in masked):

@@ -1,4 +1,4 @@
-"""Survey of a folder for the sandbox: secrets, settings that start programs, and links."""
+"""Scan of a folder for the sandbox: secrets, settings that start programs, and links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Place = tuple[Identity, str, int]
 link. A program cannot replace a protected file, but the user can; both can replace a link."""
 
 
-class Survey(msgspec.Struct, frozen=True, kw_only=True):
+class FolderScan(msgspec.Struct, frozen=True, kw_only=True):
     """The paths found, without following links. `denied` includes folders that cannot be read."""
 
     denied: tuple[str, ...]
@@ -47,8 +47,8 @@ _kept: OrderedDict[str, dict[str, FolderListing]] = OrderedDict()
 _cache_lock = threading.Lock()
 
 
-def look_through(root: str, *, is_thorough: bool = False, since: int | None = None) -> Survey:
-    """Survey a folder. Blocks.
+def scan_folder(root: str, *, is_thorough: bool = False, since: int | None = None) -> FolderScan:
+    """Scan a folder. Blocks.
 
     Unless `is_thorough`, folders that programs fill are searched only to a limited depth. After a run that began at
     `since` (nanoseconds), changed folders are searched at any depth, and folders that the run made unreadable are made
@@ -58,7 +58,7 @@ def look_through(root: str, *, is_thorough: bool = False, since: int | None = No
     walk = _Walk(root, is_thorough=is_thorough, since=since)
     walk.go()
     _keep(root, walk.seen if since is None else {**walk.known, **walk.seen})
-    return walk.as_survey()
+    return walk.as_scan()
 
 
 class _Walk:
@@ -176,8 +176,8 @@ class _Walk:
             inner = os.path.join(path, name)
             self._guarded[inner] = (listing.identity, name, _link_changed_at(inner) if name in listing.links else 0)
 
-    def as_survey(self) -> Survey:
-        return Survey(
+    def as_scan(self) -> FolderScan:
+        return FolderScan(
             denied=tuple(self._denied),
             guarded=self._guarded,
             repositories=tuple(self._repositories),

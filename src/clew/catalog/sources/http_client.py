@@ -21,7 +21,7 @@ MAX_REDIRECTS = 5
 USER_AGENT = "clew-sources"
 
 
-class WireReply(msgspec.Struct, frozen=True, kw_only=True):
+class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP response. Names of headers are in lower case; `next_url` is the `next` of its Link header."""
 
     status: int
@@ -30,7 +30,7 @@ class WireReply(msgspec.Struct, frozen=True, kw_only=True):
     next_url: str = ""
 
 
-class Wire:
+class SourceClient:
     """Sends requests of one source. Proxies are not used, so that the address that was checked is the one reached."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Wire:
         self._resolve = resolve
         self._client = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout)
 
-    async def get(self, url: str, headers: Mapping[str, str], seconds: float) -> WireReply | str:
+    async def get(self, url: str, headers: Mapping[str, str], seconds: float) -> SourceResponse | str:
         """The answer, or in words why there is none yet. Raises SourceError for what will not change by waiting."""
         try:
             async with asyncio.timeout(seconds):
@@ -55,7 +55,7 @@ class Wire:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _follow(self, url: str, headers: Mapping[str, str]) -> WireReply:
+    async def _follow(self, url: str, headers: Mapping[str, str]) -> SourceResponse:
         """The answer at the end of redirects, which stay on the host."""
         first = parse_url(self._source, url)
         target = first
@@ -72,7 +72,7 @@ class Wire:
                 )
         raise SourceError(self._source, f"{shown_path(first.path)} redirects more than {MAX_REDIRECTS} times")
 
-    async def _send(self, target: WebhookTarget, headers: Mapping[str, str]) -> WireReply:
+    async def _send(self, target: WebhookTarget, headers: Mapping[str, str]) -> SourceResponse:
         """The answer of the first checked address that takes a connection."""
         sent = {**headers, "Host": target.authority, "User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
         failure: Exception = OSError(f"{target.host} has no address")
@@ -94,7 +94,7 @@ class Wire:
                 raise SourceError(self._source, f"{target.host} leads to {address}, {reason}", hint=hint)
         return addresses
 
-    async def _read(self, target: WebhookTarget, response: httpx2.Response) -> WireReply:
+    async def _read(self, target: WebhookTarget, response: httpx2.Response) -> SourceResponse:
         # A packed body could unpack to any size; we asked for a plain one.
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
             raise SourceError(
@@ -107,7 +107,7 @@ class Wire:
                 raise SourceError(
                     self._source, f"{shown_path(target.path)} answered more than {self._max_bytes:,} bytes"
                 )
-        return WireReply(
+        return SourceResponse(
             status=response.status_code,
             headers={name.lower(): value for name, value in response.headers.items()},
             body=bytes(body),
