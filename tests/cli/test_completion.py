@@ -48,6 +48,45 @@ def test_bash_completes_commands_groups_and_options(clew: Clew, tmp_path: Path) 
     assert "--folder" in complete("clew", "ask", "--f")
 
 
+ZSH = """
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "fpath=($1 \\$fpath); autoload -U compinit; compinit -D -u; bindkey '^I' complete-word; print RE''ADY"
+zpty -r shell shown '*READY*'
+for typed expected in 'clew unin' 'clew uninstall' 'clew skills imp' 'clew skills import'; do
+  zpty -w -n shell "$typed"$'\\t'
+  zpty -r shell shown "*$expected*"
+  zpty -w -n shell $'\\C-u'
+done
+print done
+"""
+"""Types in a shell that looks for completions in a folder, and waits for what they complete to."""
+
+
+def test_zsh_completes_commands_and_groups(clew: Clew, tmp_path: Path) -> None:
+    if shutil.which("zsh") is None:
+        pytest.skip("zsh is not installed: its completion was not tried")
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "_clew").write_text(clew("completion", "zsh").out)
+    program = tmp_path / "try.zsh"
+    program.write_text(ZSH)
+    command = ["zsh", "-f", str(program), str(tmp_path / "functions")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_fish_completes_commands_groups_and_options(clew: Clew, tmp_path: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed: its completion was not tried")
+    file = tmp_path / "script"
+    file.write_text(clew("completion", "fish").out)
+    code = "source $argv[1]; for typed in 'clew un' 'clew skills l' 'clew ask --f'; complete -C $typed; end"
+    command = ["fish", "--no-config", "-c", code, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    offered = {line.split("\t")[0] for line in done.stdout.splitlines()}
+    assert {"uninstall", "list", "load", "lint", "--folder"} <= offered
+
+
 def test_an_unknown_shell_is_refused_with_those_that_there_are(clew: Clew) -> None:
     refused = clew("completion", "tcsh")
     assert refused.code == 2

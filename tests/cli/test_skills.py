@@ -146,3 +146,25 @@ def test_a_skill_with_errors_is_said_to_have_them_and_not_to_be_missing(clew: Cl
     assert "Skill n has errors" in clew("skills", "why", "n").out
     assert "Skill w has errors" in clew("skills", "why", "w").out
     assert "This folder" not in clew("skills", "show", "none").err
+
+
+def test_the_nearest_skills_are_named_where_none_is_close(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLEW_EMBEDDER", "wordllama")
+    about = {
+        "release-notes": ("Draft release notes and tag a release of the package.", "Bump the version, tag it, upload."),
+        "refunds": ("Handle refunds of customers.", "Look the payment up first."),
+        "db-migrations": ("Write and review migrations of the database schema.", "Never drop a column in one step."),
+    }
+    files = {
+        f".clew/skills/{name}.md": markdown(text, description=description)
+        for name, (description, text) in about.items()
+    }
+    write(folder.parent, files)
+    trust_all(folder)
+    found = clew("get", "skills://tools/find", "need=publish a new version").out
+    assert found.startswith("No skill here is close to that. The nearest, which may be meant:\n\n- **release-notes**")
+    assert '{"skill":"release-notes"}' in found
+    assert "The nearest" not in clew("get", "skills://tools/find", "need=bake a loaf of bread").out
+    assert "The nearest" not in clew("get", "skills://tools/find", "need=release notes").out

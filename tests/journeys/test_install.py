@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -88,3 +89,20 @@ def test_a_new_user_installs_the_wheel_and_gets_a_cited_answer(installed: Path, 
 def test_the_installed_program_has_its_demos(installed: Path, tmp_path: Path) -> None:
     assert "kill -9" in run([str(installed / "clew"), "demo"], tmp_path, tmp_path)
     assert "The tool ran 1 time." in run([str(installed / "clew"), "demo", "resume"], tmp_path, tmp_path)
+
+
+@pytest.mark.req("BEY-11")
+def test_the_install_block_of_the_readme_runs(wheel: Path, installed: Path, tmp_path: Path) -> None:
+    """`uv` needs a registry for the dependencies, so the wheel is installed by the block's other way, pip."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = text.partition("## Install\n")[2].split("```\n")[1]
+    first, *others = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert first == ["uv", "tool", "install", f"./{wheel.name}"]
+    assert "pip install" in block.splitlines()[0]
+    pip = [str(installed / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--force-reinstall"]
+    run([*pip, "--no-index", "--no-deps", first[-1]], wheel.parent, tmp_path)
+    assert others
+    for program, *arguments in others:
+        assert program == "clew"
+        shown = run([str(installed / program), *arguments], tmp_path, tmp_path)
+        assert "clew connect" in shown

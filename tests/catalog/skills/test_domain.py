@@ -242,7 +242,8 @@ async def test_find_returns_the_skills_that_the_library_suggests(tmp_path: Path,
         found = await caller.text(FIND, need=need)
         async with Skills(workspace.definitions.manifest) as library:
             suggested = [each.skill for each in await library.suggest_skills(need)]
-    assert [name for name in about if f"**{name}**" in found] == sorted(suggested)
+    close = "" if found.startswith("No skill here is close") else found
+    assert [name for name in about if f"**{name}**" in close] == sorted(suggested)
     assert bool(suggested) == ("helm" in need)
     await trail.close()
 

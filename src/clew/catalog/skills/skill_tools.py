@@ -29,6 +29,8 @@ from clew.skills.sessions.session import brought_by
 from clew.tools import Guidance, GuidedContent, guide
 
 NOTHING = "No skill here is close to that. Say it in other words, or look at all of them."
+NEAREST = "No skill here is close to that. The nearest, which may be meant:"
+MAX_NEAREST = 2
 
 
 class SkillTools:
@@ -41,19 +43,24 @@ class SkillTools:
         self._search = search
 
     async def find(self, need: str, limit: int, by: Principal, handle: str) -> GuidedContent:
-        """The skills that fit a need, the best first, and how each is loaded; says so where none is close."""
+        """The skills that fit a need, the best first, and how each is loaded; says so where none is close, and names
+        those that are nearly so."""
         terms = self.loaded.terms(by)
         names = loadable_skills(terms)
         found = [each.skill for each in await self._search.find_skills(need, names, limit, by=by)]
         steps = [_step_to(*each) for each in await self._search.find_references(need, names, limit, by=by)]
+        head: list[str] = []
         if not found and not steps:
-            return GuidedContent(content=NOTHING, guidance=(guide(LIST, "all skills that there are"),))
+            found = await self._search.find_nearest(need, names, min(limit, MAX_NEAREST), by=by)
+            if not found:
+                return GuidedContent(content=NOTHING, guidance=(guide(LIST, "all skills that there are"),))
+            head = [NEAREST, ""]
         here = await self._here(by, handle)
         skills = [terms.manifest.skills[name] for name in found]
         shown = [describe(each, is_loaded=each.name in here, withheld=terms.withhold(each)) for each in skills]
         open_ones = [each for each in skills if each.name not in here and not terms.withhold(each)]
         loads = [guide(LOAD, f"load {each.name}: its instructions and tools", skill=each.name) for each in open_ones]
-        return GuidedContent(content="\n".join(shown), guidance=[*loads, *steps, guide(LIST, "all skills")])
+        return GuidedContent(content="\n".join((*head, *shown)), guidance=[*loads, *steps, guide(LIST, "all skills")])
 
     async def list_all(self, by: Principal, handle: str) -> GuidedContent:
         """Every skill that the caller may load, within a number of tokens, without their texts."""

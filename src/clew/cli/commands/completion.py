@@ -10,6 +10,15 @@ from cyclopts import Parameter
 from clew.cli.parser import build_parser
 
 Shell = Literal["bash", "zsh", "fish"]
+_ZSH_END = """
+if [ "$funcstack[1]" = "_clew" ]; then
+  _cyclopts_clew "$@"
+else
+  compdef _cyclopts_clew clew
+fi
+"""
+"""The generated script for zsh only defines its function. This runs it, for a file `_clew` of fpath as well as for a
+script that is sourced."""
 
 
 def completion(shell: Annotated[Shell, Parameter(help="The shell.")], /) -> None:
@@ -21,4 +30,5 @@ def completion(shell: Annotated[Shell, Parameter(help="The shell.")], /) -> None
         zsh:   clew completion zsh > "${fpath[1]}/_clew"
         fish:  clew completion fish > ~/.config/fish/completions/clew.fish
     """
-    sys.stdout.write(build_parser().generate_completion(prog_name="clew", shell=shell))
+    script = build_parser().generate_completion(prog_name="clew", shell=shell)
+    sys.stdout.write(script + _ZSH_END if shell == "zsh" else script)

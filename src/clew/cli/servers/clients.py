@@ -109,7 +109,7 @@ CLIENTS: Sequence[ClientFile] = (
         "VS Code",
         ".vscode/mcp.json",
         JsonSettings("servers", stdio_entry),
-        "https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
+        "https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
     ),
     ClientFile(
         "zed",
@@ -151,7 +151,7 @@ CLIENTS: Sequence[ClientFile] = (
         "goose",
         ".config/goose/config.yaml",
         YamlSettings("extensions"),
-        "https://block.github.io/goose/docs/guides/config-file",
+        "https://block.github.io/goose/docs/guides/config-files",
         is_global=True,
         places={"win32": "AppData/Roaming/Block/goose/config/config.yaml"},
     ),

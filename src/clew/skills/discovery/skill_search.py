@@ -27,7 +27,7 @@ from clew.skills.discovery.skill_records import (
 from clew.skills.manifest import ONLY_BY_NAME, Manifest, Skill, SkillLink
 from clew.trail.model.query import Hit, SearchRequest
 from clew.trail.model.selector import MAX_TERMS
-from clew.trail.search.closeness import EXACT, closeness
+from clew.trail.search.closeness import EXACT, NEAR, closeness
 from clew.trail.search.text import MAX_QUERY_CHARS
 from clew.trail.store import Embedder, Trail
 
@@ -84,6 +84,19 @@ class SkillSearch:
         named = {name: EXACT for name in self._named(need) if name in among}
         withheld = {name: JUST_CLOSE for name in self._withheld(need) if name in among and name not in found}
         return [SkillMatch(*each) for each in {**named, **found, **withheld}.items()][:limit]
+
+    async def find_nearest(self, need: str, among: Collection[str], limit: int, *, by: Principal) -> list[str]:
+        """Return the names of the skills that are nearly close, the nearest first, for a need that none is close to.
+        Skills of the third tier and withheld ones are never among them."""
+        open_ones = [name for name in among if name not in self._skills.withheld]
+        paths = {skill_path(name): name for name in open_ones}
+        hits = [hit for hit in await self._search(need, SKILL_TYPE, open_ones, by) if _path(hit) in paths]
+        if not hits:
+            return []
+        fit = await asyncio.to_thread(self._fit, need)
+        scored = sorted(((fit.closeness(hit), paths[_path(hit)]) for hit in hits), key=lambda each: -each[0])
+        skills = self._skills.manifest.skills
+        return [name for close, name in scored if close >= NEAR and skills[name].tier != ONLY_BY_NAME][:limit]
 
     async def find_references(
         self, need: str, among: Collection[str], limit: int, *, by: Principal
