@@ -1,4 +1,4 @@
-"""What a user waits for and what it takes: importing, asking for help, serving a large trail, memory."""
+"""What a user waits for and what it takes: importing, help, questions, serving a large trail, memory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from statistics import median
 
 from clew.adapters.rest import open_keys
 from clew.clock import SystemClock
+from speed import questions
 from speed.contenders import OURS
 from speed.load import build_request, send_all
 from speed.processes import clean_environment, clew_command, clew_up, serving
@@ -27,7 +28,7 @@ PATIENCE = 60
 
 
 async def measure(stage: Stage) -> list[Finding]:
-    return [*measure_commands(stage), *await measure_server(stage)]
+    return [*measure_commands(stage), *questions.measure(stage), *await measure_server(stage)]
 
 
 def measure_commands(stage: Stage) -> list[Finding]:

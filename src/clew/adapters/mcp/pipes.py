@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from queue import SimpleQueue
@@ -20,11 +18,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
 from pydantic import ValidationError
 
-MAX_LINE = 4 * 1024 * 1024
+from clew.adapters.mcp.handshake import MAX_LINE, Handshake, claim_pipes, split_lines, write_all
+
 LAST_ANSWERS_SECONDS = 2.0
 """Seconds that pending requests may take after the end of input."""
 
-_CHUNK = 65_536
 _AHEAD = 64
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
@@ -32,9 +30,9 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 @contextlib.asynccontextmanager
-async def open_pipes() -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Yield a stream of messages from standard input and one to standard output. Meanwhile, other readers find standard
-    input empty, and other output goes to standard error.
+async def open_pipes(handshake: Handshake | None = None) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+    """Messages from standard input, and to standard output, or those that a handshake began with. Meanwhile whatever
+    else reads standard input finds it empty, and whatever else is printed goes to standard error.
 
     The first stream ends with standard input, after the answers to pending requests. If the reader of standard output
     closes it, both streams end.
@@ -42,16 +40,18 @@ async def open_pipes() -> AsyncIterator[tuple[Incoming, Outgoing]]:
     received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_send = anyio.create_memory_object_stream[SessionMessage](0)
     pending, reading, written = _PendingRequests(), anyio.CancelScope(), anyio.Event()
-    with _private_descriptors() as (source, sink):
+    claimed = claim_pipes() if handshake is None else contextlib.nullcontext((handshake.source, handshake.sink))
+    with claimed as (source, sink):
+        lines = split_lines(source) if handshake is None else handshake.lines()
         async with anyio.create_task_group() as group:
 
             async def read() -> None:
                 with reading:
-                    await _read(_LineReader(source), received, outgoing.clone(), pending)
+                    await _read(_LineReader(lines), received, outgoing.clone(), pending)
 
             async def write() -> None:
                 try:
-                    await _write(_LineWriter(sink), to_send, pending)
+                    await _write(_LineWriter(sink), to_send, pending, handshake)
                 except OSError:
                     group.cancel_scope.cancel()
                 finally:
@@ -90,12 +90,23 @@ async def _read(
 
 
 async def _write(
-    writer: _LineWriter, to_send: MemoryObjectReceiveStream[SessionMessage], pending: _PendingRequests
+    writer: _LineWriter,
+    to_send: MemoryObjectReceiveStream[SessionMessage],
+    pending: _PendingRequests,
+    handshake: Handshake | None,
 ) -> None:
-    """Write messages until the stream ends. Raises OSError if the reader has closed the pipe."""
+    """Write messages until there are no more, but not a second answer to the handshake. Raises OSError when the reader
+    has gone."""
     async for each in to_send:
-        await writer.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+        if handshake is not None and _is_answer(each.message, handshake.answered):
+            handshake = None
+        else:
+            await writer.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
         pending.settle(each.message)
+
+
+def _is_answer(message: types.JSONRPCMessage, id: RequestId | None) -> bool:
+    return id is not None and isinstance(message, JSONRPCResponse | JSONRPCError) and message.id == id
 
 
 def _parse(line: bytes) -> types.JSONRPCMessage:
@@ -141,13 +152,13 @@ class _PendingRequests:
 
 
 class _LineReader:
-    """Reads lines from a descriptor, a few ahead."""
+    """Lines, read a few ahead."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, lines: Iterator[bytes]) -> None:
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._room = threading.Semaphore(_AHEAD)
-        threading.Thread(target=self._run, args=(descriptor,), name="clew-stdin", daemon=True).start()
+        threading.Thread(target=self._run, args=(lines,), name="clew-stdin", daemon=True).start()
 
     async def next(self) -> bytes | None:
         """Return the next line, or None at the end. A line over MAX_LINE is cut after MAX_LINE + 1 bytes."""
@@ -155,28 +166,12 @@ class _LineReader:
         self._room.release()
         return line
 
-    def _run(self, descriptor: int) -> None:
+    def _run(self, lines: Iterator[bytes]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            for line in _split_lines(descriptor):
+            for line in lines:
                 self._room.acquire()
                 self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
             self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
-
-
-def _split_lines(descriptor: int) -> Iterator[bytes]:
-    held, is_skipping = b"", False
-    with contextlib.suppress(OSError):  # an unreadable input counts as ended
-        while chunk := os.read(descriptor, _CHUNK):
-            *whole, held = (held + chunk).split(b"\n")
-            if is_skipping and whole:
-                del whole[0]
-                is_skipping = False
-            yield from whole
-            if len(held) > MAX_LINE:
-                yield from () if is_skipping else (held[: MAX_LINE + 1],)
-                held, is_skipping = b"", True
-    if held and not is_skipping:
-        yield held
 
 
 class _LineWriter:
@@ -197,17 +192,7 @@ class _LineWriter:
         with contextlib.suppress(RuntimeError):  # the loop has ended
             while True:
                 data, done = self._jobs.get()
-                self._loop.call_soon_threadsafe(_settle, done, _write_all(descriptor, data))
-
-
-def _write_all(descriptor: int, data: bytes) -> OSError | None:
-    rest = memoryview(data)
-    try:
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-    except OSError as error:
-        return error
-    return None
+                self._loop.call_soon_threadsafe(_settle, done, write_all(descriptor, data))
 
 
 def _settle(done: asyncio.Future[None], error: OSError | None) -> None:
@@ -217,19 +202,3 @@ def _settle(done: asyncio.Future[None], error: OSError | None) -> None:
         done.set_result(None)
     else:
         done.set_exception(error)
-
-
-@contextlib.contextmanager
-def _private_descriptors() -> Iterator[tuple[int, int]]:
-    """Yield private descriptors of standard input and output. They stay open, because a thread may wait on them."""
-    sys.stdout.flush()
-    source, sink = os.dup(0), os.dup(1)
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    try:
-        yield source, sink
-    finally:
-        sys.stdout.flush()
-        os.dup2(source, 0)
-        os.dup2(sink, 1)

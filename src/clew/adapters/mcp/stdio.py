@@ -14,6 +14,7 @@ from mcp.server.runner import serve_dual_era_loop
 
 from clew.access import Principal
 from clew.adapters.mcp.catalog_interface import CatalogInterface
+from clew.adapters.mcp.handshake import Handshake
 from clew.adapters.mcp.late_catalog import LateCatalog, OpenCatalog
 from clew.adapters.mcp.pipes import open_pipes
 from clew.adapters.mcp.server import build_server
@@ -29,15 +30,15 @@ async def serve_stdio(catalog: CatalogInterface, principal: Principal) -> None:
     await _serve(build_server(catalog, lambda context: principal))
 
 
-async def serve_client_folder(open_catalog: OpenCatalog) -> None:
-    """Like `serve_stdio`, for the folder that the client works in."""
+async def serve_client_folder(open_catalog: OpenCatalog, handshake: Handshake) -> None:
+    """The same for the folder that the client works in, whose handshake may be answered already."""
     catalog = LateCatalog(open_catalog)
     async with catalog.running():
-        await _serve(build_server(catalog, lambda context: catalog.principal))
+        await _serve(build_server(catalog, lambda context: catalog.principal), handshake)
 
 
-async def _serve(server: Server[Any]) -> None:
-    async with open_pipes() as (incoming, outgoing):
+async def _serve(server: Server[Any], handshake: Handshake | None = None) -> None:
+    async with open_pipes(handshake) as (incoming, outgoing):
         with anyio.CancelScope() as scope, _on_signals(scope.cancel):
             await serve_dual_era_loop(server, incoming, outgoing, lifespan_state={})
 

@@ -43,12 +43,19 @@ async def _serve(here: Here, config: Config) -> None:
     # the SDK takes most of a second to import; wrong settings are told before
     from clew.adapters.mcp.sdk import load_sdk
 
-    load_sdk()
-    from clew.adapters.mcp.stdio import serve_client_folder, serve_stdio
-
     if not config.is_named:
-        await serve_client_folder(lambda roots: _open(_choose(here, config, roots), here.scope_set))
+        from clew.adapters.mcp.handshake import Handshake, claim_pipes
+
+        with claim_pipes() as pipes:
+            handshake = Handshake(*pipes)
+            load_sdk()
+            from clew.adapters.mcp.stdio import serve_client_folder
+
+            await serve_client_folder(lambda roots: _open(_choose(here, config, roots), here.scope_set), handshake)
         return
+    load_sdk()
+    from clew.adapters.mcp.stdio import serve_stdio
+
     async with _open(config, here.scope_set) as (catalog, me):
         await serve_stdio(catalog, me)
 
@@ -56,6 +63,8 @@ async def _serve(here: Here, config: Config) -> None:
 @contextlib.asynccontextmanager
 async def _open(config: Config, scopes: frozenset[str]) -> AsyncIterator[tuple[Catalog, Principal]]:
     """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is no project."""
+    from clew.cli.local_server.service import answering_commands  # after the handshake
+
     check_project(config)
     prepare_folder(config.folder)
     async with open_app(config, scopes=scopes) as app:
@@ -63,7 +72,7 @@ async def _open(config: Config, scopes: frozenset[str]) -> AsyncIterator[tuple[C
         workspace = await app.workspace()
         gc.freeze()
         gc.enable()
-        async with app.keeping_fresh():
+        async with app.keeping_fresh(), answering_commands(app):
             yield workspace.catalog, app.me
 
 
