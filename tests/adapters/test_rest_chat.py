@@ -14,6 +14,7 @@ import pytest
 from clew.access import Principal
 from clew.adapters.rest import sse
 from clew.agents.conversations.conversation import DEFAULT_AGENT, MAX_MESSAGE
+from clew.config import AgentConfig, Config
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.event import RetryPolicy
@@ -317,6 +318,15 @@ async def test_many_conversations_at_once_are_kept_apart(served: Served, http: h
         answers = await asyncio.gather(*(say(http, f"number {at}") for at in range(20)))
     assert [answer["text"] for answer in answers] == [f"number {at}" for at in range(20)]
     assert len({answer["session"] for answer in answers}) == 20
+
+
+@pytest.mark.req("PLA-27")
+async def test_a_message_that_names_no_agent_goes_to_the_one_of_the_settings(tmp_path: Path) -> None:
+    async with serve(tmp_path, config=Config(agent=AgentConfig(name=AGENT))) as served:
+        await define(served.trail, ADA)
+        async with served.client("ada") as http, playing(served.trail, ADA):
+            answer = (await http.post("/chat", json={"message": "hello"})).json()
+    assert (answer["status"], answer["agent"]) == ("done", AGENT)
 
 
 def test_the_shipped_agent_is_the_one_that_is_meant_where_none_is_named() -> None:

@@ -43,8 +43,16 @@ sys.exit(f"loaded for help: {heavy}" if heavy else 0)
 """
 
 
-WITHOUT_FOLDER = ("clew.cli.commands.demo:demo", "clew.cli.commands.completion:completion")
-WITHOUT_JSON = ("clew.cli.servers.mcp:serve", "clew.cli.commands.completion:completion")
+WITHOUT_FOLDER = (
+    "clew.cli.commands.demo:demo",
+    "clew.cli.commands.completion:completion",
+    "clew.cli.commands.config:schema",
+)
+WITHOUT_JSON = (
+    "clew.cli.servers.mcp:serve",
+    "clew.cli.commands.completion:completion",
+    "clew.cli.commands.config:schema",
+)
 """Commands whose output is a protocol of its own."""
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.app import open_app
 from clew.catalog.skills.wishes import find_definition_root, skills_folder
 from clew.clock import ManualClock
 from clew.config import (
@@ -19,7 +20,7 @@ from clew.config import (
     SkillsConfig,
     read_config,
 )
-from clew.config.reading import read_settings
+from clew.config.layers import read_settings
 from clew.errors import ConfigError, NotFound, SandboxUnavailable
 from clew.llm.model import Models
 from clew.skills.scripts import CallbackStore, Script, open_scripts
@@ -120,6 +121,17 @@ def test_a_chosen_sandbox_is_used_or_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("clew.tools.sandbox.sandbox.find_bubblewrap", lambda: None)
     with pytest.raises(SandboxUnavailable, match=r"no bubblewrap for adapters\.sandbox"):
         open_sandbox(production=False, wall="bubblewrap")
+
+
+@pytest.mark.req("PLA-27")
+async def test_agents_run_behind_the_sandbox_of_the_settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.tools.sandbox.sandbox.find_bubblewrap", lambda: None)
+    environ = {"CLEW_EMBEDDER": "hash", "CLEW_ADAPTERS_SANDBOX": "bubblewrap"}
+    async with open_app(read_config(folder, environ)) as app:
+        with pytest.raises(SandboxUnavailable, match=r"no bubblewrap for adapters\.sandbox"):
+            await app.runtime()
+    async with open_app(read_config(folder, {**environ, "CLEW_ADAPTERS_SANDBOX": "none"})) as app:
+        assert await app.runtime() is not None
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import jsonschema_rs
 import pytest
 
 from clew.cli.project import render_settings
+from clew.config.layers import read_settings
 from clew.config.model import KINDS
-from clew.config.reading import read_settings
 from clew.config.schema import build_schema
 
 GOOD = """

@@ -1,6 +1,7 @@
 """The settings of a folder: one frozen `Config`, parsed once at a door. `docs/guides/configuration.md` is the guide."""
 
 from clew.config.folder import FOLDER, MACHINE_ONLY, check_own_files, find_folder, is_broad
+from clew.config.layers import read_config
 from clew.config.model import (
     CHOICES,
     EXAMPLE,
@@ -26,7 +27,6 @@ from clew.config.model import (
     WebhookConfig,
     is_table,
 )
-from clew.config.reading import read_config
 from clew.config.server_entry import ConfiguredServer
 
 __all__ = [

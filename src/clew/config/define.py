@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from clew.config.layers import Origin, build_config, flatten
 from clew.config.model import (
     NOT_SETTINGS,
     AdaptersConfig,
@@ -26,7 +27,6 @@ from clew.config.model import (
     SourceConfig,
     WebhookConfig,
 )
-from clew.config.reading import Origin, build_config, flatten
 from clew.errors import ConfigError
 
 Table = Mapping[str, Any]

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from clew.config.layers import MAX_BYTES, PYTHON
 from clew.config.python_runner import RunnerReport
-from clew.config.reading import MAX_BYTES, PYTHON
 from clew.errors import ConfigError
 from clew.files import read_file
 from clew.secrecy import mask_secrets

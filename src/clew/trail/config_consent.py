@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from clew.config import Config
-from clew.config.reading import PYTHON
+from clew.config.layers import PYTHON
 from clew.errors import ConfigError
 from clew.trust import Trust, Wish, digest_parts, printable, real_folder
 

@@ -17,8 +17,8 @@ from cyclopts import Parameter
 from clew.cli.options import HERE, Here, Json, check_project
 from clew.cli.project import prepare_folder, write_schema
 from clew.cli.terminal.output import agrees, can_ask, count, note, print_json, print_rows, say
+from clew.config.layers import PYTHON, TOML, GivenSetting, ReadSettings, read_settings
 from clew.config.model import KINDS, Config
-from clew.config.reading import PYTHON, TOML, GivenSetting, ReadSettings, read_settings
 from clew.decode_errors import suggest
 from clew.errors import ClewError, ConfigError, NotFound, ReadOnly
 from clew.secrecy import MASK, mask_secrets
@@ -97,7 +97,7 @@ def check(*, json: Json = False, here: Here = HERE) -> int:
     return 1 if problems else 0
 
 
-def edit(*, here: Here = HERE) -> int:
+def edit(*, json: Json = False, here: Here = HERE) -> int:
     """Edit config.toml, and check it afterwards.
 
     Opens the file in your editor, VISUAL or EDITOR, and creates it first if it is missing. The exit code is 1 if
@@ -115,11 +115,14 @@ def edit(*, here: Here = HERE) -> int:
     while True:
         _open_editor(editor, folder / TOML)
         problems = find_problems(_read(here))
-        _tell(problems)
+        if json:
+            print_json({"problems": problems})
+        else:
+            _tell(problems)
         if not problems:
             note("The settings are fine.")
             return 0
-        if not (can_ask() and agrees("Edit it again?")):
+        if json or not (can_ask() and agrees("Edit it again?")):
             return 1
 
 
