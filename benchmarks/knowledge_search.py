@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import ConfigError
-from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.search.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.node_search import CANDIDATES, boost_by_neighbours, link_in_order
@@ -33,6 +31,7 @@ from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.query import SearchRequest
 from clew.trail.store import Embedder
 from knowledge_peers.localisation import measure_localisation
+from knowledge_peers.ours import put_file
 from knowledge_peers.words import words_of
 from ranking import ME, read, score
 from speed.report import Finding, Promise, Row, describe_machine, render, write_json
@@ -71,10 +70,9 @@ def _measure_functions(
     with tempfile.TemporaryDirectory() as folder:
         store = CodeStore(Path(folder) / "code.db")
         index = SearchIndex(store, embedder)
-        with store.writing():
+        with store.writing() as sql:
             for row in corpus:
-                body = row["content"].encode()
-                index.put(f"{row['id']}.py", blob_id(body), extract(body, "python"), row["content"])
+                put_file(sql, f"{row['id']}.py", row["content"].encode())
         while index.embed(PART):
             pass
         found = _score_all(f"clew, {name}", queries, _functions(index))

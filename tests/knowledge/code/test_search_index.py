@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.code.languages.extract import extract
-from clew.knowledge.code.models import FileFacts, Symbol
+from clew.knowledge.code import rows
+from clew.knowledge.code.file_content import FileContent, ParseJob, blob_id
+from clew.knowledge.code.index_pass import advance
+from clew.knowledge.code.models import FileFacts, FileStatus, Symbol
+from clew.knowledge.code.pool import run_job
 from clew.knowledge.code.search.search_index import SearchIndex, encode_text
 from clew.knowledge.code.store import CodeStore
 from clew.llm import HashEmbedder
@@ -55,15 +57,28 @@ def store(tmp_path: Path) -> Iterator[CodeStore]:
 @pytest.fixture
 def index(store: CodeStore) -> SearchIndex:
     index = SearchIndex(store)
-    put(index, "app/router.py", ROUTER)
-    put(index, "app/mail/mailer.py", MAILER)
-    put(index, "tests/test_router.py", TESTS)
+    put(store, "app/router.py", ROUTER)
+    put(store, "app/mail/mailer.py", MAILER)
+    put(store, "tests/test_router.py", TESTS)
     return index
 
 
-def put(index: SearchIndex, path: str, text: str) -> None:
-    body = text.encode()
-    index.put(path, blob_id(body), extract(body, "python"), text)
+def put(store: CodeStore, path: str, text: str, language: str = "python") -> None:
+    body = text.encode("utf-8", errors="replace")
+    content, parsed = (
+        FileContent(path, FileStatus(0, 0, 0, 0), 0, blob_id(body), body),
+        run_job(ParseJob(body, language)),
+    )
+    with store.writing() as sql:
+        rows.write_parsed(sql, content.blob, language, parsed, 0)
+        rows.write_file(sql, content, language, rows.decode_facts(parsed.facts))
+        advance(sql)
+
+
+def drop(store: CodeStore, path: str) -> None:
+    with store.writing() as sql:
+        rows.drop_file(sql, path)
+        advance(sql)
 
 
 def paths(index: SearchIndex, query: str, limit: int = 10) -> list[str]:
@@ -119,42 +134,34 @@ def test_the_limit_holds_and_the_best_come_first(index: SearchIndex) -> None:
     assert index.search("path", limit=0) == []
 
 
-def test_a_changed_file_is_found_by_its_new_words_only(index: SearchIndex) -> None:
+def test_a_changed_file_is_found_by_its_new_words_only(index: SearchIndex, store: CodeStore) -> None:
     assert paths(index, "smtp")
-    put(index, "app/mail/mailer.py", "def send_pigeon(address):\n    return address\n")
+    put(store, "app/mail/mailer.py", "def send_pigeon(address):\n    return address\n")
     assert paths(index, "smtp") == []
     assert paths(index, "pigeon") == ["app/mail/mailer.py"]
 
 
-def test_a_dropped_file_is_not_found(index: SearchIndex) -> None:
+def test_a_dropped_file_is_not_found(index: SearchIndex, store: CodeStore) -> None:
     assert paths(index, "smtp")
-    index.drop("app/mail/mailer.py")
-    index.drop("never/there.py")
+    drop(store, "app/mail/mailer.py")
+    drop(store, "never/there.py")
     assert paths(index, "smtp") == []
 
 
-def test_a_known_content_is_not_read_again(index: SearchIndex) -> None:
-    blob = blob_id(MAILER.encode())
-    index.drop("app/mail/mailer.py")
-    assert index.link("lib/post.py", blob, "python")
+def test_two_files_of_one_content_are_both_found(store: CodeStore, index: SearchIndex) -> None:
+    put(store, "lib/post.py", MAILER)
+    assert sorted(paths(index, "smtp")) == ["app/mail/mailer.py", "lib/post.py"]
+    drop(store, "app/mail/mailer.py")
     assert paths(index, "smtp") == ["lib/post.py"]
-    assert not index.link("lib/none.py", "0" * 40, "python")
-
-
-def test_a_content_no_file_has_is_pruned(index: SearchIndex) -> None:
-    index.drop("app/mail/mailer.py")
-    index.prune()
-    assert not index.link("lib/post.py", blob_id(MAILER.encode()), "python")
-    assert paths(index, "slash")
 
 
 def test_another_index_over_the_same_file_sees_every_change(index: SearchIndex, store: CodeStore) -> None:
     other_store = CodeStore(store.path)
     other = SearchIndex(other_store)
     assert paths(other, "pigeon") == []
-    put(index, "app/pigeon.py", "def fly(): pass\n")
+    put(store, "app/pigeon.py", "def fly(): pass\n")
     assert paths(other, "pigeon") == ["app/pigeon.py"]
-    index.drop("app/pigeon.py")
+    drop(store, "app/pigeon.py")
     assert paths(other, "pigeon") == []
     other_store.close()
 
@@ -163,7 +170,7 @@ def test_the_index_begins_anew_with_its_store(index: SearchIndex, store: CodeSto
     assert paths(index, "smtp")
     store.rebuild(store.era)
     assert paths(index, "smtp") == []
-    put(index, "app/mail/mailer.py", MAILER)
+    put(store, "app/mail/mailer.py", MAILER)
     assert paths(index, "smtp") == ["app/mail/mailer.py"]
 
 
@@ -171,7 +178,7 @@ def test_many_changes_after_the_first_search_are_all_found(index: SearchIndex, s
     assert paths(index, "slash")
     with store.writing():
         for number in range(300):
-            put(index, f"many/part{number}.py", f"def quokka{number}(): return {number}\n")
+            put(store, f"many/part{number}.py", f"def quokka{number}(): return {number}\n")
     assert paths(index, "quokka271")[0] == "many/part271.py"
     assert len(paths(index, "many part", limit=500)) == 300
     assert paths(index, "smtp") == ["app/mail/mailer.py"]
@@ -180,7 +187,7 @@ def test_many_changes_after_the_first_search_are_all_found(index: SearchIndex, s
 def test_what_is_written_in_a_transaction_that_fails_is_not_found(index: SearchIndex, store: CodeStore) -> None:
     def fail() -> None:
         with store.writing():
-            put(index, "app/lost.py", "def wombat(): pass\n")
+            put(store, "app/lost.py", "def wombat(): pass\n")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -188,7 +195,7 @@ def test_what_is_written_in_a_transaction_that_fails_is_not_found(index: SearchI
     assert paths(index, "wombat") == []
 
 
-def test_searches_beside_writes_see_whole_files(index: SearchIndex) -> None:
+def test_searches_beside_writes_see_whole_files(index: SearchIndex, store: CodeStore) -> None:
     done = threading.Event()
     found: list[list[str]] = []
 
@@ -199,7 +206,7 @@ def test_searches_beside_writes_see_whole_files(index: SearchIndex) -> None:
     reader = threading.Thread(target=search)
     reader.start()
     for number in range(40):
-        put(index, "app/numbat.py", f"def numbat(): return {number}\n")
+        put(store, "app/numbat.py", f"def numbat(): return {number}\n")
     done.set()
     reader.join()
     assert paths(index, "numbat") == ["app/numbat.py"]
@@ -208,12 +215,12 @@ def test_searches_beside_writes_see_whole_files(index: SearchIndex) -> None:
 
 def test_vectors_are_made_once_and_bring_symbols_that_share_no_word(store: CodeStore) -> None:
     index = SearchIndex(store, HashEmbedder())
-    put(index, "app/mailer.py", MAILER)
+    put(store, "app/mailer.py", MAILER)
     assert index.embed() == 1
     assert index.embed() == 0
     hits = index.search("mailing addresses", symbols=True)
     assert hits[0].name == "send_mail"
-    put(index, "app/router.py", ROUTER)
+    put(store, "app/router.py", ROUTER)
     assert index.embed() == 1
 
 
@@ -235,9 +242,9 @@ def test_without_an_embedder_there_are_no_vectors(index: SearchIndex) -> None:
         "\r\n\x0c\u2028a",
     ],
 )
-def test_any_text_can_be_put_and_the_others_are_still_found(index: SearchIndex, text: str) -> None:
+def test_any_text_can_be_put_and_the_others_are_still_found(index: SearchIndex, text: str, store: CodeStore) -> None:
     for language in ("python", "rust", "java", ""):
-        index.put(f"odd/{language}", f"{language:0>40}", FileFacts(language=language), text)
+        put(store, f"odd/{language}", text, language)
     assert paths(index, "smtp") == ["app/mail/mailer.py"]
 
 
@@ -254,7 +261,7 @@ def test_an_empty_index_finds_nothing(store: CodeStore) -> None:
     assert SearchIndex(store).search("anything") == []
 
 
-def test_why_names_the_part_of_a_name_that_was_found(index: SearchIndex) -> None:
-    put(index, "boost.py", "def boosting():\n    return 1\n")
+def test_why_names_the_part_of_a_name_that_was_found(index: SearchIndex, store: CodeStore) -> None:
+    put(store, "boost.py", "def boosting():\n    return 1\n")
     hit = next(hit for hit in index.search("HistGradientBoostingRegressor fails") if hit.path == "boost.py")
     assert hit.why == "boosting"

@@ -18,7 +18,7 @@ from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index_pass import IndexPass, Progress, advance
 from clew.knowledge.code.linking.link_worker import LinkWorker
 from clew.knowledge.code.models import FileInfo, FileStatus
-from clew.knowledge.code.rows import drop_file, find_files, read_files
+from clew.knowledge.code.rows import drop_file, find_files, prune_contents, read_files
 from clew.knowledge.code.search.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore, is_locked, process_lock, read_meta, write_meta
 
@@ -184,7 +184,6 @@ class Indexer:
         return IndexPass(
             self._tree,
             self._store,
-            self._text,
             known,
             report=lambda done: report(done, total, "reading"),
             is_stopped=self._stopped.is_set,
@@ -216,18 +215,12 @@ class Indexer:
         with self._store.writing() as sql:
             for path in paths:
                 drop_file(sql, path)
-                self._text.drop(path)
             advance(sql)
 
     def _prune(self) -> None:
         """Delete contents that no file has had for long."""
         with self._store.writing() as sql:
-            gone = sql.execute(
-                "DELETE FROM blobs WHERE seen < ? AND blob NOT IN (SELECT blob FROM files) RETURNING 1",
-                (int(self._clock.now().timestamp()) - KEEP_BLOBS_SECONDS,),
-            ).fetchall()
-            if gone:
-                self._text.prune()
+            prune_contents(sql, int(self._clock.now().timestamp()) - KEEP_BLOBS_SECONDS)
 
 
 def _is_known(row: FileInfo | None, status: FileStatus | None) -> bool:

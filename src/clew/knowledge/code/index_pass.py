@@ -12,7 +12,6 @@ from clew.knowledge.code.files import Tree
 from clew.knowledge.code.models import FileInfo
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, parse_batches
 from clew.knowledge.code.rows import ParsedContent
-from clew.knowledge.code.search.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 from clew.sqlite_file import Sql
 
@@ -42,7 +41,6 @@ class IndexPass:
         self,
         tree: Tree,
         store: CodeStore,
-        text: SearchIndex,
         known: dict[str, FileInfo],
         *,
         report: Callable[[int], None],
@@ -57,7 +55,6 @@ class IndexPass:
         self.parsed = 0
         self._tree = tree
         self._store = store
-        self._text = text
         self._known = known
         self._report = report
         self._is_stopped = is_stopped
@@ -113,7 +110,6 @@ class IndexPass:
             if entry.path in self._known:
                 self.gone.append(entry.path)
                 rows.drop_file(sql, entry.path)
-                self._text.drop(entry.path)
             return
         content = entry.readable.content
         if not entry.is_new:
@@ -124,12 +120,6 @@ class IndexPass:
         if facts is not None and facts.error in (NOT_SURVIVED, GIVEN_UP):
             self._unparsed.append((entry.path, facts.error))
         rows.write_file(sql, content, entry.readable.language, facts, entry.readable.left_out)
-        if facts is None or entry.parsed is None:
-            self._text.drop(entry.path)
-        elif entry.parsed.words:
-            self._text.put_encoded(entry.path, content.blob, facts.language, EncodedText(*entry.parsed.words))
-        else:
-            self._text.put(entry.path, content.blob, facts, entry.readable.text)
 
     def _report_unparsed(self) -> None:
         if self._unparsed:

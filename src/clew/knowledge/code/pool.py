@@ -120,7 +120,8 @@ def run_job(job: ParseJob, *, is_careful: bool = False) -> ParsedContent:
 def _unparsed(job: ParseJob, reason: str) -> ParsedContent:
     if not job.has_facts:
         return ParsedContent(b"", _encoder.encode(FlowSummary(error=reason)))
-    return ParsedContent(encode_facts(FileFacts(language=job.language, lines=job.body.count(b"\n") + 1, error=reason)))
+    facts = FileFacts(language=job.language, lines=job.body.count(b"\n") + 1, error=reason)
+    return ParsedContent(encode_facts(facts), words=encode_text(facts, job.body.decode("utf-8", errors="replace")))
 
 
 class Pool:

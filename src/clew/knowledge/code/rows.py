@@ -36,11 +36,11 @@ _UNLINK = (
 
 
 class ParsedContent(NamedTuple):
-    """The encoded results for a content: facts and words, or the summary of its flow."""
+    """The encoded results for a content: facts and words, as `encode_text` has them, and the summary of its flow."""
 
     facts: bytes
     summary: bytes = b""
-    words: tuple[bytes, bytes] | None = None
+    words: tuple[bytes, bytes] = (b"", b"")
 
 
 class EdgeHop(NamedTuple):
@@ -97,10 +97,23 @@ def write_summary(sql: Sql, blob: str, language: str, summary: bytes) -> None:
 
 
 def write_parsed(sql: Sql, blob: str, language: str, parsed: ParsedContent, seen: int) -> None:
+    """Write the results for a content, unless they are known. `seen` is the time in seconds."""
+    key = (bytes.fromhex(blob), language)
     sql.execute(
         "INSERT INTO blobs VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seen = excluded.seen",
-        (bytes.fromhex(blob), language, parsed.facts, parsed.summary, seen),
+        (*key, parsed.facts, parsed.summary, seen),
     )
+    sql.execute(
+        "INSERT INTO passages (blob, language, packed, texts) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (*key, *parsed.words),
+    )
+
+
+def prune_contents(sql: Sql, before: int) -> None:
+    """Delete contents that no file has, and that were parsed before a time."""
+    query = "DELETE FROM blobs WHERE seen < ? AND blob NOT IN (SELECT blob FROM files) RETURNING 1"
+    if sql.execute(query, (before,)).fetchall():
+        sql.execute("DELETE FROM passages WHERE (blob, language) NOT IN (SELECT blob, language FROM blobs)")
 
 
 def write_status(sql: Sql, path: str, content: FileContent) -> None:

@@ -29,7 +29,7 @@ from clew.knowledge.code.search import passages
 from clew.sqlite_file import Sql, connect, make_private, translated
 from clew.trust import user_file
 
-FORMAT = 4
+FORMAT = 5
 """Increase it with every change of the tables."""
 
 _APPLICATION = 0x636F6465
@@ -44,6 +44,10 @@ CREATE TABLE blobs (
     PRIMARY KEY (blob, language)
 );
 CREATE INDEX blobs_seen ON blobs (seen);
+CREATE TABLE passages (
+    blob BLOB NOT NULL, language TEXT NOT NULL, packed BLOB NOT NULL, texts BLOB NOT NULL,
+    model TEXT NOT NULL DEFAULT '', vectors BLOB, PRIMARY KEY (blob, language)
+);
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, blob BLOB NOT NULL, language TEXT NOT NULL,
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL,

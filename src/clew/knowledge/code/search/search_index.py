@@ -1,6 +1,6 @@
 """The search index over a folder's files: words and vectors of their passages.
 
-Rows live in the code store by content, so equal content is indexed once. Searches run over arrays in memory, which are
+The code store has them by content, so equal content is indexed once. Searches run over arrays in memory, which are
 refreshed first, so each search sees what other threads and processes wrote.
 """
 
@@ -39,7 +39,7 @@ from clew.knowledge.code.search.ranking import (
     rarity,
 )
 from clew.knowledge.code.search.words import parts_of, terms_of, terms_of_rare
-from clew.knowledge.code.store import CodeStore, read_meta
+from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 from clew.sqlite_file import Sql
 from clew.trail.search.text import STOP
 from clew.trail.store import Embedder
@@ -58,25 +58,10 @@ SHORTEST_PART, FREQUENT, MAX_CORRECTED = 4, 10, 30
 MAX_CORRECTIONS = 10_000
 """Words whose corrections are cached."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_MARK = "text"
-_TABLES = """
-CREATE TABLE IF NOT EXISTS text_files (path TEXT PRIMARY KEY, blob TEXT NOT NULL, language TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS text_contents (
-    blob TEXT NOT NULL, language TEXT NOT NULL, packed BLOB NOT NULL, texts BLOB NOT NULL,
-    model TEXT NOT NULL DEFAULT '', vectors BLOB,
-    PRIMARY KEY (blob, language)
-);
-"""
-_HAS_TABLES = "SELECT count(*) FROM sqlite_schema WHERE name = 'text_contents'"
+_VECTORS = "vectors"
+"""The mark that changes with every change of vectors."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Packed).decode
-
-
-class EncodedText(NamedTuple):
-    """The passages of a content, and their texts for an embedder."""
-
-    packed: bytes
-    texts: bytes
 
 
 class FileHit(NamedTuple):
@@ -106,51 +91,11 @@ class SearchIndex:
         self._store = store
         self._embedder = embedder
         self._lock = threading.Lock()
-        self._mark: int | None = None
+        self._mark: tuple[int, int, int] | None = None
         self._base = build_segment([])
         self._changed: dict[str, PackedFile] = {}
         self._view = IndexView([], [])
         self._corrected: dict[str, tuple[str, ...]] = {}
-
-    def put(self, path: str, blob: str, facts: FileFacts, text: str) -> None:
-        """Replace the passages of a file. A known content is not packed again."""
-        if not self.link(path, blob, facts.language):
-            self.put_encoded(path, blob, facts.language, encode_text(facts, text))
-
-    def put_encoded(self, path: str, blob: str, language: str, encoded: EncodedText) -> None:
-        """The same with the result of `encode_text`, perhaps of another process."""
-        with self._store.writing() as sql:
-            sql.execute(_TABLES)
-            sql.execute(
-                "INSERT INTO text_contents (blob, language, packed, texts) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                (blob, language, *encoded),
-            )
-            _link(sql, path, blob, language)
-
-    def link(self, path: str, blob: str, language: str) -> bool:
-        """Give a file a known content. Returns False, and changes nothing, when the content is not known."""
-        with self._store.writing() as sql:
-            sql.execute(_TABLES)
-            known = sql.execute("SELECT 1 FROM text_contents WHERE blob = ? AND language = ?", (blob, language))
-            if known.fetchone() is None:
-                return False
-            _link(sql, path, blob, language)
-            return True
-
-    def drop(self, path: str) -> None:
-        """Remove a file, if it is there; its content stays until `prune`."""
-        with self._store.writing() as sql:
-            sql.execute(_TABLES)
-            sql.execute("DELETE FROM text_files WHERE path = ?", (path,))
-            _touch(sql)
-
-    def prune(self) -> None:
-        """Delete contents that no file has."""
-        with self._store.writing() as sql:
-            sql.execute(_TABLES)
-            sql.execute(
-                "DELETE FROM text_contents WHERE (blob, language) NOT IN (SELECT blob, language FROM text_files)"
-            )
 
     def embed(self, limit: int = 100) -> int:
         """Make the vectors of up to so many contents without them; return how many were made."""
@@ -161,8 +106,8 @@ class SearchIndex:
         made = [(self._model, self._vectors(texts), blob, language) for blob, language, texts in waiting]
         if made:
             with self._store.writing() as sql:
-                sql.executemany("UPDATE text_contents SET model = ?, vectors = ? WHERE blob = ? AND language = ?", made)
-                _touch(sql)
+                sql.executemany("UPDATE passages SET model = ?, vectors = ? WHERE blob = ? AND language = ?", made)
+                write_meta(sql, _VECTORS, read_meta(sql, _VECTORS, 0) + 1)
         return len(made)
 
     def search(self, query: str, *, limit: int = 10, symbols: bool = False) -> list[FileHit]:
@@ -203,7 +148,7 @@ class SearchIndex:
     def is_loaded(self) -> bool:
         """Whether the present state of the store is in memory."""
         with self._store.reading() as sql:
-            return bool(read_meta(sql, _MARK) == self._mark)
+            return self._read_mark(sql) == self._mark
 
     def knows(self, text: str) -> bool:
         """Whether any word of a text occurs in any file."""
@@ -250,24 +195,26 @@ class SearchIndex:
     def _fresh_view(self) -> IndexView:
         """The view of the present state of the store."""
         with self._lock, self._store.reading() as sql:
-            mark = read_meta(sql, _MARK)
+            mark = self._read_mark(sql)
             if mark != self._mark or len(self._corrected) > MAX_CORRECTIONS:
                 self._corrected = {}
-            if mark is None and mark != self._mark:  # nothing is indexed any more
-                self._base, self._changed, self._view = build_segment([]), {}, IndexView([], [])
-            elif mark != self._mark:
+            if mark != self._mark:
                 self._load(sql)
             self._mark = mark
             return self._view
 
+    def _read_mark(self, sql: Sql) -> tuple[int, int, int]:
+        """The state of files and vectors in the store."""
+        return self._store.era, read_meta(sql, "generation", 0), read_meta(sql, _VECTORS, 0)
+
     def _load(self, sql: Sql) -> None:
         """Build the segments of the present files; the large one stays while little has changed."""
         rows = sql.execute(
-            "SELECT f.path, f.blob, f.language, c.model = ? AND c.vectors IS NOT NULL FROM text_files f"
-            " JOIN text_contents c USING (blob, language) ORDER BY f.path",
+            "SELECT f.path, f.blob, f.language, p.model = ? AND p.vectors IS NOT NULL FROM files f"
+            " JOIN passages p USING (blob, language) WHERE f.left_out = '' ORDER BY f.path",
             (self._model,),
         )
-        wanted = {path: (blob, language, bool(has_vectors)) for path, blob, language, has_vectors in rows}
+        wanted = {path: (blob.hex(), language, bool(has_vectors)) for path, blob, language, has_vectors in rows}
         dead = [wanted.get(file.path) != _state(file) for file in self._base.files]
         alive = {file.path for file, is_dead in zip(self._base.files, dead, strict=True) if not is_dead}
         changed = wanted.keys() - alive
@@ -287,7 +234,7 @@ class SearchIndex:
         if known and _state(known) == (blob, language, has_vectors):
             return known
         packed, vectors = sql.execute(
-            "SELECT packed, vectors FROM text_contents WHERE blob = ? AND language = ?", (blob, language)
+            "SELECT packed, vectors FROM passages WHERE blob = ? AND language = ?", (bytes.fromhex(blob), language)
         ).fetchone()
         try:
             return PackedFile(path, blob, language, _decode(packed), vectors if has_vectors else b"")
@@ -316,10 +263,10 @@ class SearchIndex:
         return vector if vector.any() else None
 
 
-def encode_text(facts: FileFacts, text: str) -> EncodedText:
-    """The stored form of a content. Pure: may run in another process."""
+def encode_text(facts: FileFacts, text: str) -> tuple[bytes, bytes]:
+    """The stored passages of a content, and their texts for an embedder. Pure: may run in another process."""
     packed, texts = pack(facts, text)
-    return EncodedText(_encode(packed), texts)
+    return _encode(packed), texts
 
 
 def _file_hits(text: IssueText, view: IndexView, ranked: Ranked, limit: int) -> Iterator[FileHit]:
@@ -421,23 +368,11 @@ def _state(file: PackedFile) -> tuple[str, str, bool]:
     return file.blob, file.language, bool(file.vectors)
 
 
-def _link(sql: Sql, path: str, blob: str, language: str) -> None:
-    sql.execute("INSERT OR REPLACE INTO text_files VALUES (?, ?, ?)", (path, blob, language))
-    _touch(sql)
-
-
-def _touch(sql: Sql) -> None:
-    """Let every reader see that something has changed."""
-    sql.execute("INSERT INTO meta VALUES (?, random()) ON CONFLICT DO UPDATE SET value = excluded.value", (_MARK,))
-
-
-def _read_waiting(sql: Sql, model: str, limit: int) -> list[tuple[str, str, bytes]]:
+def _read_waiting(sql: Sql, model: str, limit: int) -> list[tuple[bytes, str, bytes]]:
     """Contents of present files without vectors of this model."""
-    if not sql.execute(_HAS_TABLES).fetchone()[0]:
-        return []
     query = (
-        "SELECT DISTINCT blob, language, texts FROM text_contents JOIN text_files USING (blob, language)"
-        " WHERE model <> ? LIMIT ?"
+        "SELECT DISTINCT blob, language, texts FROM passages JOIN files USING (blob, language)"
+        " WHERE model <> ? AND left_out = '' LIMIT ?"
     )
-    found: list[tuple[str, str, bytes]] = sql.execute(query, (model, limit)).fetchall()
+    found: list[tuple[bytes, str, bytes]] = sql.execute(query, (model, limit)).fetchall()
     return found
