@@ -152,6 +152,16 @@ async def test_a_summary_is_held_against_the_code_before_it_is_stored(
     assert node.content == (f"{UNVERIFIED} {content}" if reason else content)
 
 
+@pytest.mark.req("SYL-78", "SYL-79", "SYL-85")
+async def test_a_summary_that_contradicts_a_decision_record_is_marked_and_listed(app: App) -> None:
+    record = "# 1. Caching\n\n## Decision\n\nWe use memcached for caching.\n"
+    write(app.knowledge().root, "docs/adr/0001-caching.md", record)
+    await app.knowledge().gather()
+    _, told = await store(app, "we use redis for caching")
+    assert "known (decision:docs/adr/0001-caching.md): Caching" in told
+    assert "contradicts 'Caching'" in await get(app, "reference://tools/hidden/list_conflicts")
+
+
 @pytest.mark.req("SYL-98")
 async def test_a_summary_is_linked_to_its_code_and_to_what_inspired_it(app: App) -> None:
     [document] = [

@@ -267,8 +267,8 @@ class Knowledge:
         return Firewall(self._shown, by, self._ground(by), anchors)
 
     def _ground(self, by: Principal) -> Ground:
-        """The code, and the notes that a caller sees."""
-        return Ground(self.code, NodeGraph(self._shown, by))
+        """The code, the notes that a caller sees, and the decision records."""
+        return Ground(self.code, NodeGraph(self._shown, by), self.decisions.nodes)
 
     def discovery(self, by: Principal) -> ToolDiscovery:
         """The development tools of this project, from its files, documents and the user's preferences."""

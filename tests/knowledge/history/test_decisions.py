@@ -22,7 +22,7 @@ from clew.knowledge.history.decisions import (
 )
 from clew.knowledge.history.explanation import find_resolutions
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import NodeGraph
+from clew.knowledge.nodes.node_store import NodeFields, NodeGraph
 from clew.trail.store import Trail
 from tests.knowledge.project.samples import project
 
@@ -313,8 +313,9 @@ def test_records_that_replace_each_other_do_no_harm() -> None:
 
 async def test_records_that_earlier_releases_stored_are_removed(trail: Trail, me: Principal) -> None:
     graph = NodeGraph(trail, me)
-    stored = await graph.add_node("Old", NodeDomain.HISTORY, NodeType.DECISION, "x", source="repository", path=FIRST)
-    noted = await graph.add_node("Mine", NodeDomain.HISTORY, NodeType.DECISION, "y")
+    fields: NodeFields = {"source": "repository", "path": FIRST, "metadata": {"kind": "adr"}}
+    stored = await graph.add_node("Old", NodeDomain.HISTORY, NodeType.DECISION, "x", **fields)
+    noted = await graph.add_node("Mine", NodeDomain.HISTORY, NodeType.DECISION, "y", source="repository")
     await remove_stored_decisions(trail, by=me)
     assert (await graph.get_node(noted.id)).name == "Mine"
     with pytest.raises(NotFound):

@@ -115,10 +115,13 @@ class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ground:
-    """The facts that claims are checked against: the code, and the history that one caller sees."""
+    """The facts that claims are checked against: the code, the history that one caller sees, and the decision records
+    that `read_records` returns."""
 
-    def __init__(self, code: CodeGraph, graph: NodeGraph) -> None:
-        self._code, self._graph = code, graph
+    def __init__(
+        self, code: CodeGraph, graph: NodeGraph, read_records: Callable[[], Awaitable[Sequence[Node]]] | None = None
+    ) -> None:
+        self._code, self._graph, self._read_records = code, graph, read_records
 
     async def has(self, ref: str) -> bool:
         """Whether the code has a file or symbol now; lines after the path are ignored."""
@@ -137,6 +140,8 @@ class Ground:
         """Current history on the same topic with another answer."""
         question = _QUESTIONS[claim.kind].format(claim.topic)
         found = await self._graph.similar_nodes(question, REMEMBERED, NodeFilter(domain=NodeDomain.HISTORY))
+        records = await self._read_records() if self._read_records is not None else ()
+        found += [ScoredNode(node=node, similarity=1.0) for node in records]
         return disagreeing(claim, [each for each in found if each.node.superseded_by is None])
 
     async def _is_support(self, node: Node, claim: CodeClaim) -> bool:

@@ -32,7 +32,10 @@ _PATH = re.compile(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![
 _STORED_BEFORE = Selector(
     schema_name=SCHEMA,
     all_tags=(domain_tag(NodeDomain.HISTORY), type_tag(NodeType.DECISION)),
-    context_match=(ContextMatch(path="source", value="repository"),),
+    context_match=(
+        ContextMatch(path="source", value="repository"),
+        ContextMatch(path="metadata.kind", value="adr"),
+    ),
 )
 _MOST_STORED = 10_000
 MAX_SIZE = 500_000
