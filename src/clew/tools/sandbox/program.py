@@ -20,8 +20,8 @@ EVERYWHERE = "*"
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A command (`argv`, with its `stdin`), or `code` in a language.
 
-    Code defines a function with one of `names`, which is called with `input` and `context`. `ProgramResult.result` has its return
-    value as JSON.
+    Code defines a function with one of `names`, which is called with `input` and `context`. `ProgramResult.result` has
+    its return value as JSON.
     """
 
     argv: tuple[str, ...] = ()
