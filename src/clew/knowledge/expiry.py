@@ -6,8 +6,7 @@ from datetime import datetime
 
 from clew.access import Principal
 from clew.knowledge.documents.findings import SCHEMA as RESEARCH
-from clew.knowledge.nodes.node import as_text
-from clew.knowledge.nodes.node_store import NodeGraph
+from clew.knowledge.nodes.node_store import NodeGraph, as_text
 from clew.trail.bulk import drop_selected
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail

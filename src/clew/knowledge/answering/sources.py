@@ -17,8 +17,7 @@ from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.search.passages import BETWEEN, SYMBOL_KINDS
 from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.code.search.words import terms_of
-from clew.knowledge.evidence.provenance import citation_of
-from clew.knowledge.evidence.trust import Evidence, level_of
+from clew.knowledge.evidence.trust import Evidence, citation_of, level_of
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode

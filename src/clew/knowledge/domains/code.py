@@ -25,7 +25,7 @@ from clew.knowledge.domains.node_lines import (
 )
 from clew.knowledge.domains.project import project_tools
 from clew.knowledge.domains.search_tools import search_tools
-from clew.knowledge.evidence.provenance import on_one_line
+from clew.knowledge.evidence.trust import on_one_line
 from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.nodes.node_store import Node, ScoredNode

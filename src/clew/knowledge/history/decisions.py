@@ -24,8 +24,7 @@ from clew.knowledge.evidence.provenance import mark_check, with_marks
 from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog, read_heading
 from clew.knowledge.history.links import link_code
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
-from clew.knowledge.nodes.node import domain_tag, type_tag
-from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, ScoredNode, build_node
+from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, ScoredNode, build_node, domain_tag, type_tag
 from clew.knowledge.upsert import keyed_id
 from clew.secrecy import mask_document
 from clew.skills.discovery.mirror import Mirrored, mirror
