@@ -119,7 +119,7 @@ class Knowledge:
         finder = SourceFinder(
             code,
             HistoryHandler(self.commits, self.decisions.changes, code),
-            Notes(self._shown, nodes),
+            Notes(self._shown, self.decisions),
             ProjectFacts(code),
             clock,
         )
@@ -178,8 +178,6 @@ class Knowledge:
         patience += MODEL_SECONDS if self._model is not None else 0.0
         try:
             async with asyncio.timeout(patience):
-                await self.code.with_rebuild(self.commits.catch_up)
-                await self.decisions.catch_up()
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 withheld = await self.consent.withheld()  # clears the cache where consent was given meanwhile
                 asked = await self._with_subject(asked, previous[:MAX_QUESTION], by)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from clew.access import Principal
 from clew.knowledge.answering.history import cover_of
 from clew.knowledge.answering.question import ParsedQuestion
-from clew.knowledge.history.decisions import REPOSITORY
+from clew.knowledge.history.decisions import REPOSITORY, DecisionSync
 from clew.knowledge.history.entries import list_all, newest_first
 from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
@@ -40,16 +40,18 @@ _ASKING = frozenset(_KIND_WORDS.split())
 
 
 class Notes:
-    """The notes that a caller may see."""
+    """The notes that a caller may see. `decisions` brings those that were read from files up to date."""
 
-    def __init__(self, trail: Trail, nodes: NodeSearch) -> None:
-        self._trail, self._nodes = trail, nodes
+    def __init__(self, trail: Trail, decisions: DecisionSync) -> None:
+        self._trail, self._decisions = trail, decisions
+        self._nodes = NodeSearch(trail)
 
     async def of_kind(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes of the kind that a question names, those on its topic first, newest first; none where it names none."""
         kind = next((kind for pattern, kind in _KINDS if pattern.search(question.text)), None)
         if kind is None or not _OURS.search(question.text):
             return []
+        await self._decisions.catch_up()
         types = (kind,) if isinstance(kind, NodeType) else ()
         wanted = to_selector(NodeFilter(domain=NodeDomain.HISTORY, node_types=types))
         nodes = await NodeGraph(self._trail, by).as_nodes(await list_all(self._trail, wanted, by, MAX_LISTED))
@@ -70,7 +72,13 @@ class Notes:
 
     async def search(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""
-        hits = await self._nodes.search(question.text, NodeFilter(), by=by, limit=LOOKED_AT)
+
+        async def find() -> list[ScoredNode]:
+            return await self._nodes.search(question.text, NodeFilter(), by=by, limit=LOOKED_AT)
+
+        hits = await find()
+        if any(each.node.path for each in hits):
+            hits = await self._decisions.recheck(find)
         found = [each.node for each in hits if each.node.domain is not NodeDomain.CODE and not _is_passage(each.node)]
         scored = [ScoredNode(node=node, similarity=cover_of(node, weights)) for node in found]
         return sorted((each for each in scored if each.similarity >= RELATED), key=lambda each: -each.similarity)

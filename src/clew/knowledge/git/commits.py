@@ -71,7 +71,7 @@ class Commits:
     ) -> list[ScoredNode]:
         """Commits that a text is about, best first; one that it names comes first."""
         wanted = limit + len(exclude)
-        found = await asyncio.to_thread(lambda: self._log.search(query, limit=wanted, since=since))
+        found = await self._ask(lambda: self._log.search(query, limit=wanted, since=since))
         nodes = [ScoredNode(node=commit_node(commit), similarity=share) for commit, share in found]
         return [each for each in nodes if each.node.id not in exclude][:limit]
 
