@@ -57,6 +57,12 @@ _HOWTO = re.compile(
     r"|\bis there (?:a|an|any)\b(?: [\w-]+){0,2} (?:way|option|setting)\b|\b(?:docs?|readme|guide|manual)\b",
     re.IGNORECASE,
 )
+_SETTING = re.compile(
+    r"^(?:so |and |but )?(?:what(?:'s| is| are)|how \w+ (?:is|are)|which) (?:\w+ ){0,3}?"
+    r"(?:default|maximum|max|minimum|min)\b",
+    re.IGNORECASE,
+)
+"""Questions for the value of a setting, which documents state."""
 _EXPLAIN = re.compile(
     r"^(?:so |please |can you )?(?:explain|describe|walk me through|how (?:does|do|is|are)|what happens|summari[sz]e)\b"
     r"|\b(?:strategy|pattern|convention|architecture)\b",
@@ -97,7 +103,7 @@ _ASKING_WORDS = """
     explain describe show find locate list file files function functions method methods class classes line lines code
     place spot implemented implementation defined definition located responsible happens happen work works exactly
     actually currently whats wheres hows everything inside hood decide decides piece bit part whole called calls call
-    want please somehow project repo repository codebase docs doc documentation readme manual guide default defaults
+    want please somehow project repo repository codebase docs doc documentation readme manual guide
     number chosen decided reason
 """
 ASKING = frozenset(_ASKING_WORDS.split())
@@ -126,7 +132,8 @@ _CHOICE = re.compile(rf"^(?:so |and )?which (?!(?:\w+ )?{THINGS}\b)\w+ (?:does|d
 
 
 class QuestionKind(StrEnum):
-    """The form of a question. CODE asks where something is in the code, and is the default."""
+    """The form of a question. CODE asks where something is in the code, and is the default. HOWTO asks for something that
+    documents state: how something is done, or the value of a setting."""
 
     CODE = "code"
     EXPLAIN = "explain"
@@ -243,7 +250,7 @@ def _kind_of(line: str, *, has_period: bool) -> QuestionKind:
     is_dated = (has_period or VERSION.search(line)) and _CHANGE.search(line)
     if is_dated or _HISTORY.search(line):
         return QuestionKind.HISTORY
-    if _HOWTO.search(line) and not _NOT_HOWTO.search(line):
+    if (_HOWTO.search(line) or _SETTING.search(line)) and not _NOT_HOWTO.search(line):
         return QuestionKind.HOWTO
     return QuestionKind.EXPLAIN if _EXPLAIN.search(line) else QuestionKind.CODE
 
