@@ -31,9 +31,9 @@ from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.consented_trail import TrailConsent, consented_trail
+from clew.knowledge.documents.findings import SCHEMA as RESEARCH
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, Ground
-from clew.knowledge.expiry import remove_expired
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
@@ -44,10 +44,12 @@ from clew.knowledge.history.lessons import Mistakes, UserPreferences
 from clew.knowledge.history.links import ensure_anchors
 from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain
-from clew.knowledge.nodes.node_store import NodeGraph, ScoredNode
+from clew.knowledge.nodes.node_store import NodeGraph, ScoredNode, as_text
 from clew.knowledge.project.devtools import ToolDiscovery, document_research
 from clew.knowledge.search_domains import SearchDomains
 from clew.llm.requests import Model
+from clew.trail.bulk import drop_selected
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.ownership import Ownership
 from clew.trail.store import Embedder, Trail
 
@@ -64,8 +66,8 @@ PARTIAL = (
     " rest: commits, documents and vectors."
 )
 LATE = "The answer could not be looked up in time. Ask again in a moment."
-SWEEP_SECONDS = 3_600.0
-"""The time between two removals of expired records."""
+SWEEP_SECONDS, MAX_SWEPT = 3_600.0, 1_000
+"""The time between two removals of expired records, and how many of a kind one of them removes."""
 
 _ASKS = re.compile(
     r"\?\s*$|^\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should|has|have"
@@ -220,8 +222,13 @@ class Knowledge:
             await asyncio.Event().wait()
 
     async def _sweep(self) -> None:
+        """Remove history that expired long ago, and research that is out of date."""
+        now = self.clock.now()
+        is_over = ContextMatch(path="until", op="lt", value=as_text(now, "now"))
+        research = Selector(schema_name=RESEARCH, context_match=(is_over,))
         try:
-            await remove_expired(self._trail, self.clock.now(), by=self._owner)
+            await NodeGraph(self._trail, self._owner).remove_expired(now, MAX_SWEPT)
+            await drop_selected(self._trail, research, MAX_SWEPT, by=self._owner)
         except ClewError as error:  # the next round may do better
             _log.warning("expired records were not removed: %s", error)
 

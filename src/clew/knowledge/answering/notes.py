@@ -10,9 +10,9 @@ from clew.knowledge.answering.history import cover_of
 from clew.knowledge.answering.question import ParsedQuestion
 from clew.knowledge.history.decisions import REPOSITORY, DecisionSync
 from clew.knowledge.history.entries import list_all, newest_first
-from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode, to_selector
+from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 
 SHOWN, LOOKED_AT = 6, 20
@@ -44,7 +44,6 @@ class Notes:
 
     def __init__(self, trail: Trail, decisions: DecisionSync) -> None:
         self._trail, self._decisions = trail, decisions
-        self._nodes = NodeSearch(trail)
 
     async def of_kind(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes of the kind that a question names, those on its topic first, newest first; none where it names none."""
@@ -73,8 +72,10 @@ class Notes:
     async def search(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""
 
+        request = SearchRequest(text=question.text, limit=LOOKED_AT, selector=to_selector(NodeFilter()))
+
         async def find() -> list[ScoredNode]:
-            return await self._nodes.search(question.text, NodeFilter(), by=by, limit=LOOKED_AT)
+            return await NodeGraph(self._trail, by).search(request)
 
         hits = await find()
         if any(each.node.path for each in hits):

@@ -320,7 +320,7 @@ class NodeGraph:
 
     async def similar_nodes(self, query: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
         """The k nodes nearest in meaning to a text, nearest first."""
-        return await self._search(SearchRequest(text=query, limit=k, ranking="vector", selector=to_selector(filter)))
+        return await self.search(SearchRequest(text=query, limit=k, ranking="vector", selector=to_selector(filter)))
 
     async def similar_to_node(self, id: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
         """The k nodes nearest to a node, without itself. Empty for a node that has no vector."""
@@ -328,7 +328,7 @@ class NodeGraph:
         to_node(found)
         if found.embedding is None:
             return []
-        return await self._search(
+        return await self.search(
             SearchRequest(
                 vector=found.embedding, limit=k, ranking="vector", selector=to_selector(filter), exclude=(id,)
             )
@@ -357,7 +357,8 @@ class NodeGraph:
         """Close the trail."""
         await self._trail.close()
 
-    async def _search(self, request: SearchRequest) -> list[ScoredNode]:
+    async def search(self, request: SearchRequest) -> list[ScoredNode]:
+        """The nodes that a search of the trail finds, best first, with its scores. The request selects nodes alone."""
         hits = (await self._trail.index.search(request, by=self._by)).hits
         nodes = await self.as_nodes([hit.breadcrumb for hit in hits])
         return [ScoredNode(node=node, similarity=hit.score) for node, hit in zip(nodes, hits, strict=True)]
