@@ -145,7 +145,8 @@ class SourceFinder:
         is_past = question.kind is QuestionKind.HISTORY  # which may speak of what is gone
         if question.names and not is_past and not any(self._code.rarity([question.names[0]]).values()):
             return await self._unknown_name(question.names[0])
-        if question.paths and not is_past and not await self._files(question):
+        named = await self._files(question) if question.paths else await self._definitions(question)
+        if question.paths and not is_past and not named:
             nodes = [node for path in question.paths for node in await self._code.named(path)]
             if not nodes:
                 return await self._unknown_name(question.paths[0])
@@ -157,7 +158,6 @@ class SourceFinder:
         facts = await self._facts.search(question, state, weights) if not is_past else []
         commits = await self._commits(question, state, weights, found)
         first = [each for each in notes if each.similarity >= ABOUT]
-        named = await self._definitions(question)
         hits = found.hits
         if question.paths and named:
             files = {each.node.path for each in named}
@@ -212,11 +212,9 @@ class SourceFinder:
         return FoundSources([], [f"Nothing in this folder is named {shown}.{hint and f' {hint}'}"])
 
     async def _definitions(self, question: ParsedQuestion) -> list[ScoredNode]:
-        """The definitions of the names of a question, or its files, where it has few other words."""
+        """The definitions of the names of a question, where it has few other words."""
         parts = {part.lower() for name in question.names for part in _split(name)}
         others = [word for word in question.words if word.lower() not in parts]
-        if question.paths:
-            return await self._files(question)
         names = list(question.names)
         if not names and len(question.words) == 1 and question.kind is QuestionKind.CODE:
             names = [question.words[0]]

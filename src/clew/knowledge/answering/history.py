@@ -200,10 +200,11 @@ class HistoryHandler:
 
     async def _find_notes(self, state: str, find: Callable[[_NoteIndex], list[ScoredNote]]) -> list[ScoredNote]:
         """Notes of changelogs that have not changed since they were read. Looks for changes in those that `find`
-        returns; in all changelogs in another state of the files, or where it returns none."""
-        found = find(self._notes) if state == self._state else []
-        if found and not await self._code.freshen({note.path for note, _ in found}):
-            return found
+        returns, and in all changelogs in another state of the files."""
+        if state == self._state:
+            found = find(self._notes)
+            if not found or not await self._code.freshen({note.path for note, _ in found}):
+                return found
         notes = await self._changes()
         if self._notes.notes is not notes:
             self._notes = await asyncio.to_thread(_NoteIndex, notes)

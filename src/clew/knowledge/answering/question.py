@@ -132,8 +132,8 @@ _CHOICE = re.compile(rf"^(?:so |and )?which (?!(?:\w+ )?{THINGS}\b)\w+ (?:does|d
 
 
 class QuestionKind(StrEnum):
-    """The form of a question. CODE asks where something is in the code, and is the default. HOWTO asks for what documents
-    state: how something is done, or the value of a setting."""
+    """The form of a question. CODE, the default, asks where something is in the code. HOWTO asks for something that
+    documents state: how something is done, or the value of a setting."""
 
     CODE = "code"
     EXPLAIN = "explain"
