@@ -19,8 +19,7 @@ from clew.knowledge.documents.findings import SCHEMA as RESEARCH
 from clew.knowledge.documents.findings import ResearchRequest, keep_text
 from clew.knowledge.history.links import WEIGHTS
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node import build_node
-from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph
+from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph, build_node
 from clew.trail.model.edge import EdgeType
 from clew.trail.model.selector import Selector
 from tests.knowledge.code.repositories import write

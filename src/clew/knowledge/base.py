@@ -31,9 +31,9 @@ from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.consented_trail import TrailConsent, consented_trail
+from clew.knowledge.documents.findings import SCHEMA as RESEARCH
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, Ground
-from clew.knowledge.expiry import remove_expired
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
@@ -46,10 +46,12 @@ from clew.knowledge.history.links import ensure_anchors
 from clew.knowledge.history.parsed_files import ParsedFiles
 from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain
-from clew.knowledge.nodes.node_store import NodeGraph, ScoredNode
+from clew.knowledge.nodes.node_store import NodeGraph, ScoredNode, as_text
 from clew.knowledge.project.devtools import ToolDiscovery, document_research
 from clew.knowledge.search_domains import SearchDomains
 from clew.llm.requests import Model
+from clew.trail.bulk import drop_selected
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.ownership import Ownership
 from clew.trail.store import Embedder, Trail
 
@@ -66,8 +68,8 @@ PARTIAL = (
     " documents and vectors), and `clew index` reads all of it."
 )
 LATE = "The answer could not be looked up in time. Ask again in a moment."
-SWEEP_SECONDS = 3_600.0
-"""The time between two removals of expired records."""
+SWEEP_SECONDS, MAX_SWEPT = 3_600.0, 1_000
+"""The time between two removals of expired records, and how many of a kind one of them removes."""
 
 _ASKS = re.compile(
     r"\?\s*$|^\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should|has|have"
@@ -122,7 +124,7 @@ class Knowledge:
         finder = SourceFinder(
             code,
             HistoryHandler(self.commits, changelogs.read, code),
-            Notes(self._shown, nodes, self.decisions),
+            Notes(self._shown, self.decisions),
             ProjectFacts(code),
             clock,
         )
@@ -183,8 +185,6 @@ class Knowledge:
         patience += MODEL_SECONDS if self._model is not None else 0.0
         try:
             async with asyncio.timeout(patience):
-                await self.code.with_rebuild(self.commits.catch_up)
-                await self.decisions.records()  # if their files changed, as by a checkout, all files are read again
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 withheld = await self.consent.withheld()  # clears the cache where consent was given meanwhile
                 asked = await self._with_subject(asked, previous[:MAX_QUESTION], by)
@@ -227,8 +227,13 @@ class Knowledge:
             await asyncio.Event().wait()
 
     async def _sweep(self) -> None:
+        """Remove history that expired long ago, and research that is out of date."""
+        now = self.clock.now()
+        is_over = ContextMatch(path="until", op="lt", value=as_text(now, "now"))
+        research = Selector(schema_name=RESEARCH, context_match=(is_over,))
         try:
-            await remove_expired(self._trail, self.clock.now(), by=self._owner)
+            await NodeGraph(self._trail, self._owner).remove_expired(now, MAX_SWEPT)
+            await drop_selected(self._trail, research, MAX_SWEPT, by=self._owner)
         except ClewError as error:  # the next round may do better
             _log.warning("expired records were not removed: %s", error)
 

@@ -19,8 +19,7 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.refs import PREFIX
 from clew.knowledge.code.search.ranking import Shares
 from clew.knowledge.code.search.search_index import PassageHit
-from clew.knowledge.evidence.provenance import citation_of
-from clew.knowledge.evidence.trust import freshness_of, rank_by_freshness
+from clew.knowledge.evidence.trust import citation_of, freshness_of, rank_by_freshness
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.history.decisions import Decisions

@@ -32,21 +32,15 @@ async def find_keyed(trail: Trail, key: str, *, by: Principal) -> Breadcrumb | N
 async def put_keyed(
     trail: Trail, key: str, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
 ) -> Breadcrumb:
-    """Write the draft under a name, or change the record that is there, as `put_as`."""
-    return await put_as(trail, msgspec.structs.replace(draft, id=keyed_id(by.owner_id, key)), change, by=by)
-
-
-async def put_as(
-    trail: Trail, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
-) -> Breadcrumb:
-    """Create the draft under its id, or change the record that is there, as `change_record`."""
+    """Create the draft under a name, or change the record that is there, as `change_record`."""
+    named = msgspec.structs.replace(draft, id=keyed_id(by.owner_id, key))
     for _ in range(_RETRIES):
         try:
-            return await change_record(trail, str(draft.id), change, by=by)
+            return await change_record(trail, str(named.id), change, by=by)
         except NotFound:
             with suppress(AlreadyExists):
-                return await trail.records.create(draft, by=by)
-    return await trail.records.create(draft, by=by)
+                return await trail.records.create(named, by=by)
+    return await trail.records.create(named, by=by)
 
 
 async def change_record(

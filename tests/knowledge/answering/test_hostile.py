@@ -40,19 +40,19 @@ import sys
 from datetime import UTC, datetime
 from clew.knowledge.answering.sources import excerpt
 from clew.knowledge.answering.uses import find_heir_lines, find_import_lines
-from clew.knowledge.answering.question import parse_question
-from clew.knowledge.answering.uses import _FORWARD, _IN, _STEM, _STEMS
+from clew.knowledge.answering.question import STEM, STEMS, parse_question
+from clew.knowledge.answering.uses import _FORWARD, _IN
 import re
 
 now = datetime(2026, 11, 1, tzinfo=UTC)
 starts, parts = sys.argv[1].split("|"), sys.argv[2].split("|")
-forward = re.compile(_FORWARD.replace("{stems}", _STEMS["calls"]), re.I)
+forward = re.compile(_FORWARD.replace("{stems}", STEMS["calls"]), re.I)
 for start in starts:
     for part in parts:
         text = start + (part * 2_000)[:2_000] + " x"
         parse_question(text, now)
         excerpt(text, text[:500], 160)
-        for pattern in (forward, _IN, _STEM):
+        for pattern in (forward, _IN, STEM):
             list(pattern.finditer(text))
         for find in (find_heir_lines, find_import_lines):
             list(find([f"1: {text}"], "a"))

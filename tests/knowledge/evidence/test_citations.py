@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from clew.app import open_app
 from clew.config import Config, HygieneConfig
-from clew.knowledge.evidence.provenance import on_one_line
+from clew.knowledge.evidence.trust import on_one_line
 from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.doors import known
 

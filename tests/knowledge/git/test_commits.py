@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.evidence.provenance import citation_of
+from clew.knowledge.evidence.trust import citation_of
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import GitCommit, read_text_commits
 from clew.knowledge.git.store import CommitFilter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -13,21 +13,51 @@ from clew.access import Principal
 from clew.catalog.operations.text import code_span
 from clew.clock import Clock
 from clew.errors import ClewError
-from clew.knowledge.answering.history import HOW_MANY, WHICH_VERSION, HistoryAnswer, HistoryHandler
+from clew.knowledge.answering.history import WHICH_VERSION, HistoryAnswer, HistoryHandler
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
-from clew.knowledge.answering.question import ParsedQuestion, QuestionKind, Tests
-from clew.knowledge.answering.search import SHOWN, FoundPassages, search
-from clew.knowledge.answering.sources import passage_node, used_line, with_doc
-from clew.knowledge.answering.uses import Relation, find_uses, path_distance, read_relation
+from clew.knowledge.answering.question import (
+    ASKING,
+    QUANTITY,
+    ParsedQuestion,
+    QuestionKind,
+    Tests,
+    content_words,
+    is_identifier,
+)
+from clew.knowledge.answering.sources import passage_node, path_distance, used_line, with_doc
+from clew.knowledge.answering.uses import Relation, find_uses, read_relation
 from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.search.passages import SYMBOL_KINDS
 from clew.knowledge.code.search.postings import PassagePlace
+from clew.knowledge.code.search.ranking import Shares
 from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.secrecy import mask_keys
+from clew.trail.search.text import STOP
+
+SHOWN = 6
+LOOKED_AT = 60
+WEAK, FAINT = 0.45, 0.05
+"""A best passage that covers less of the question is weak; below FAINT it has nothing to do with it."""
+PADDING = 0.4
+"""A passage with less than this share of the best score only pads the answer."""
+FOCUS = 3
+"""A question is about its first content words. If these are missing, other matches do not answer it."""
+MAX_NUMBER_GAP, MAX_EXCERPT = 2, 200
+"""Lines between the words of a quantity and its number."""
+
+SHARES = {
+    QuestionKind.CODE: Shares(text=0.75, changelog=0.6),
+    QuestionKind.EXPLAIN: Shares(text=0.75, changelog=0.6),
+    QuestionKind.HOWTO: Shares(text=1.1, changelog=0.6),
+    QuestionKind.HISTORY: Shares(text=1.0, changelog=1.2),
+    QuestionKind.QUANTITY: Shares(text=1.0, changelog=0.6),
+    QuestionKind.OVERVIEW: Shares(text=1.2, changelog=0.6),
+}
 
 SHOWN_USES = 10
 MAX_DEFINITIONS, MAX_NAME = 3, 120
@@ -39,6 +69,25 @@ COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
 _WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
+_BEFORE_VERB_WORDS = """
+    i you we they he she it who what which that to will would can could should may might must do does did not be been
+    being am is are was were has have had get gets got getting still never always just also only and
+"""
+_BEFORE_VERBS = frozenset(_BEFORE_VERB_WORDS.split())
+_AFTER_VERB_WORDS = "up out off away down back over around behind into onto me him it us them itself"
+_AFTER_VERBS = frozenset(_AFTER_VERB_WORDS.split())
+_DESCRIPTIVE = re.compile(r"(?:ly|ed|ing|est|ful)$")
+_TOKEN = re.compile(r"[A-Za-z][\w']*|[^\sA-Za-z]")
+_NUMBER = re.compile(r"(?<![\w.])\d")
+
+
+class FoundPassages(NamedTuple):
+    """The passages for a question, best first. `nearest` is the best where nothing answers the question, and `missing`
+    are its nouns that occur nowhere."""
+
+    hits: list[PassageHit]
+    nearest: PassageHit | None = None
+    missing: tuple[str, ...] = ()
 
 
 class FoundSources(NamedTuple):
@@ -63,21 +112,23 @@ class SourceFinder:
         facts: ProjectFacts,
         clock: Clock,
     ) -> None:
-        self._code, self._history, self._notes, self._facts = code, history, notes, facts
+        self.history = history
+        self._code, self._notes, self._facts = code, notes, facts
         self._clock = clock
 
     async def find(self, question: ParsedQuestion, state: str, *, by: Principal) -> FoundSources:
         """The sources of an answer in a state of the files; none, with a note, where nothing answers."""
         await self._code.warm()
-        relation = await read_relation(question, self._code)
-        if relation is not None:
-            return await self._uses(question, relation)
+        if question.relation is not None:
+            relation = await read_relation(question, question.relation, self._code)
+            if relation is not None:
+                return await self._uses(question, relation)
         weights = self._weights(question)
         noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
         if noted:
             return FoundSources(noted, [], is_listing=True)
-        if question.kind is QuestionKind.HISTORY or question.commit or HOW_MANY.search(question.text):
-            past = await self._history.answer(question, state, self._clock.now())
+        if question.asks_history:
+            past = await self.history.answer(question, state, self._clock.now())
             if past is not None:
                 return await self._with_gaps(question, _listing(past))
         if question.kind is QuestionKind.OVERVIEW:
@@ -85,7 +136,7 @@ class SourceFinder:
         return await self._with_gaps(question, await self._search(question, state, weights, by))
 
     async def _with_gaps(self, question: ParsedQuestion, found: FoundSources) -> FoundSources:
-        gaps = await self._history.gaps() if question.kind is QuestionKind.HISTORY else []
+        gaps = await self.history.gaps() if question.kind is QuestionKind.HISTORY else []
         return found._replace(notes=[*found.notes, *gaps])
 
     async def _search(
@@ -94,19 +145,19 @@ class SourceFinder:
         is_past = question.kind is QuestionKind.HISTORY  # which may speak of what is gone
         if question.names and not is_past and not any(self._code.rarity([question.names[0]]).values()):
             return await self._unknown_name(question.names[0])
-        if question.paths and not is_past and not await self._files(question):
+        named = await self._files(question) if question.paths else await self._definitions(question)
+        if question.paths and not is_past and not named:
             nodes = [node for path in question.paths for node in await self._code.named(path)]
             if not nodes:
                 return await self._unknown_name(question.paths[0])
             return FoundSources(
                 [ScoredNode(node=with_doc(node), similarity=1.0) for node in nodes[:MAX_DEFINITIONS]], []
             )
-        found = await search(self._code, question)
+        found = await search_passages(self._code, question)
         notes = await self._notes.search(question, weights, by)
         facts = await self._facts.search(question, state, weights) if not is_past else []
         commits = await self._commits(question, state, weights, found)
         first = [each for each in notes if each.similarity >= ABOUT]
-        named = await self._definitions(question)
         hits = found.hits
         if question.paths and named:
             files = {each.node.path for each in named}
@@ -124,7 +175,7 @@ class SourceFinder:
         is_asked = question.kind is QuestionKind.HISTORY and WHICH_VERSION.search(question.text)
         if not is_asked or not best.id.startswith(COMMIT_PREFIX):
             return []
-        return [await self._history.first_version(best.id.removeprefix(COMMIT_PREFIX))]
+        return [await self.history.first_version(best.id.removeprefix(COMMIT_PREFIX))]
 
     async def _uses(self, question: ParsedQuestion, relation: Relation) -> FoundSources:
         uses = await find_uses(self._code, relation, question)
@@ -161,11 +212,9 @@ class SourceFinder:
         return FoundSources([], [f"Nothing in this folder is named {shown}.{hint and f' {hint}'}"])
 
     async def _definitions(self, question: ParsedQuestion) -> list[ScoredNode]:
-        """The definitions of the names of a question, or its files, where it has few other words."""
+        """The definitions of the names of a question, where it has few other words."""
         parts = {part.lower() for name in question.names for part in _split(name)}
         others = [word for word in question.words if word.lower() not in parts]
-        if question.paths:
-            return await self._files(question)
         names = list(question.names)
         if not names and len(question.words) == 1 and question.kind is QuestionKind.CODE:
             names = [question.words[0]]
@@ -206,7 +255,7 @@ class SourceFinder:
         """Commits on the topic: for a question about the past, or where nothing else answers."""
         if question.kind is not QuestionKind.HISTORY and found.hits:
             return []
-        commits = await self._history.search(question, state, weights, self._clock.now())
+        commits = await self.history.search(question, state, weights, self._clock.now())
         least = 0.0 if question.kind is QuestionKind.HISTORY and found.hits else COMMIT_COVER
         return [each for each in commits if each.similarity > least]
 
@@ -284,3 +333,79 @@ def _definition_order(node: Node) -> tuple[int, int, int]:
         0 if is_type else 1,
         -((node.line_end or 0) - (node.line_start or 0)),
     )
+
+
+# -- hybrid search over passages ------------------------------------------------------------------------------------
+
+
+async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPassages:
+    """Hybrid search by words and vectors: implementation before tests, near-identical hits folded, and nothing where
+    the words of a question are not in the repository."""
+    words = [word for spelled in code.correct(question.words) for word in spelled]
+    shares = SHARES[question.kind]
+    if question.tests in (Tests.ALSO, Tests.ONLY):
+        shares = shares._replace(test=1.0)
+    hits = await code.passages(words, shares=shares, limit=LOOKED_AT)
+    if question.tests in (Tests.ONLY, Tests.NEVER):
+        is_asked = question.tests is Tests.ONLY
+        hits = [hit for hit in hits if bool(kind_of(hit.place.path, hit.place.name) & TEST) is is_asked]
+    best = max((hit.cover for hit in hits[:SHOWN]), default=0.0)
+    missing = _missing_nouns(question.text, code) if best < WEAK else []
+    is_absent = best < FAINT or not set(question.words[:FOCUS]).isdisjoint(missing)
+    if is_absent or (question.kind is QuestionKind.QUANTITY and not await _has_number(code, question, hits[:SHOWN])):
+        missing = missing or _missing_nouns(question.text, code)
+        return FoundPassages([], hits[0] if hits else None, tuple(missing))
+    return FoundPassages(_fold(hit for hit in hits if hit.score >= PADDING * hits[0].score))
+
+
+def _fold(hits: Iterable[PassageHit]) -> list[PassageHit]:
+    """The first hits without those that overlap a better one, or are the same function in a sibling file."""
+    kept: list[PassageHit] = []
+    for hit in hits:
+        if not any(_overlap(hit.place, one.place) or _are_twins(hit.place, one.place) for one in kept):
+            kept.append(hit)
+        if len(kept) == SHOWN:
+            break
+    return kept
+
+
+def _missing_nouns(text: str, code: CodeGraph) -> list[str]:
+    """Words of a question in the position of a noun that occur nowhere, not even with another spelling."""
+    tokens = _TOKEN.findall(text)
+    lower = [token.lower() for token in tokens]
+    found = []
+    for at, word in enumerate(lower):
+        before, after = (lower[at - 1] if at else ""), (lower[at + 1] if at + 1 < len(lower) else "")
+        if len(word) < 3 or not word.isalpha() or before in _BEFORE_VERBS or after in _AFTER_VERBS:
+            continue
+        is_noun = word not in STOP | ASKING and not _DESCRIPTIVE.search(word)
+        if is_noun and not is_identifier(tokens[at]):
+            found.append(tokens[at])
+    known = code.rarity(found)
+    absent = [word for word in found if not known[word]]
+    return [word for word, spelled in zip(absent, code.correct(absent), strict=True) if spelled == (word,)]
+
+
+def _overlap(one: PassagePlace, other: PassagePlace) -> bool:
+    return one.path == other.path and one.start <= other.end and other.start <= one.end
+
+
+def _are_twins(one: PassagePlace, other: PassagePlace) -> bool:
+    """Whether two symbols have one qualified name and about the same length in different files."""
+    is_same = one.kind in SYMBOL_KINDS and (one.kind, one.name) == (other.kind, other.name) and one.path != other.path
+    return is_same and abs((one.end - one.start) - (other.end - other.start)) <= 1 + (one.end - one.start) // 10
+
+
+async def _has_number(code: CodeGraph, question: ParsedQuestion, hits: Sequence[PassageHit]) -> bool:
+    """Whether a passage has a number next to the words for what is counted and half of the other words."""
+    asked = QUANTITY.search(question.text)
+    counted = [word.lower().rstrip("s") for word in content_words(asked["what"])] if asked is not None else []
+    wanted = {word.lower().rstrip("s") for word in question.words}
+    for excerpt in await code.excerpts([hit.place for hit in hits]):
+        lines = excerpt.lines[:MAX_EXCERPT]
+        for at, line in enumerate(lines):
+            near = " ".join(lines[max(0, at - MAX_NUMBER_GAP) : at + MAX_NUMBER_GAP + 1]).lower()
+            is_near = all(word in near for word in counted) and 2 * sum(word in near for word in wanted) >= len(wanted)
+            if is_near and _NUMBER.search(line):
+                return True
+    return False

@@ -15,7 +15,7 @@ import numpy as np
 from packaging.version import Version
 
 from clew.catalog.operations.text import code_span
-from clew.knowledge.answering.question import VERSION, ParsedQuestion
+from clew.knowledge.answering.question import HOW_MANY_COMMITS, VERSION, ParsedQuestion
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileInfo, LeftOutFile
@@ -50,7 +50,6 @@ _FIRST = re.compile(
 _WHO_CHANGED = re.compile(
     r"\bwho (?:last |has |have )?(?:\w+ly )?(?:changed|touched|modified|edited|worked on|updated)\b", re.I
 )
-HOW_MANY = re.compile(r"^how many (?:\w+ )?commits\b", re.IGNORECASE)
 _ASKING_WORDS = """
     what which who when show list commit commits committed change changed changes happen happened done did touch touched
     modify modified update updated new work worked working activity history log git here everything anything made make
@@ -139,6 +138,10 @@ class HistoryHandler:
         """Changelogs that are left out of the index, for a list of files."""
         self._stems: tuple[Sequence[FileInfo], dict[str, list[str]]] = ((), {})
 
+    async def catch_up(self) -> None:
+        """Read new commits. Answers from older ones leave the cache."""
+        await self._commits.catch_up()
+
     async def gaps(self) -> list[str]:
         """Sentences on parts of the history that are not read: a long log before `clew index`, large changelogs."""
         files = await self._code.files()
@@ -157,7 +160,7 @@ class HistoryHandler:
             found := await self._between_versions(question) or await self._of_version(question, state, now)
         ):
             return found
-        if HOW_MANY.search(question.text):
+        if HOW_MANY_COMMITS.search(question.text):
             return await self._count(question)
         return await self._of_thing(question)
 
@@ -197,10 +200,11 @@ class HistoryHandler:
 
     async def _find_notes(self, state: str, find: Callable[[_NoteIndex], list[ScoredNote]]) -> list[ScoredNote]:
         """Notes of changelogs that have not changed since they were read. Looks for changes in those that `find`
-        returns; in all changelogs in another state of the files, or where it returns none."""
-        found = find(self._notes) if state == self._state else []
-        if found and not await self._code.freshen({note.path for note, _ in found}):
-            return found
+        returns, and in all changelogs in another state of the files."""
+        if state == self._state:
+            found = find(self._notes)
+            if not found or not await self._code.freshen({note.path for note, _ in found}):
+                return found
         notes = await self._changes()
         if self._notes.notes is not notes:
             self._notes = await asyncio.to_thread(_NoteIndex, notes)

@@ -10,9 +10,9 @@ from clew.knowledge.answering.history import cover_of
 from clew.knowledge.answering.question import ParsedQuestion
 from clew.knowledge.history.decisions import Decisions
 from clew.knowledge.history.entries import list_all, newest_first
-from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import NodeFilter, NodeGraph, ScoredNode, to_selector
+from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 
 SHOWN, LOOKED_AT = 6, 20
@@ -42,8 +42,8 @@ _ASKING = frozenset(_KIND_WORDS.split())
 class Notes:
     """The notes that a caller may see, and the decision records of the repository."""
 
-    def __init__(self, trail: Trail, nodes: NodeSearch, decisions: Decisions) -> None:
-        self._trail, self._nodes, self._decisions = trail, nodes, decisions
+    def __init__(self, trail: Trail, decisions: Decisions) -> None:
+        self._trail, self._decisions = trail, decisions
 
     async def of_kind(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes of the kind that a question names, those on its topic first, newest first; none where it names none."""
@@ -71,7 +71,8 @@ class Notes:
 
     async def search(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""
-        hits = await self._nodes.search(question.text, NodeFilter(), by=by, limit=LOOKED_AT)
+        request = SearchRequest(text=question.text, limit=LOOKED_AT, selector=to_selector(NodeFilter()))
+        hits = await NodeGraph(self._trail, by).search(request)
         found = [each.node for each in hits if each.node.domain is not NodeDomain.CODE]
         scored = [ScoredNode(node=node, similarity=cover_of(node, weights)) for node in found]
         return sorted((each for each in scored if each.similarity >= RELATED), key=lambda each: -each.similarity)

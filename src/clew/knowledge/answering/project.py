@@ -52,12 +52,12 @@ class ProjectFacts:
         if state != self._state:
             await self._refresh()
             self._state = state
-        words = {frozenset(terms_of(word)[:1]): weight for word, weight in weights.items() if terms_of(word)}
+        words = {term: weight for word, weight in weights.items() for term in terms_of(word)[:1]}
         total = sum(words.values())
         if not total:
             return []
         asked = _plain_words(question.text)
-        keys: set[int | str] = {*asked, *(term for each in words for term in each)}
+        keys: set[int | str] = {*asked, *words}
         numbers = {number for key in keys for number in self._by_key.get(key, ())}
         scored = [(_score(self._facts[number], words, total, asked), self._facts[number]) for number in sorted(numbers)]
         best = sorted((one for one in scored if one[0] >= STATED), key=lambda one: (-round(one[0], 1), _depth(one[1])))
@@ -91,13 +91,13 @@ def _read(root: str, paths: Sequence[str]) -> list[_Indexed]:
     ]
 
 
-def _score(each: _Indexed, words: Mapping[frozenset[int], float], total: float, asked: frozenset[str]) -> float:
+def _score(each: _Indexed, words: Mapping[int, float], total: float, asked: frozenset[str]) -> float:
     """The share of the words that a fact has; 0 unless some word asks for facts of its kind, a stop word such as `need`
     included."""
-    if not any(term <= each.asked_by for term in words) and asked.isdisjoint(each.asked_in):
+    if each.asked_by.isdisjoint(words) and asked.isdisjoint(each.asked_in):
         return 0.0
-    held = sum(weight for term, weight in words.items() if term <= each.asked_by or term <= each.said)
-    return held / total + (NAME_BONUS if any(term <= each.name for term in words) else 0.0)
+    held = sum(weight for term, weight in words.items() if term in each.asked_by or term in each.said)
+    return held / total + (0.0 if each.name.isdisjoint(words) else NAME_BONUS)
 
 
 def _depth(each: _Indexed) -> tuple[bool, int]:

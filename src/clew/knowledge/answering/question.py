@@ -6,9 +6,10 @@ The kind follows from how people begin a question in English, in any repository;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -56,6 +57,12 @@ _HOWTO = re.compile(
     r"|\bis there (?:a|an|any)\b(?: [\w-]+){0,2} (?:way|option|setting)\b|\b(?:docs?|readme|guide|manual)\b",
     re.IGNORECASE,
 )
+_SETTING = re.compile(
+    r"^(?:so |and |but )?(?:what(?:'s| is| are)|how \w+ (?:is|are)|which) (?:\w+ ){0,3}?"
+    r"(?:default|maximum|max|minimum|min)\b",
+    re.IGNORECASE,
+)
+"""Questions for the value of a setting, which documents state."""
 _EXPLAIN = re.compile(
     r"^(?:so |please |can you )?(?:explain|describe|walk me through|how (?:does|do|is|are)|what happens|summari[sz]e)\b"
     r"|\b(?:strategy|pattern|convention|architecture)\b",
@@ -68,6 +75,7 @@ QUANTITY = re.compile(
     r" (?P<what>[\w-]+(?: [\w-]+)?)",
     re.IGNORECASE,
 )
+HOW_MANY_COMMITS = re.compile(r"^how many (?:\w+ )?commits\b", re.IGNORECASE)
 _OVERVIEW = re.compile(
     r"^(?:so |please )?(?:what(?:'s| is| does)|explain|describe|summari[sz]e|tell me about|give me an overview of"
     r"|overview of|introduce) (?:this|the|our) (?:project|repo|repository|code ?base|package|library|program|code)"
@@ -95,15 +103,37 @@ _ASKING_WORDS = """
     explain describe show find locate list file files function functions method methods class classes line lines code
     place spot implemented implementation defined definition located responsible happens happen work works exactly
     actually currently whats wheres hows everything inside hood decide decides piece bit part whole called calls call
-    want please somehow project repo repository codebase docs doc documentation readme manual guide default defaults
+    want please somehow project repo repository codebase docs doc documentation readme manual guide
     number chosen decided reason
 """
 ASKING = frozenset(_ASKING_WORDS.split())
 """Words that say how a question is asked and seldom what it is about."""
 
 
+RelationName = Literal["calls", "imports", "extends", "uses", "tests"]
+
+STEMS: dict[RelationName, str] = {
+    "tests": r"tests?|tested|covers?|covering|covered|exercises?",
+    "calls": (r"calls?|called|calling|callers?|callees?|invok\w+|call ?sites?|instantiat\w+|constructs|constructed"),
+    "imports": (
+        r"imports?|imported|importing|importers?|requires?|requiring|required by|depends? (?:up)?on|dependents?"
+        r"|includes?|including"
+    ),
+    "extends": (
+        r"extend\w*|inherit\w*|subclass\w*|deriv\w+|implement(?:s|ing|ers?|ors?|ations?)?|overrid\w+|children of"
+    ),
+    "uses": r"uses?|used|using|usages?|users? of|references?|referenced|refers? to|mentions?",
+}
+STEM = re.compile("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in STEMS.items()), re.IGNORECASE)
+_EXPLAINS = re.compile(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
+_OF_PRONOUN = re.compile(r"\b(?:which|what)\b.*\b(?:does|do|did) (?:it|this|that|we|i|you|they)\b", re.IGNORECASE)
+THINGS = r"(?:function|method|class|file|module|test|type|package|place|symbol)(?:e?s)?"
+_CHOICE = re.compile(rf"^(?:so |and )?which (?!(?:\w+ )?{THINGS}\b)\w+ (?:does|do|is)\b", re.IGNORECASE)
+
+
 class QuestionKind(StrEnum):
-    """The form of a question. CODE asks where something is in the code, and is the default."""
+    """The form of a question. CODE, the default, asks where something is in the code. HOWTO asks for something that
+    documents state: how something is done, or the value of a setting."""
 
     CODE = "code"
     EXPLAIN = "explain"
@@ -122,9 +152,18 @@ class Tests(StrEnum):
     NEVER = "never"
 
 
+class AskedRelation(NamedTuple):
+    """A relation that a question may ask for, and the position of the words that name it."""
+
+    name: RelationName
+    start: int
+    end: int
+
+
 class ParsedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed question. `words` are its content words in order; `names` are words that can only be identifiers;
-    `paths` are words that look like paths or file names. `version`, `commit` and `period` are empty by default."""
+    `paths` are words that look like paths or file names. `version`, `commit` and `period` are empty by default.
+    `relation` is None where the question asks for no uses."""
 
     text: str
     kind: QuestionKind
@@ -135,6 +174,12 @@ class ParsedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     commit: str = ""
     period: Period | None = None
     tests: Tests = Tests.LAST
+    relation: AskedRelation | None = None
+
+    @property
+    def asks_history(self) -> bool:
+        """Whether the question asks for the past, or for a commit."""
+        return self.kind is QuestionKind.HISTORY or bool(self.commit)
 
 
 def parse_question(text: str, now: datetime) -> ParsedQuestion:
@@ -144,18 +189,20 @@ def parse_question(text: str, now: datetime) -> ParsedQuestion:
     rest = period.rest if period is not None else line
     version, commit = VERSION.search(rest), _COMMIT.search(rest)
     paths = tuple(dict.fromkeys(find_paths(line)))
+    kind, tests = _kind_of(line, has_period=period is not None), _tests_of(line)
+    names = dict.fromkeys(name for name in _names(rest) if not any(name in path for path in paths))
+    asked = tuple(names)[:MAX_NAMES]
     return ParsedQuestion(
         text=line,
-        kind=_kind_of(line, has_period=period is not None),
+        kind=kind,
         words=tuple(content_words(rest)),
-        names=tuple(dict.fromkeys(name for name in _names(rest) if not any(name in path for path in paths)))[
-            :MAX_NAMES
-        ],
+        names=asked,
         paths=paths,
         version=version[1] if version is not None else "",
         commit=(commit[1] or commit[2]) if commit is not None else "",
         period=period,
-        tests=_tests_of(line),
+        tests=tests,
+        relation=_relation_of(line, kind, tests, asked),
     )
 
 
@@ -196,12 +243,14 @@ def _names(line: str) -> Iterator[str]:
 def _kind_of(line: str, *, has_period: bool) -> QuestionKind:
     if _OVERVIEW.match(line):
         return QuestionKind.OVERVIEW
+    if HOW_MANY_COMMITS.search(line):
+        return QuestionKind.HISTORY
     if QUANTITY.search(line):
         return QuestionKind.QUANTITY
     is_dated = (has_period or VERSION.search(line)) and _CHANGE.search(line)
     if is_dated or _HISTORY.search(line):
         return QuestionKind.HISTORY
-    if _HOWTO.search(line) and not _NOT_HOWTO.search(line):
+    if (_HOWTO.search(line) or _SETTING.search(line)) and not _NOT_HOWTO.search(line):
         return QuestionKind.HOWTO
     return QuestionKind.EXPLAIN if _EXPLAIN.search(line) else QuestionKind.CODE
 
@@ -212,3 +261,17 @@ def _tests_of(line: str) -> Tests:
     if _WITH_TESTS.search(line):
         return Tests.ALSO
     return Tests.ONLY if _TESTS.search(line) else Tests.LAST
+
+
+def _relation_of(line: str, kind: QuestionKind, tests: Tests, names: Sequence[str]) -> AskedRelation | None:
+    """The relation that a question asks for: the first of its relation stems that is no part of a name."""
+    if kind in (QuestionKind.HOWTO, QuestionKind.HISTORY, QuestionKind.OVERVIEW) or _EXPLAINS.search(line):
+        return None
+    if _OF_PRONOUN.search(line) or _CHOICE.search(line):
+        return None
+    parts = {part for name in names for part in re.split(r"\W+", name)}
+    for found in STEM.finditer(line):
+        name = next(name for name in STEMS if found[name])
+        if found[0] not in parts and (name != "tests" or tests is Tests.ONLY):
+            return AskedRelation(name, found.start(), found.end())
+    return None

@@ -97,12 +97,15 @@ class Resolver:
         _check(text)
         began = time.perf_counter()
         question = parse_question(text, self._clock.now())
+        if question.asks_history:
+            await self._finder.history.catch_up()
         state = await self._code.state()
         key = await self.cache.key(text, state, by, session_id)
         answer = self.cache.get(key)
-        if answer is not None and await self._code.freshen({item.path for item in answer.items if item.path}):
-            state = await self._code.state()
-            key, answer = await self.cache.key(text, state, by, session_id), None
+        if answer is not None:
+            known, state = state, await self._code.state({item.path for item in answer.items if item.path})
+            if state != known:
+                key, answer = await self.cache.key(text, state, by, session_id), None
         if answer is not None:
             answer = msgspec.structs.replace(
                 answer, layer="cache", question=text, tokens=0, saved_tokens=answer.tokens + answer.saved_tokens
@@ -110,7 +113,7 @@ class Resolver:
         else:
             is_whole = self._code.is_whole
             answer = await self._work_out(question, text, state, is_whole, by)
-            if answer.is_verified and not answer.problem and is_whole:
+            if is_whole and _is_lasting(answer, question):
                 self.cache.put(key, answer)
         answer = msgspec.structs.replace(answer, latency_ms=round(1_000 * (time.perf_counter() - began), 2))
         if by.may("create"):
@@ -208,6 +211,13 @@ def suffices(
         return False
     good = [each for each in chosen if each.score > GOOD and each.parts.trust >= TrustLevel.RECENT]
     return len(good) >= ENOUGH
+
+
+def _is_lasting(answer: Resolved, question: ParsedQuestion) -> bool:
+    """Whether an answer holds until a file or a note changes. An answer that a new commit may change is looked up
+    again, unless the question asks for history: then new commits clear the cache first."""
+    is_of_log = not answer.items or any(item.commit for item in answer.items)
+    return answer.is_verified and not answer.problem and (question.asks_history or not is_of_log)
 
 
 def _with_uses(items: tuple[Cited, ...], found: FoundSources) -> tuple[Cited, ...]:

@@ -11,14 +11,13 @@ import msgspec
 from clew.catalog.operations.answers import Cited
 from clew.catalog.operations.text import code_span, inline, plain
 from clew.knowledge.answering.question import content_words
-from clew.knowledge.code.files import is_changelog
+from clew.knowledge.code.files import ASIDE, TEST, is_changelog, kind_of
 from clew.knowledge.code.graph import Excerpt
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.search.passages import BETWEEN, SYMBOL_KINDS
 from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.code.search.words import terms_of
-from clew.knowledge.evidence.provenance import citation_of
-from clew.knowledge.evidence.trust import Evidence, level_of
+from clew.knowledge.evidence.trust import Evidence, citation_of, level_of
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
@@ -162,6 +161,12 @@ def _node_type(kind: str, domain: NodeDomain) -> NodeType:
     if domain is NodeDomain.HISTORY:
         return NodeType.HISTORY_ENTRY
     return NodeType.DOCUMENTATION if domain is NodeDomain.ACADEMIC else _TYPES.get(kind, NodeType.FILE)
+
+
+def path_distance(path: str, qualname: str = "") -> int:
+    """How far a file or a symbol is from the product: 0 for the product, then files beside it, then tests."""
+    bits = kind_of(path, qualname)
+    return 2 if bits & TEST else 1 if bits & ASIDE else 0
 
 
 def with_doc(symbol: Node) -> Node:

@@ -8,11 +8,21 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
-from clew.knowledge.answering.question import ParsedQuestion, QuestionKind, Tests, is_identifier
-from clew.knowledge.code.files import ASIDE, TEST, TEXT, kind_of
+from clew.knowledge.answering.question import (
+    STEM,
+    STEMS,
+    THINGS,
+    AskedRelation,
+    ParsedQuestion,
+    RelationName,
+    Tests,
+    is_identifier,
+)
+from clew.knowledge.answering.sources import path_distance
+from clew.knowledge.code.files import TEST, TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import SymbolLink
 from clew.knowledge.nodes.kinds import NodeType
@@ -26,33 +36,14 @@ MAX_LINE, MAX_LIST = 500, 500
 
 Line = tuple[int, str]
 """The number and the text of a line."""
-Edge = Literal["calls", "imports", "extends", "uses", "tests"]
-
-_STEMS: dict[Edge, str] = {
-    "tests": r"tests?|tested|covers?|covering|covered|exercises?",
-    "calls": (r"calls?|called|calling|callers?|callees?|invok\w+|call ?sites?|instantiat\w+|constructs|constructed"),
-    "imports": (
-        r"imports?|imported|importing|importers?|requires?|requiring|required by|depends? (?:up)?on|dependents?"
-        r"|includes?|including"
-    ),
-    "extends": (
-        r"extend\w*|inherit\w*|subclass\w*|deriv\w+|implement(?:s|ing|ers?|ors?|ations?)?|overrid\w+|children of"
-    ),
-    "uses": r"uses?|used|using|usages?|users? of|references?|referenced|refers? to|mentions?",
-}
-_STEM = re.compile("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in _STEMS.items()), re.IGNORECASE)
-_EXPLAINS = re.compile(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
 _FORWARD = (
     r"\b(?:does|do|did) (?!we\b|i\b|you\b|they\b)[`'\"]?(?P<name>[\w.$:#]+)(?:\(\))?[`'\"]? (?:\w+ )?(?:{stems})\b"
 )
 """The name before a relation stem: the question asks what the name uses."""
-_PRONOUN = re.compile(r"\b(?:which|what)\b.*\b(?:does|do|did) (?:it|this|that|we|i|you|they)\b", re.IGNORECASE)
-_THINGS = r"(?:function|method|class|file|module|test|type|package|place|symbol)(?:e?s)?"
-_CHOICE = re.compile(rf"^(?:so |and )?which (?!(?:\w+ )?{_THINGS}\b)\w+ (?:does|do|is)\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_$@][\w$@/.:#-]*!?")
 _IN = re.compile(r"\b(?:in|below|under|inside|within) (?:the )?[`'\"]?(?P<place>[\w./-]+)[`'\"]?", re.IGNORECASE)
 _SAID = {"calls": "calls", "imports": "imports", "inherits": "inherits from", "implements": "implements"}
-_EDGES: dict[Edge, tuple[str, ...]] = {
+_EDGES: dict[RelationName, tuple[str, ...]] = {
     "calls": ("calls",),
     "imports": ("imports", "extends"),
     "extends": ("extends", "implements"),
@@ -70,7 +61,7 @@ class Relation(NamedTuple):
     """A relation that a question asks for. `backwards` asks for users of the name, else for the symbols that it uses.
     `within` is a folder or file that limits the answer."""
 
-    edge: Edge
+    edge: RelationName
     name: str
     definitions: Sequence[Node]
     backwards: bool = True
@@ -91,19 +82,11 @@ class CodeUse(NamedTuple):
     depth: int = 1
 
 
-async def read_relation(question: ParsedQuestion, code: CodeGraph) -> Relation | None:
-    """The relation that a question asks for; None where it asks for something else or names nothing known."""
-    if question.kind in (QuestionKind.HOWTO, QuestionKind.HISTORY, QuestionKind.OVERVIEW) or _EXPLAINS.search(
-        question.text
-    ):
-        return None
-    edge, stem = _find_stem(question)
-    if edge is None or stem is None:
-        return None
-    if _PRONOUN.search(question.text) or _CHOICE.search(question.text):
-        return None
-    forward = re.search(_FORWARD.replace("{stems}", _STEMS[edge]), question.text, re.IGNORECASE)
-    for name in _candidates(question, stem, forward["name"] if forward else ""):
+async def read_relation(question: ParsedQuestion, asked: AskedRelation, code: CodeGraph) -> Relation | None:
+    """The relation that a question asks for, with the name that it asks it of; None where it names nothing known."""
+    edge = asked.name
+    forward = re.search(_FORWARD.replace("{stems}", STEMS[edge]), question.text, re.IGNORECASE)
+    for name in _candidates(question, asked, forward["name"] if forward else ""):
         definitions = await code.named(name)
         exact = [node for node in definitions if _last_part(node.name) == _last_part(name)]
         if not _is_asked_of(name, question):
@@ -207,21 +190,10 @@ async def _grep(
     return await asyncio.to_thread(find) if files else []
 
 
-def _find_stem(question: ParsedQuestion) -> tuple[Edge | None, re.Match[str] | None]:
-    """The relation stem of a question: of several the first that no name is part of."""
-    names = {part for name in question.names for part in re.split(r"\W+", name)}
-    for found in _STEM.finditer(question.text):
-        edge = next(edge for edge in _STEMS if found[edge])
-        is_tests = edge == "tests" and question.tests is not Tests.ONLY
-        if found[0] not in names and not is_tests:
-            return edge, found
-    return None, None
-
-
-def _candidates(question: ParsedQuestion, stem: re.Match[str], first: str) -> list[str]:
+def _candidates(question: ParsedQuestion, asked: AskedRelation, first: str) -> list[str]:
     """Words that may be the name: identifiers, paths of modules, then plain words after the stem and before it."""
-    plain = [found[0].strip(".,:?").removesuffix("()") for found in _WORD.finditer(question.text[stem.end() :])]
-    before = [found[0] for found in _WORD.finditer(question.text[: stem.start()])]
+    plain = [found[0].strip(".,:?").removesuffix("()") for found in _WORD.finditer(question.text[asked.end :])]
+    before = [found[0] for found in _WORD.finditer(question.text[: asked.start])]
     near = [
         word for word in (*plain[:4], *reversed(before[-3:])) if word in question.words or "-" in word or "/" in word
     ]
@@ -234,12 +206,12 @@ def _is_asked_of(name: str, question: ParsedQuestion) -> bool:
     with no other content word between them and none that the relation could mean as well."""
     if is_identifier(name) or name in question.names or not name.isalpha():
         return True
-    others = [word for word in question.words if word != name and not _STEM.fullmatch(word)]
-    others = [word for word in others if not re.fullmatch(_THINGS, word, re.IGNORECASE)]
+    others = [word for word in question.words if word != name and not STEM.fullmatch(word)]
+    others = [word for word in others if not re.fullmatch(THINGS, word, re.IGNORECASE)]
     return name[0].isupper() or not others
 
 
-def _may_be_foreign(name: str, edge: Edge, question: ParsedQuestion) -> bool:
+def _may_be_foreign(name: str, edge: RelationName, question: ParsedQuestion) -> bool:
     """Whether a name without a definition may be a package or a class of others."""
     return edge in ("imports", "extends") and (
         is_identifier(name) or "-" in name or "/" in name or name in question.words
@@ -283,12 +255,6 @@ def _last_part(name: str) -> str:
 
 def _distance(node: Node) -> tuple[int, int, str]:
     return path_distance(node.path or "", node.name), -((node.line_end or 0) - (node.line_start or 0)), node.path or ""
-
-
-def path_distance(path: str, qualname: str = "") -> int:
-    """How far a file or a symbol is from the product: 0 for the product, then files beside it, then tests."""
-    bits = kind_of(path, qualname)
-    return 2 if bits & TEST else 1 if bits & ASIDE else 0
 
 
 def find_import_lines(source: Sequence[str], name: str) -> Iterator[Line]:

@@ -16,11 +16,10 @@ from clew.catalog.operations.text import inline
 from clew.knowledge.answering.sources import excerpt
 from clew.knowledge.evidence.conflicts import SourceConflict
 from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
-from clew.knowledge.evidence.provenance import annotate, citation_of, cited, source_list
-from clew.knowledge.evidence.trust import Evidence, evidence_of, freshness_of, level_of, trust_of
+from clew.knowledge.evidence.provenance import annotate, cited, source_list
+from clew.knowledge.evidence.trust import Evidence, citation_of, evidence_of, freshness_of, level_of, trust_of
 from clew.knowledge.nodes.kinds import NodeDomain
-from clew.knowledge.nodes.node import as_text, marked
-from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode, as_text, marked
 from clew.knowledge.text import share_of, stems
 from clew.knowledge.upsert import find_keyed, keep_keyed
 from clew.llm.messages import Message

@@ -25,7 +25,7 @@ from clew.knowledge.domains.node_lines import (
     node_lines,
     symbol_ref,
 )
-from clew.knowledge.evidence.provenance import on_one_line
+from clew.knowledge.evidence.trust import on_one_line
 from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.links import Limit, Query

@@ -17,7 +17,7 @@ from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note, node_line, node_lines
-from clew.knowledge.evidence.provenance import on_one_line
+from clew.knowledge.evidence.trust import on_one_line
 from clew.knowledge.git.commits import commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.git.store import CommitFilter

@@ -9,7 +9,7 @@ import msgspec
 
 from clew.catalog.operations.text import inline
 from clew.knowledge.answering.sources import describe
-from clew.knowledge.evidence.provenance import citation_of
+from clew.knowledge.evidence.trust import citation_of
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.tools import Effects, GuidedContent, Tool, ToolContext
 

@@ -19,7 +19,8 @@ from clew.knowledge.domains.code import OpenKnowledge
 from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
-from clew.knowledge.evidence.provenance import NodeSource, on_one_line, sources_of
+from clew.knowledge.evidence.provenance import NodeSource, sources_of
+from clew.knowledge.evidence.trust import on_one_line
 from clew.knowledge.history.links import Limit
 from clew.knowledge.nodes.kinds import NodeDomain
 from clew.secrecy import mask_keys

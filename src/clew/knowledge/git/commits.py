@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Callable, Collection
@@ -12,10 +13,9 @@ from typing import TypeVar, cast
 
 from clew.errors import SourceError
 from clew.files import read_file
-from clew.knowledge.database import Database
 from clew.knowledge.git.log import COMMIT_PREFIX, GitCommit, read_line_commits, read_text_commits
 from clew.knowledge.git.run import find_objects, run_git
-from clew.knowledge.git.store import CommitFilter, GitLog, LogRefresh
+from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
 from clew.knowledge.git.tags import Tagged, find_first_tag, read_between, read_tags
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
@@ -39,7 +39,8 @@ class Commits:
     def __init__(self, store: Database, root: Path, changed: Callable[[], None]) -> None:
         self._store, self._root, self._changed = store, root, changed
         self._log = GitLog(store, root)
-        self._places: tuple[Path, Path] | None = None
+        self._places: tuple[str, str] | None = None
+        """The git folder of this work tree, and the one that all its work trees share."""
         self._stamp: _Stamp | None = None
         self.is_unread = False
         """Whether a long log still waits for `read`."""
@@ -71,7 +72,7 @@ class Commits:
     ) -> list[ScoredNode]:
         """Commits that a text is about, best first; one that it names comes first."""
         wanted = limit + len(exclude)
-        found = await asyncio.to_thread(lambda: self._log.search(query, limit=wanted, since=since))
+        found = await self._ask(lambda: self._log.search(query, limit=wanted, since=since))
         nodes = [ScoredNode(node=commit_node(commit), similarity=share) for commit, share in found]
         return [each for each in nodes if each.node.id not in exclude][:limit]
 
@@ -169,11 +170,12 @@ class Commits:
         if self._places is None:
             try:
                 found = find_objects(self._root)
-                self._places = found.own, found.common
+                self._places = str(found.own), str(found.common)
             except SourceError:
                 return self._store.era, ()
         own, shared = self._places
-        watched = [*(own / name for name in _OF_FOLDER), *(shared / name for name in (*_OF_ALL, *_branch(own)))]
+        of_folder = [f"{own}/{name}" for name in _OF_FOLDER]
+        watched = [*of_folder, *(f"{shared}/{name}" for name in (*_OF_ALL, *_branch(own)))]
         return self._store.era, tuple(map(_stat, watched))
 
 
@@ -202,20 +204,21 @@ def _or_none(read: Callable[[], list[GitCommit]]) -> list[GitCommit]:
         return []
 
 
-def _branch(folder: Path) -> list[str]:
+def _branch(folder: str) -> list[str]:
     """The file of the branch that is checked out; none for a detached HEAD."""
-    head, stamp = folder / "HEAD", _stat(folder / "HEAD")
+    head = f"{folder}/HEAD"
+    stamp = _stat(head)
     try:
-        found = _REF.fullmatch(read_file(head)) if stamp and stamp[1] <= MAX_CONTENT else None
+        found = _REF.fullmatch(read_file(Path(head))) if stamp and stamp[1] <= MAX_CONTENT else None
     except OSError:
         return []
     name = found[1].decode(errors="surrogateescape").strip() if found else ""
     return [name] if name and ".." not in name.split("/") else []
 
 
-def _stat(path: Path) -> tuple[int, int, int] | None:
+def _stat(path: str) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -11,11 +11,10 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from clew.knowledge.database import Database
 from clew.knowledge.git.log import NEWEST, GitCommit, Touched, read_commits
 from clew.knowledge.git.run import GitFailed, find_head, run_git
 from clew.knowledge.text import telling_words
@@ -64,6 +63,19 @@ _ASKING_WORDS = """
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
 """Words of questions that say nothing of the subject: messages use others for the same."""
+
+
+class Database(Protocol):
+    """The SQLite file that holds the index of code and the log of git. `era` changes when it is created again."""
+
+    @property
+    def era(self) -> int: ...
+
+    def writing(self) -> AbstractContextManager[Sql]:
+        """One transaction: all of it happens, or nothing."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Sql]: ...
 
 
 class LogRefresh(msgspec.Struct, frozen=True, kw_only=True):

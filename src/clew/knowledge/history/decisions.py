@@ -17,8 +17,7 @@ from clew.knowledge.history.changelog import find_date, read_heading
 from clew.knowledge.history.entries import newest_first
 from clew.knowledge.history.parsed_files import ParsedFiles
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
-from clew.knowledge.nodes.node import domain_tag, type_tag
-from clew.knowledge.nodes.node_store import SCHEMA, Node, ScoredNode
+from clew.knowledge.nodes.node_store import SCHEMA, Node, ScoredNode, domain_tag, type_tag
 from clew.knowledge.text import stems
 from clew.secrecy import mask_document
 from clew.trail.bulk import drop_selected

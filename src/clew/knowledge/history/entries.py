@@ -15,7 +15,7 @@ from clew.access import Principal
 from clew.catalog.operations.text import inline
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.evidence.firewall import Firewall
-from clew.knowledge.evidence.provenance import on_one_line
+from clew.knowledge.evidence.trust import on_one_line
 from clew.knowledge.node_search import link_in_order
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, SourceKind
 from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, NodeGraph

@@ -1,57 +1,232 @@
-"""Nodes on a trail: stored as breadcrumbs of schema node.v1, searched by meaning and followed along edges. The trail
-itself does the storage, vectors, filters and walks."""
+"""Nodes of code, history and literature: the record, its breadcrumb of schema node.v1, and the nodes of a trail, which
+are searched by meaning and followed along edges. A node that failed a check has a mark in its content; its vector is
+made from the text without the mark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Unpack
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import NotFound
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node import (
-    DEFAULT_TRUST,
-    SCHEMA,
-    UNVERIFIED,
-    Node,
-    NodeFields,
-    as_text,
-    build_node,
-    domain_tag,
-    to_node,
-    type_tag,
-)
+from clew.errors import InvalidInput, NotFound
+from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Verification, check_node_type
 from clew.knowledge.upsert import change_record
 from clew.trail.bulk import drop_selected
-from clew.trail.model.breadcrumb import Breadcrumb, Change
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.edge import Direction, Edge, EdgeType
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
-__all__ = [
-    "DEFAULT_TRUST",
-    "EVERY_NODE",
-    "KEPT_EXPIRED",
-    "SCHEMA",
-    "UNVERIFIED",
-    "Node",
-    "NodeFields",
-    "NodeFilter",
-    "NodeGraph",
-    "ScoredNode",
-    "build_node",
-    "to_node",
-    "to_selector",
-]
-
+SCHEMA = "node.v1"
+DEFAULT_TRUST = 50
+UNVERIFIED = "[UNVERIFIED]"
+"""The mark before the content of a node that failed a check."""
 KEPT_EXPIRED = timedelta(days=30)
 """The time between the expiry of history and its removal."""
 MOST_REMOVED = 10_000
 """Nodes that one call removes."""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of knowledge. `trust` is from 0 to 100, `confidence` from 0 to 1; `content` begins with UNVERIFIED where
+    a check failed. Code has a place, history a time and a category, literature a url, a source and authors."""
+
+    id: str
+    name: str
+    domain: NodeDomain
+    node_type: NodeType
+    content: str
+    path: str | None = None
+    package: str | None = None
+    line_start: int | None = None
+    line_end: int | None = None
+    signature: str | None = None
+    session_id: str | None = None
+    timestamp: datetime | None = None
+    category: str | None = None
+    url: str | None = None
+    source: str | None = None
+    authors: tuple[str, ...] = ()
+    published_at: datetime | None = None
+    content_hash: str | None = None
+    metadata: dict[str, Any] = {}
+    verified: bool = False
+    verification: Verification = msgspec.field(default=Verification.NONE, name="verification_type")
+    confidence: float = 1.0
+    trust: int = msgspec.field(default=DEFAULT_TRUST, name="trust_level")
+    created_at: datetime
+    updated_at: datetime | None = None
+    expires_at: datetime | None = None
+    superseded_by: str | None = None
+
+    @property
+    def at(self) -> datetime:
+        """The time of the event, or else the time of writing."""
+        return self.timestamp or self.created_at
+
+
+class NodeFields(TypedDict, total=False):
+    """Optional fields of a node. `verified` follows from `verification` by default; `tags` are added to the tags of
+    every node."""
+
+    id: str | None
+    path: str | None
+    package: str | None
+    line_start: int | None
+    line_end: int | None
+    signature: str | None
+    session_id: str | None
+    timestamp: datetime | None
+    category: str | None
+    url: str | None
+    source: str | None
+    authors: Sequence[str]
+    published_at: datetime | None
+    content_hash: str | None
+    metadata: Mapping[str, Any] | None
+    verified: bool
+    verification: Verification
+    confidence: float
+    trust: int
+    expires_at: datetime | None
+    tags: Sequence[str]
+    scopes: Sequence[str]
+
+
+TEXTS = ("path", "package", "signature", "category", "url", "source", "content_hash")
+TIMES = ("timestamp", "published_at", "expires_at")
+NUMBERS = ("line_start", "line_end")
+
+
+def build_node(name: str, domain: NodeDomain, node_type: NodeType, content: str, fields: NodeFields) -> Draft:
+    """The draft of a node. Raises InvalidInput for a type of another domain, and for a trust, confidence, line or time
+    that is out of range."""
+    domain, node_type = check_node_type(domain, node_type)
+    context = _context(domain, node_type, content, fields)
+    session = fields.get("session_id")
+    return Draft(
+        id=fields.get("id"),
+        title=name,
+        context=context,
+        tags=(
+            domain_tag(domain),
+            type_tag(node_type),
+            *((f"session:{session}",) if session is not None else ()),
+            *fields.get("tags", ()),
+        ),
+        schema_name=SCHEMA,
+        scopes=fields.get("scopes", ()),
+        llm_hints=_SHOWN_DOUBTED if is_doubted(context) else _SHOWN,
+    )
+
+
+def _context(domain: NodeDomain, node_type: NodeType, content: str, fields: NodeFields) -> dict[str, Any]:
+    given: Mapping[str, Any] = fields
+    verification = Verification(given.get("verification", Verification.NONE))
+    context: dict[str, Any] = {
+        "content": content,
+        "domain": int(domain),
+        "node_type": int(node_type),
+        "verified": bool(given.get("verified", verification is not Verification.NONE)),
+        "verification_type": int(verification),
+        "trust_level": _in_range("trust", given.get("trust", DEFAULT_TRUST), 100),
+        "confidence": _in_range("confidence", given.get("confidence", 1.0), 1),
+        "metadata": dict(given.get("metadata") or {}),
+    }
+    context |= {key: given[key] for key in (*TEXTS, *NUMBERS) if given.get(key) is not None}
+    context |= {key: as_text(given[key], key) for key in TIMES if given.get(key) is not None}
+    if authors := given.get("authors"):
+        context["authors"] = list(authors)
+    _check_lines(context)
+    return context
+
+
+_SHOWN = {"include": ["content"]}
+"""The field with the content: models read it, and the vector is made from it and the name."""
+_SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value": True}}}
+"""The same with a mark. It is the name of a field: only texts make up the vector."""
+
+
+def to_node(breadcrumb: Breadcrumb) -> Node:
+    """Convert a breadcrumb to a node, also one in the format of an earlier release. Only code has a place in a file:
+    that of other nodes is a claim of their writers, and left out. Raises NotFound if it is no node."""
+    if breadcrumb.schema_name != SCHEMA:
+        raise NotFound("node", breadcrumb.id)
+    context = breadcrumb.context
+    verification = Verification(context.get("verification_type", context.get("verification", 0)))
+    content = str(context.get("content", ""))
+    more: dict[str, Any] = {key: context.get(key) for key in (*TEXTS, *NUMBERS)}
+    more |= {key: _as_time(context.get(key)) for key in TIMES}
+    if context["domain"] != NodeDomain.CODE:
+        more |= dict.fromkeys(("path", *NUMBERS))
+    return Node(
+        id=breadcrumb.id,
+        name=breadcrumb.title,
+        domain=NodeDomain(context["domain"]),
+        node_type=NodeType(context["node_type"]),
+        content=marked(content) if is_doubted(context) else content,
+        session_id=breadcrumb.session,
+        authors=tuple(context.get("authors", ())),
+        metadata=context.get("metadata", {}),
+        verified=bool(context.get("verified", verification is not Verification.NONE)),
+        verification=verification,
+        confidence=context.get("confidence", 1.0),
+        trust=context.get("trust_level", context.get("trust", DEFAULT_TRUST)),
+        created_at=breadcrumb.created_at,
+        updated_at=breadcrumb.updated_at,
+        superseded_by=context.get("superseded_by"),
+        **more,
+    )
+
+
+def is_doubted(context: Mapping[str, Any]) -> bool:
+    """Whether the node failed a check and awaits a review."""
+    return not context.get("verified") and bool(context.get("metadata", {}).get("needs_review"))
+
+
+def marked(content: str) -> str:
+    """A text with exactly one mark before it."""
+    return content if content.startswith(UNVERIFIED) else f"{UNVERIFIED} {content}"
+
+
+def domain_tag(domain: NodeDomain) -> str:
+    return f"domain:{NodeDomain(domain).label}"
+
+
+def type_tag(node_type: NodeType) -> str:
+    return f"node:{NodeType(node_type).label}"
+
+
+def as_text(moment: datetime, field: str) -> str:
+    """A moment as stored text: in UTC and of fixed length, so that text order is time order."""
+    if moment.tzinfo is None:
+        raise InvalidInput(field, "must carry a time zone", hint="For example 2026-01-01T00:00:00Z")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _as_time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _in_range(field: str, value: float, most: float) -> float:
+    if not 0 <= value <= most:
+        raise InvalidInput(field, f"must be between 0 and {most}")
+    return value
+
+
+def _check_lines(context: Mapping[str, Any]) -> None:
+    first, last = context.get("line_start"), context.get("line_end")
+    if first is not None and first < 1:
+        raise InvalidInput("line_start", "must be 1 or more")
+    if last is not None and (first is None or last < first):
+        raise InvalidInput("line_end", "must not be before line_start")
+
+
+# -- nodes on a trail ------------------------------------------------------------------------------------------
 
 
 class ScoredNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +323,7 @@ class NodeGraph:
 
     async def similar_nodes(self, query: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
         """The k nodes nearest in meaning to a text, nearest first."""
-        return await self._search(SearchRequest(text=query, limit=k, ranking="vector", selector=to_selector(filter)))
+        return await self.search(SearchRequest(text=query, limit=k, ranking="vector", selector=to_selector(filter)))
 
     async def similar_to_node(self, id: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
         """The k nodes nearest to a node, without itself. Empty for a node that has no vector."""
@@ -156,7 +331,7 @@ class NodeGraph:
         to_node(found)
         if found.embedding is None:
             return []
-        return await self._search(
+        return await self.search(
             SearchRequest(
                 vector=found.embedding, limit=k, ranking="vector", selector=to_selector(filter), exclude=(id,)
             )
@@ -185,7 +360,8 @@ class NodeGraph:
         """Close the trail."""
         await self._trail.close()
 
-    async def _search(self, request: SearchRequest) -> list[ScoredNode]:
+    async def search(self, request: SearchRequest) -> list[ScoredNode]:
+        """The nodes that a search of the trail finds, best first, with its scores. The request selects nodes alone."""
         hits = (await self._trail.index.search(request, by=self._by)).hits
         nodes = await self.as_nodes([hit.breadcrumb for hit in hits])
         return [ScoredNode(node=node, similarity=hit.score) for node, hit in zip(nodes, hits, strict=True)]

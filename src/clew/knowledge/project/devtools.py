@@ -18,7 +18,7 @@ from clew.access import Principal
 from clew.catalog.operations.text import inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, SourceError
-from clew.knowledge.evidence.provenance import citation_of
+from clew.knowledge.evidence.trust import citation_of
 from clew.knowledge.git.run import find_head, run_git
 from clew.knowledge.history.lessons import UserPreferences
 from clew.knowledge.nodes.node_store import Node, ScoredNode

@@ -203,7 +203,7 @@ class _RuleReader:
         try:
             self.read(root_file, self._root.resolve(root_file), "")
         except FormatError as error:
-            self.tell(root_file, error.reason)
+            self.report(root_file, error.reason)
         self.read_folder("", without=(_OVERRIDE, ROOT_FILE))
 
     def read_folder(self, folder: str, without: Collection[str] = ()) -> None:
