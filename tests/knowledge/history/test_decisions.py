@@ -320,3 +320,11 @@ async def test_records_that_earlier_releases_stored_are_removed(trail: Trail, me
     assert (await graph.get_node(noted.id)).name == "Mine"
     with pytest.raises(NotFound):
         await graph.get_node(stored.id)
+
+
+def test_bold_words_below_a_heading_belong_to_its_text() -> None:
+    text = b"# One file\n\n## Decision\n\n**One model.** The structs are the only definition.\n\n**Cost.** None.\n"
+    record = read_adr("docs/decisions/0001-one-file.md", text)
+    assert record is not None
+    assert record.decision == "**One model.** The structs are the only definition."
+    assert record.consequences == "None."

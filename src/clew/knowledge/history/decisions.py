@@ -115,8 +115,10 @@ def read_adr(path: str, content: bytes) -> DecisionRecord | None:
 
 
 def _parts(lines: list[str]) -> Iterator[tuple[int, str, str]]:
-    """Line number, name of the part (or `title`) and text of each line."""
+    """Line number, name of the part (or `title`) and text of each line. Below a heading, bold words that name no part
+    belong to the text."""
     part, is_code, is_front = "fields", False, bool(lines) and lines[0].strip() == "---"
+    is_headed = False
     for number, line in enumerate(lines, 1):
         if is_front:
             is_front = number == 1 or line.strip() != "---"
@@ -127,9 +129,11 @@ def _parts(lines: list[str]) -> Iterator[tuple[int, str, str]]:
         if heading and heading.level == 1:
             yield number, "title", heading.text
         elif heading:
-            part = _PARTS.get(heading.text.strip(" .:").lower(), "other")
-        elif run_in := _RUN_IN.match(line) if not is_code else None:
-            part = _PARTS.get(run_in[1].strip().lower(), "other")
+            part, is_headed = _PARTS.get(heading.text.strip(" .:").lower(), "other"), True
+        elif (run_in := _RUN_IN.match(line) if not is_code else None) and (
+            not is_headed or run_in[1].strip().lower() in _PARTS
+        ):
+            part, is_headed = _PARTS.get(run_in[1].strip().lower(), "other"), False
             yield number, part, run_in[2]
         else:
             yield number, part, line
