@@ -265,7 +265,7 @@ async def test_an_answer_that_is_kept_for_one_is_not_shown_to_who_may_see_less(t
 async def test_what_expired_long_ago_goes_while_an_app_keeps_up(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.knowledge.expiry.AT_A_TIME", 2)
+    monkeypatch.setattr("clew.knowledge.base.MAX_SWEPT", 2)
     monkeypatch.setattr("clew.knowledge.base.SWEEP_SECONDS", 0.01)
     async with opened(tmp_path, clock, hygiene=HygieneConfig()) as app:
         graph = NodeGraph(app.trail, app.me)
