@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from clew.knowledge.code.file_content import FileContent, read_content
 from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.models import FileInfo
 
 Parsed = TypeVar("Parsed")
 
@@ -20,23 +21,30 @@ class ParsedFiles(Generic[Parsed]):
         self, code: CodeGraph, is_wanted: Callable[[str], bool], parse: Callable[[FileContent], Sequence[Parsed]]
     ) -> None:
         self._code, self._is_wanted, self._parse = code, is_wanted, parse
-        self._blobs: dict[str, str] = {}
-        self._items: dict[str, Sequence[Parsed]] = {}
+        self._files: list[FileInfo] | None = None
+        """All files as they were listed last; the same list means that none changed."""
+        self._known: dict[str, tuple[str, Sequence[Parsed]]] = {}
+        """The blob and the items of each file by its path."""
         self._found: list[Parsed] = []
 
     async def read(self) -> list[Parsed]:
         """The items of all files in the order of their paths; the same list until one of them changes."""
-        await self._code.state(self._blobs)
-        blobs = {file.path: file.blob for file in await self._code.files() if self._is_wanted(file.path)}
-        if blobs != self._blobs:
-            self._items = await asyncio.to_thread(self._parse_changed, blobs)
-            self._blobs = blobs
-            self._found = [item for path in sorted(blobs) for item in self._items[path]]
+        await self._code.state(self._known)
+        files = await self._code.files()
+        if files is self._files:
+            return self._found
+        blobs = {file.path: file.blob for file in files if self._is_wanted(file.path)}
+        if blobs != {path: blob for path, (blob, _) in self._known.items()}:
+            self._known = await asyncio.to_thread(self._parse_changed, blobs, self._known)
+            self._found = [item for path in sorted(blobs) for item in self._known[path][1]]
+        self._files = files
         return self._found
 
-    def _parse_changed(self, blobs: dict[str, str]) -> dict[str, Sequence[Parsed]]:
-        items = {path: self._items[path] for path, blob in blobs.items() if self._blobs.get(path) == blob}
-        for path in blobs.keys() - items.keys():
+    def _parse_changed(
+        self, blobs: dict[str, str], known: dict[str, tuple[str, Sequence[Parsed]]]
+    ) -> dict[str, tuple[str, Sequence[Parsed]]]:
+        found = {path: each for path, each in known.items() if each[0] == blobs.get(path)}
+        for path in blobs.keys() - found.keys():
             content = read_content(self._code.tree.root, path)
-            items[path] = self._parse(content) if content is not None else ()
-        return items
+            found[path] = blobs[path], self._parse(content) if content is not None else ()
+        return found
