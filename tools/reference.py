@@ -20,7 +20,7 @@ from clew.adapters.rest.app import OPERATIONS
 from clew.adapters.rest.openapi import build_document
 from clew.cli.command_table import COMMANDS, CliCommand
 from clew.cli.parser import build_parser, label_of, meaning_of
-from clew.config import NOT_SETTINGS, Config, KnownModel, ProviderConfig, SourceConfig, is_table
+from clew.config import NOT_SETTINGS, Config, ConfiguredServer, KnownModel, ProviderConfig, SourceConfig, is_table
 from clew.config.descriptions import ABOUT
 from clew.trail.bootstrap import read_pieces
 
@@ -99,8 +99,9 @@ def command_section(words: Sequence[str]) -> Iterator[str]:
 
 def config_page() -> Iterator[str]:
     yield "# Settings\n"
-    yield "Defaults < `.clew/config.toml` < environment < flags. `clew up` writes a `config.toml` with every setting as"
-    yield "a comment. A name with a dot is in a section: `server.port` is `port` under `[server]`.\n"
+    yield "Defaults < `.clew/config.py` < `.clew/config.toml` < environment < flags; see"
+    yield "[the guide](../guides/configuration.md). `clew up` writes a `config.toml` with every setting as a comment. A"
+    yield "name with a dot is in a section: `server.port` is `port` under `[server]`.\n"
     rows = [
         (f"`{name}`", f"`CLEW_{name.replace('.', '_').upper()}`", f"`{default}`", ABOUT[name])
         for name, default in settings(Config(), "")
@@ -116,6 +117,10 @@ def config_page() -> Iterator[str]:
     yield "One table for each place where models answer. A key is named and never written here: `env:NAME`,"
     yield "`file:PATH` or `keyring:SERVICE/USER`.\n"
     yield from table(("setting", "type", "default"), list(table_settings(ProviderConfig)))
+    yield "## `[[mcp.servers]]`\n"
+    yield "One table for each foreign MCP server beside those of `mcp.json`; see"
+    yield "[the guide](../guides/mcp-servers.md).\n"
+    yield from table(("setting", "type", "default"), list(table_settings(ConfiguredServer)))
     yield "## `[models.known.NAME]`\n"
     yield "What you know of a model; what is not given is as in the catalogue. Prices are in US dollars per million"
     yield "tokens.\n"
@@ -125,7 +130,8 @@ def config_page() -> Iterator[str]:
 def table_settings(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
     for field in msgspec.structs.fields(kind):
         if field.name != "options":
-            default = "the name of the table" if field.name == "domain" else field.default
+            made = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+            default = "the name of the table" if field.name == "domain" else made
             needed = "needed" if default is msgspec.NODEFAULT else default
             shown = needed if isinstance(needed, str) and needed else msgspec.json.encode(needed).decode()
             yield f"`{field.name}`", str(getattr(field.type, "__name__", field.type)), shown

@@ -65,6 +65,11 @@ def test_a_path_has_the_line_of_its_statement_or_of_the_nearest_table(path: tupl
     assert find_line(DOCUMENT, path) == line
 
 
+def test_a_document_of_many_lines_is_scanned_once() -> None:
+    text = "".join(f"key{number} = '{number}'\n" for number in range(50_000))
+    assert [find_line(text, (f"key{number}",)) for number in range(0, 50_000, 10)] == list(range(1, 50_001, 10))
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment", "a=1", "a=1\r\nb='x'\r\n", "[t]", "[[t]]\n[[t]]\n"])
 def test_short_documents_are_read_to_their_end(text: str) -> None:
     assert {path[0] for path in find_lines(text)} == set(tomllib.loads(text))

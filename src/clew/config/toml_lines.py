@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from functools import lru_cache
 
 Path = tuple[str | int, ...]
 
@@ -28,15 +29,16 @@ def find_line(text: str, path: Sequence[str | int]) -> int:
     return next(found, 0)
 
 
+@lru_cache(maxsize=1)
 def find_lines(text: str) -> dict[Path, int]:
     """Return the line of each path: that of the first statement that sets it or a part of it. Numbers in a path count
     the tables of an array, from 0."""
     lines: dict[Path, int] = {}
     counts: dict[Path, int] = {}
     table: Path = ()
-    at = 0
+    at, counted, line = 0, 0, 1
     while (at := _skip(_SPACE, text, at)) < len(text):
-        line = text.count("\n", 0, at) + 1
+        line, counted = line + text.count("\n", counted, at), at
         brackets = 2 if text.startswith("[[", at) else 1 if text[at] == "[" else 0
         keys, at = _read_keys(text, at + brackets)
         if brackets:

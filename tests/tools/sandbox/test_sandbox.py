@@ -270,7 +270,7 @@ async def test_the_status_tells_whether_programs_are_isolated_and_which_runs() -
 
 @pytest.mark.req("PLA-25")
 async def test_production_without_a_wall_fails_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_wall", NoWall)
+    monkeypatch.setattr(module, "find_wall", lambda chosen: NoWall())
     python = Program(language="python", code="def run(i, c):\n    return 1")
     with pytest.raises(SandboxUnavailable, match="bubblewrap"):
         await open_sandbox(production=True).run(python, Confinement())
