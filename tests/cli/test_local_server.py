@@ -22,7 +22,8 @@ from clew.cli.local_server.client import read_arguments
 from clew.cli.local_server.protocol import VARIABLE, socket_name
 from clew.cli.options import Here
 from clew.cli.parser import build_parser
-from tests.cli.conftest import PATIENCE, Clew, OnTerminal, Result
+from tests.cli.conftest import PATIENCE, Clew, OnTerminal, Result, start
+from tests.cli.test_mcp import INITIALIZE
 from tests.cli.test_up import running
 from tests.knowledge.code.repositories import make_repository
 from tests.serving import give_key
@@ -38,6 +39,8 @@ OWN = {"clew.app", "clew.catalog.catalog", "clew.knowledge.base", "clew.trail.st
 PROGRAM = """
 import json, sys
 from clew.cli import main
+from clew.cli.local_server import client
+client.ACKNOWLEDGE_SECONDS = 60.0
 code = main(sys.argv[1:])
 names = {name.partition(".")[0] for name in sys.modules} | {name for name in sys.modules if name.startswith("clew.")}
 sys.stderr.write(json.dumps(sorted(names)))
@@ -84,6 +87,17 @@ def test_a_command_beside_a_server_loads_no_heavy_library(served: Path) -> None:
     out, loaded = loaded_by("ask", QUESTION)
     assert "src/retry.py:1" in out
     assert not loaded & (HEAVY | OWN)
+
+
+def test_a_running_mcp_server_answers_too(project: Path) -> None:
+    with start("mcp", stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{json.dumps(INITIALIZE)}\n")
+        process.stdin.flush()
+        assert "result" in json.loads(process.stdout.readline())
+        assert not loaded_by("ask", QUESTION)[1] & (HEAVY | OWN)
+        process.stdin.close()
 
 
 @pytest.mark.parametrize("form", [[], ["--agent"], ["--json"], ["--agent", "--budget", "400", "--per-domain=2"]])

@@ -21,7 +21,8 @@ from clew.cli.local_server.protocol import ACKNOWLEDGED, VARIABLE, LocalReply, L
 from clew.cli.terminal.output import note, print_json
 from clew.config import find_folder, is_broad
 
-ACKNOWLEDGE_SECONDS = 1.0
+ACKNOWLEDGE_SECONDS = 2.0
+"""How long a server may take to notice a question: it is busy at its start."""
 ANSWER_SECONDS = 60.0
 _TEXTS = ("--domain", "--handle", "--folder", "--owner", "--scopes")
 _NUMBERS = ("--per-domain", "--budget")

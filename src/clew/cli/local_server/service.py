@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from clew.catalog.operations.answers import Cited
     from clew.catalog.workspace.workspace import Workspace
 
+ATTEMPTS = 20
+"""How often a question is asked whose answer is late: a command waits longer for it than other callers do."""
 _log = logging.getLogger(__name__)
 
 
@@ -128,8 +130,11 @@ async def _answer(app: App, request: LocalRequest, owner: str) -> LocalReply | N
     by = msgspec.structs.replace(app.me, scopes=frozenset(filter(None, map(str.strip, request.scopes))))
     notes = workspace.tell_problems()
     is_read = request.cached or await _read(app, workspace, notes)
-    answer = await workspace.catalog.ask(question, by=by, refresh=not is_read, tells_pending=False)
-    if LATE in answer.notes and is_read:  # a command waits longer
+    for _ in range(ATTEMPTS):
+        answer = await workspace.catalog.ask(question, by=by, refresh=not is_read, tells_pending=False)
+        if LATE not in answer.notes or not is_read:
+            break
+    else:
         return None
     root = project_root(app.config)
     files = await asyncio.to_thread(_cited_lines, answer.known, root) if request.wants_lines else {}
