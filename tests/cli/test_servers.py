@@ -296,3 +296,11 @@ def test_a_list_of_servers_looks_again_at_one_that_failed(clew: Clew, folder: Pa
     assert "failed: flaky: ended its program" in clew("mcp", "ls").rows[0][-1]
     broken.unlink()
     assert clew("mcp", "ls").rows[0][-1] == "ready"
+
+
+def test_an_answer_for_a_person_names_the_guide_of_a_server_with_a_matching_tool(clew: Clew, folder: Path) -> None:
+    server = Path(__file__).parents[2] / "examples" / "06_workspace" / "geo_server.py"
+    (folder.parent / "tea.md").write_text("# Tea\n\nHow to make tea: boil water, wait.\n")
+    assert clew("mcp", "add", "geo", "--", sys.executable, str(server)).code == 0
+    assert "geo://tools/guide" in clew("ask", "city and country of an IP address").out
+    assert "geo://tools/guide" not in clew("ask", "how to make tea").out

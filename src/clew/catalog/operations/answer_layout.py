@@ -201,13 +201,14 @@ def _resources(found: DomainHits) -> list[CatalogEntry]:
 
 
 def _entry(each: RoutedTool, found: DomainHits, described: Collection[str]) -> CatalogEntry:
-    score = round(found.tools.get(each.text, 0.0), 3)
+    # the guide of a foreign server is as close as the closest of its tools, to which it leads
+    close = max(found.tools.values(), default=0.0) if each.domain.is_foreign else found.tools.get(each.text, 0.0)
     params = "" if each.text in described else each.params
     return CatalogEntry(
         route=each.text,
         description=each.about,
         params=params,
-        score=score,
+        score=round(close, 3),
         reads_only=each.tool.effects.reads_only,
     )
 
