@@ -14,6 +14,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from clew.cli.local_server.protocol import PREFIX, SUFFIX
 from clew.cli.options import HERE, Here, Json
 from clew.cli.project import check_place
 from clew.cli.servers.clients import CLIENTS
@@ -24,7 +25,7 @@ from clew.config import FOLDER, MACHINE_ONLY
 from clew.errors import InvalidInput, ReadOnly
 from clew.trust import Grant, Trust, user_file
 
-OWN_FILES = (*MACHINE_ONLY, ".gitignore")
+OWN_FILES = (*MACHINE_ONLY, ".gitignore", f"{PREFIX}*{SUFFIX}")
 MAX_SHOWN = 8
 
 
