@@ -176,6 +176,14 @@ def test_the_socket_is_for_its_user_only_and_goes_with_the_server(project: Path,
         assert [path.name for path in folder.glob("server-*")] == [socket_name(folder, os.environ)] != [found.name]
 
 
+def test_uninstall_removes_the_socket_of_a_server_that_was_killed(clew: Clew, project: Path, folder: Path) -> None:
+    with running() as (process, _):
+        process.kill()
+        process.wait(PATIENCE)
+    assert clew("uninstall", "--yes").code == 0
+    assert not folder.exists()
+
+
 def test_of_two_servers_the_later_one_answers_and_stays(project: Path, folder: Path) -> None:
     with running() as (first, _), running():
         first.terminate()
