@@ -107,7 +107,8 @@ def config_page() -> Iterator[str]:
         for name, default in settings(Config(), "")
     ]
     yield from table(("setting", "environment", "default", "meaning"), rows)
-    yield "Other variables: `CLEW_FOLDER` is the folder itself, `CLEW_DEBUG=1` shows where an error comes from, and"
+    yield "Other variables: `CLEW_FOLDER` is the folder itself, `CLEW_DEBUG=1` shows where an error comes from,"
+    yield "`CLEW_NO_SERVER=1` keeps `clew ask` from using a running server, and"
     yield "`NO_COLOR` turns colours off.\n"
     yield "## `[sources.NAME]`\n"
     yield "One table for each place that documents come from; see [the guide](../guides/sources.md). What is not among"
