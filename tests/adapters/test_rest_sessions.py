@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
-import msgspec
 import pytest
 
 from clew.access import Principal
 from clew.agents.conversations.conversation import open_conversations
 from clew.clock import ManualClock
-from clew.team.sessions.session import SessionContext, SessionLimits
+from clew.errors import IllegalState
+from clew.team.sessions.session import Session, SessionAction, SessionLimits, SessionStatus
 from clew.team.sessions.session_manager import SessionManager
 from clew.trail.store import Trail
 from tests.chatting import AGENT, define
@@ -57,7 +57,7 @@ async def test_a_message_goes_to_the_focused_session_and_a_suspended_one_refuses
     assert (await http.post("/chat", json=body)).json()["session"] not in (first, second), "nothing is focused"
     assert (await http.post(f"/sessions/{first}/resume")).json()["state"] == "active"
     done = await http.post(f"/sessions/{first}/complete", json={"summary": "all of it"})
-    assert done.json()["context"]["summary"] == "all of it"
+    assert done.json()["summary"] == "all of it"
     assert (await http.post(f"/sessions/{first}/resume")).status_code == 409
     assert (await http.get(f"/sessions/{first}")).json()["state"] == "completed"
     listed = (await http.get("/sessions", params={"state": "completed"})).json()["items"]
@@ -89,26 +89,60 @@ async def test_a_session_that_cannot_be_is_refused(http: httpx.AsyncClient, body
     assert (await http.get("/sessions")).json()["items"] == []
 
 
-@pytest.mark.req("SYL-03")
-async def test_notes_of_many_writers_at_the_same_time_are_all_there(trail: Trail, clock: ManualClock) -> None:
-    manager = SessionManager(trail, await open_conversations(trail, clock, by=ADA), clock)
-    session = await manager.create("busy", by=ADA)
-
-    def note(text: str) -> asyncio.Task[object]:
-        def add(context: SessionContext) -> SessionContext:
-            return msgspec.structs.replace(context, completed_steps=(*context.completed_steps, text))
-
-        return asyncio.create_task(manager.update_context(session.id, add, by=ADA))
-
-    await asyncio.gather(*(note(str(number)) for number in range(8)))
-    found = await manager.get(session.id, by=ADA)
-    assert sorted(found.context.completed_steps) == [str(number) for number in range(8)]
+async def test_a_retry_with_the_same_key_stays_in_its_session(http: httpx.AsyncClient) -> None:
+    body, key = {"message": "hello", "agent": AGENT, "wait": 0}, {"Idempotency-Key": "once"}
+    first = (await http.post("/chat", json=body, headers=key)).json()
+    await begin(http, "another")
+    again = await http.post("/chat", json=body, headers=key)
+    assert (again.status_code, again.json()["message_id"]) == (200, first["message_id"])
 
 
-async def test_an_idle_session_is_suspended_when_it_is_looked_at(trail: Trail, clock: ManualClock) -> None:
-    manager = SessionManager(trail, await open_conversations(trail, clock, by=ADA), clock)
+async def test_a_session_without_a_name_is_called_by_its_first_message(http: httpx.AsyncClient) -> None:
+    session = await begin(http)
+    await http.post("/chat", json={"message": "mend the login", "agent": AGENT, "wait": 0})
+    (found,) = (await http.get("/sessions")).json()["items"]
+    assert (found["id"], found["title"]) == (session, "mend the login")
+
+
+@pytest.fixture
+async def manager(trail: Trail, clock: ManualClock) -> SessionManager:
+    return SessionManager(trail, await open_conversations(trail, clock, by=ADA), clock)
+
+
+async def test_an_idle_session_is_suspended_for_all_who_look_and_can_be_resumed(
+    manager: SessionManager, clock: ManualClock
+) -> None:
     session = await manager.create("idle", by=ADA, limits=SessionLimits(auto_suspend_after=60))
     clock.advance(seconds=61)
     assert await manager.focused(by=ADA) is None
-    found = await manager.get(session.id, by=ADA)
-    assert (found.state, found.reason) == ("suspended", "no message came for 60 s")
+    found = await asyncio.gather(*(manager.get(session.id, by=ADA) for _ in range(6)))
+    assert {(each.state, each.reason) for each in found} == {("suspended", "no message came for 60 s")}
+    assert [each.state for each in await manager.list(by=ADA)] == ["suspended"]
+    assert (await manager.switch(session.id, by=ADA)).state == "active"
+    assert await manager.focused(by=ADA) is not None
+
+
+async def test_a_name_can_be_used_again_and_means_the_open_session(manager: SessionManager) -> None:
+    first = await manager.create("work", by=ADA)
+    await manager.act(first.id, SessionAction.COMPLETE, by=ADA)
+    second = await manager.create("work", by=ADA)
+    assert await manager.find("work", by=ADA) == second.id
+    await manager.act(second.id, SessionAction.COMPLETE, by=ADA)
+    assert await manager.find("work", by=ADA) == second.id
+    assert await manager.find(first.id, by=ADA) == first.id
+
+
+async def test_the_state_is_filtered_before_the_list_is_cut(manager: SessionManager) -> None:
+    first = await manager.create("first", by=ADA)
+    for _ in range(3):
+        made = await manager.create(by=ADA)
+        await manager.act(made.id, SessionAction.COMPLETE, by=ADA)
+    assert [each.id for each in await manager.list(by=ADA, state=SessionStatus.ACTIVE, limit=2)] == [first.id]
+
+
+async def test_many_who_close_a_session_at_once_close_it_once(manager: SessionManager) -> None:
+    session = await manager.create("busy", by=ADA)
+    ends = [manager.act(session.id, SessionAction.COMPLETE, by=ADA) for _ in range(6)]
+    done = await asyncio.gather(*ends, return_exceptions=True)
+    assert sum(isinstance(each, Session) for each in done) == 1
+    assert sum(isinstance(each, IllegalState) for each in done) == 5

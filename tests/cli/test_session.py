@@ -36,7 +36,7 @@ def test_exactly_one_session_is_focused_through_new_switch_suspend_and_close(cle
     assert focused(clew) == ["first"]
     assert clew("session", "close", "first", "--summary", "all done").code == 0
     shown = clew("session", "show", "first", "--json").json
-    assert (shown["state"], shown["context"]["summary"]) == ("completed", "all done")
+    assert (shown["state"], shown["summary"]) == ("completed", "all done")
     assert "is completed" in clew("session", "resume", "first").err
     assert clew("session", "show", "second", "--json").json["id"] == second["id"]
 

@@ -53,7 +53,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
                 "resume", "Resume a suspended session and focus it.", "clew.cli.commands.session:resume", "WHICH"
             ),
             CliCommand(
-                "show", "Show the state, times and notes of a session.", "clew.cli.commands.session:show", "[WHICH]"
+                "show", "Show the state, times and summary of a session.", "clew.cli.commands.session:show", "[WHICH]"
             ),
             CliCommand("close", "Close a session for good.", "clew.cli.commands.session:close", "[WHICH]"),
         ),

@@ -126,10 +126,10 @@ def test_sessions_are_managed_in_a_chat(script: Path, clew: Clew) -> None:
     terminal.answer("greet me", "morning", PROMPT)
     terminal.answer("/session list", "kettles", PROMPT)
     terminal.answer("/session dance", "'dance' is not possible", PROMPT)
-    terminal.answer("/session suspend", "Session kettles is suspended.", PROMPT)
+    terminal.answer("/session suspend", "Session kettles is suspended.", "begins a new session.", PROMPT)
     terminal.answer("/session suspend", "Use /session new", PROMPT)
     terminal.answer("ponder", "Hm.", PROMPT)
-    terminal.answer("/session switch kettles", "Messages now go to session kettles.", PROMPT)
+    terminal.answer('/session switch "kettles"', "Messages now go to session kettles.", PROMPT)
     terminal.type("/exit\n")
     assert terminal.end() == 0
     found = {each["title"]: each for each in clew("session", "list", "--json").json["items"]}

@@ -21,7 +21,8 @@ ToolNames = Callable[[], Awaitable[tuple[str, ...]]]
 
 
 class AgentInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A message to an agent, in a new session unless one is named. The same `key` sends it once."""
+    """A message to an agent, in the named session, else in the focused one, else in a new one. The same `key` sends it
+    once."""
 
     text: str
     session: str | None = None
@@ -143,11 +144,15 @@ class AgentCore:
             yield step
 
     async def send(self, input: AgentInput) -> SentMessage:
-        session = input.session
-        if self._gate is not None:
-            session = await self._gate.choose(session, by=self._by)
+        chosen = None if self._gate is None else await self._gate.choose(input.session, by=self._by)
         return await self._conversations.send(
-            input.text, by=self._by, session=session, agent=self.name, source=self._source, key=input.key
+            input.text,
+            by=self._by,
+            session=input.session,
+            default_session=chosen,
+            agent=self.name,
+            source=self._source,
+            key=input.key,
         )
 
     async def follow(self, sent: SentMessage) -> AsyncGenerator[Step, None]:

@@ -66,23 +66,25 @@ class Conversations:
         *,
         by: Principal,
         session: str | None = None,
+        default_session: str | None = None,
         agent: str = DEFAULT_AGENT,
         source: str = "chat",
         key: str | None = None,
     ) -> SentMessage:
-        """Write a message for an agent, in a new session unless one is named. The same `key` for the same agent of an
-        owner writes it once.
+        """Write a message for an agent, in the named session, else in the default one, else in a new one. The same
+        `key` for the same agent of an owner writes it once, in the session of the first call.
 
         Raises InvalidInput, TooLarge, AccessDenied, NotFound (unknown session or agent), AlreadyExists (the key was
         used for another message).
         """
         by.require("create")
         check_message(text)
-        await self.find_agent(agent, by=_inside(by))
-        if session is not None:
-            _require_say(await self.sessions.first(session, by=_inside(by)), by)
+        await self.find_agent(agent, by=inside(by))
+        place = session or default_session
+        if place is not None:
+            require_say(await self.sessions.first(place, by=inside(by)), by)
         after, id = await self._trail.log.head(), self._clock.new_id()
-        place = session or self._clock.new_id()
+        place = place or self._clock.new_id()
         draft = msgspec.structs.replace(
             message_draft(self.flow, text, id=id, session=place, agent=agent, source=source),
             scopes=tuple(sorted(self._scopes & by.scopes)),
@@ -123,7 +125,7 @@ class Conversations:
 
     async def whole(self, step: Step, *, by: Principal) -> Step:
         """A step for a person: a question for permission with its whole input, unmasked."""
-        return await show_whole(self._trail, step, by=_inside(by)) if isinstance(step, PermissionAsked) else step
+        return await show_whole(self._trail, step, by=inside(by)) if isinstance(step, PermissionAsked) else step
 
     async def resume(self, sent: SentMessage, *, by: Principal) -> AsyncGenerator[Step, None]:
         """As `follow`, for a run that was left: without pieces of an answer that was never finished."""
@@ -135,9 +137,9 @@ class Conversations:
     async def cancel(self, session: str, *, by: Principal, reason: str, run: str | None = None) -> tuple[str, ...]:
         """Cancel the runs of a session that have no answer yet, or the one that is named; returns their ids. Raises
         NotFound, AccessDenied."""
-        first = await self.sessions.first(session, by=_inside(by))
-        _require_say(first, by)
-        runs = await self.sessions.open_runs(session, by=_inside(by))
+        first = await self.sessions.first(session, by=inside(by))
+        require_say(first, by)
+        runs = await self.sessions.open_runs(session, by=inside(by))
         wanted = [each for each in runs if run is None or each.run == run]
         drafts = [
             Draft(
@@ -150,7 +152,7 @@ class Conversations:
             for each in wanted
         ]
         if drafts:
-            await self._trail.records.create_many(drafts, by=_inside(by))
+            await self._trail.records.create_many(drafts, by=inside(by))
         return tuple(each.run for each in wanted)
 
     async def permission(self, request_id: str, *, by: Principal, question: str | None = None) -> PermissionAsked:
@@ -165,7 +167,7 @@ class Conversations:
         asked = read_step(found[0], self.flow) if found else None
         if not isinstance(asked, PermissionAsked):
             raise NotFound("permission", request_id[:_NAME])
-        return await show_whole(self._trail, asked, by=_inside(by))
+        return await show_whole(self._trail, asked, by=inside(by))
 
     async def answer_permission(
         self, request_id: str, answer: Choice, *, by: Principal, question: str | None = None
@@ -175,15 +177,15 @@ class Conversations:
         Raises NotFound, AccessDenied, InvalidInput (not one of the choices), AlreadyExists (another answer came first,
         or the question is no longer pending).
         """
-        asked = await self.permission(request_id, by=_inside(by), question=question)
+        asked = await self.permission(request_id, by=inside(by), question=question)
         if not by.may("administer"):
-            _require_say(await self.sessions.first(asked.session, by=_inside(by)), by)
+            require_say(await self.sessions.first(asked.session, by=inside(by)), by)
             if answer != DENY:
                 raise AccessDenied("allow a tool, which works with the rights of the owner", ["curator"])
         if answer not in asked.choices:
             raise InvalidInput("answer", f"{answer[:40]!r} is not offered", hint=f"Say {', '.join(asked.choices)}")
         tags = (*((SESSION_TAG + asked.session,) if asked.session else ()), REQUEST_TAG + asked.request_id)
-        standing = await read_answered_questions(self._trail, self.flow, [asked.request_id], by=_inside(by))
+        standing = await read_answered_questions(self._trail, self.flow, [asked.request_id], by=inside(by))
         given = standing.answers.get(asked.id)
         if given is None and asked.request_id in standing.responded:
             raise AlreadyExists("a response to request", request_id[:_NAME])
@@ -195,13 +197,13 @@ class Conversations:
             embed="never",
             idempotency_key=f"permission/{asked.id}",
         )
-        given = given or await self._trail.records.create(draft, by=_inside(by))
+        given = given or await self._trail.records.create(draft, by=inside(by))
         if given.schema_name != self.flow.permission_answer or given.context.get("answer") != answer:
             raise AlreadyExists("an answer to permission", request_id[:_NAME])
 
     async def find_failure(self, sent: SentMessage, after: int, *, by: Principal) -> RunAbandoned | None:
         """The end of a run that nobody works on any more, with the reason; None while somebody may."""
-        for letter in await self._trail.dead_letters.list(by=_inside(by), limit=MAX_LETTERS):
+        for letter in await self._trail.dead_letters.list(by=inside(by), limit=MAX_LETTERS):
             if _is_needed(letter.consumer, sent.agent) and run_tag(sent.run) in letter.event.tags:
                 reason = f"{letter.consumer} gave up after {_attempts(letter.attempts)}: {letter.reason}"
                 return RunAbandoned(seq=after, session=sent.session, run=sent.run, id=sent.id, reason=reason)
@@ -213,7 +215,7 @@ async def open_conversations(
 ) -> Conversations:
     """The conversations of an owner; with the names that come with Clew where its trail has none of its own."""
     try:
-        flow = await read_flow(trail, by=_inside(by))
+        flow = await read_flow(trail, by=inside(by))
     except NotFound:
         flow = shipped_flow(read_pieces())
     return Conversations(trail, flow, clock, scopes=scopes)
@@ -253,13 +255,13 @@ def _is_needed(consumer: str, agent: str) -> bool:
     return consumer.startswith(("agent/", "tools-runner", "models-runner")) or consumer == f"context/{agent}"
 
 
-def _require_say(first: Breadcrumb, by: Principal) -> None:
+def require_say(first: Breadcrumb, by: Principal) -> None:
     """Raise AccessDenied unless the caller is a curator or wrote the first message of the session."""
     by.require("create")
     if not by.may("administer") and (not by.agent_id or first.created_by != by.agent_id):
         raise AccessDenied("steer a session that another began", ["curator"])
 
 
-def _inside(by: Principal) -> Principal:
+def inside(by: Principal) -> Principal:
     """The caller with the roles that the rules of a conversation need."""
     return msgspec.structs.replace(by, roles=ROLES)

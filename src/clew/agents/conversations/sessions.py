@@ -78,7 +78,7 @@ class Sessions:
             if cursor is None or len(latest) >= limit:
                 break
         newest = list(latest.items())[:limit]
-        return [self._info(await self.first(session, by=by), last) for session, last in newest]
+        return [await self._info(session, last, by) for session, last in newest]
 
     async def last_message(self, session: str, *, by: Principal) -> datetime | None:
         """The time of the newest message of a session."""
@@ -114,12 +114,16 @@ class Sessions:
         selector = Selector(schema_names=(self._flow.message, self._flow.answer), session=session)
         return (await self._records.list(selector, by=by, limit=limit)).items
 
-    def _info(self, first: Breadcrumb, last: Breadcrumb) -> SessionInfo:
-        is_message = first.schema_name == self._flow.message
+    async def _info(self, session: str, last: Breadcrumb, by: Principal) -> SessionInfo:
+        first = await self.first(session, by=by)
+        title = str(first.context.get("name") or "") if first.schema_name == self._flow.session else _text_of(first)
+        if not title:  # a session record without a name
+            selector = Selector(schema_name=self._flow.message, session=session)
+            title = _text_of((await self._records.list(selector, by=by, limit=1, oldest_first=True)).items[0])
         return SessionInfo(
-            id=last.session or "",
-            title=title_of((_text_of(first) if is_message else "") or first.title),
-            agent=sent_message(first if is_message else last).agent,
+            id=session,
+            title=title_of(title),
+            agent=sent_message(last).agent,
             started_at=first.created_at,
             last_at=last.created_at,
         )

@@ -7,12 +7,12 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from clew.access import Principal
 from clew.agents.conversations.agent_adapters import load_adapter, wrap_all
 from clew.agents.conversations.agent_interface import Agent, AgentCore
 from clew.agents.conversations.conversation import Conversations, check_message, open_conversations
@@ -39,7 +39,8 @@ from clew.team.sessions.session_manager import SessionManager
 from clew.tools.permissions.permission_settings import find_strays
 
 PROMPT = "you> "
-ManageSessions = Callable[..., Awaitable[str | None]]
+ManageSessions = Callable[[str], Awaitable[None]]
+"""Carries out a `/session` command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +94,12 @@ async def chat(
     async with open_here(here, create=True, tell_first=True) as app:
         await app.bootstrap()
         conversations = await open_conversations(app.trail, app.clock, by=app.me, scopes=app.me.scopes)
+        manager = SessionManager(app.trail, conversations, app.clock)
         if list:
-            manager = SessionManager(app.trail, conversations, app.clock)
             print_sessions(await manager.list(by=app.me), as_json=json)
             return 0
         wishes = replace(wishes, agent=agent or app.config.agent.name)
-        return await _talk(app, conversations, " ".join(message), wishes)
+        return await _talk(app, conversations, manager, " ".join(message), wishes)
 
 
 def _check(message: Sequence[str], wishes: Wishes, *, listed: bool) -> None:
@@ -110,23 +111,22 @@ def _check(message: Sequence[str], wishes: Wishes, *, listed: bool) -> None:
         check_message(" ".join(message))
 
 
-async def _talk(app: App, conversations: Conversations, message: str, wishes: Wishes) -> int:
+async def _talk(app: App, conversations: Conversations, manager: SessionManager, message: str, wishes: Wishes) -> int:
     """One message, or one after the other. Returns the exit code."""
     models = _models(app, wishes.script)
     definition = await _find_agent(app, conversations, wishes.agent)
     missing = await find_missing_model(app.trail, conversations.flow, models, definition, by=app.me)
-    manage = partial(run_session_command, manager=SessionManager(app.trail, conversations, app.clock), by=app.me)
     if missing is not None:
-        return await _talk_without(app, missing, message, manage, as_json=wishes.json)
-    session = await _choose_session(app, conversations, wishes.session)
+        return await _talk_without(app, manager, missing, message, as_json=wishes.json)
+    session = await _choose_session(app, manager, wishes.session)
     display: Display = JsonLines() if wishes.json else Screen(streams=is_terminal())
-    async with _working(app, conversations, models, wishes) as agent:
+    async with _working(app, conversations, manager, models, wishes) as agent:
         with interrupts() as caught, open_lines(await _said(agent, session)) as lines:
             asker = _asker(lines, wishes.allow, is_asked=can_ask() and not wishes.json)
             talk = Chat(agent, display, asker, caught, session=session)
             try:
                 await _take_up(talk, agent, wishes, is_long=not message)
-                return await (_once(talk, message) if message else _converse(talk, lines, caught, manage))
+                return await (_once(talk, message) if message else _converse(talk, lines, caught, manager, app.me))
             except Left:
                 return INTERRUPTED
             finally:
@@ -159,7 +159,9 @@ def _models(app: App, script: Path | None) -> Models:
 
 
 @asynccontextmanager
-async def _working(app: App, conversations: Conversations, models: Models, wishes: Wishes) -> AsyncIterator[Agent]:
+async def _working(
+    app: App, conversations: Conversations, manager: SessionManager, models: Models, wishes: Wishes
+) -> AsyncIterator[Agent]:
     """The agent at work in this process, inside its adapters. Another process may work on the same trail: an event is
     handled by one of them."""
     adapters = [load_adapter(path) for path in wishes.adapters]
@@ -167,8 +169,7 @@ async def _working(app: App, conversations: Conversations, models: Models, wishe
     for line in find_strays(app.config.permissions, await runtime.parts.tools.toolbox.names(by=app.me)):
         note(line)
     registry = (await app.workspace()).catalog.registry if adapters else None
-    gate = SessionManager(app.trail, conversations, app.clock)
-    core = AgentCore(wishes.agent, conversations, by=app.me, running=runtime.running, registry=registry, gate=gate)
+    core = AgentCore(wishes.agent, conversations, by=app.me, running=runtime.running, registry=registry, gate=manager)
     agent = wrap_all(core, adapters)
     await agent.start()
     try:
@@ -178,9 +179,8 @@ async def _working(app: App, conversations: Conversations, models: Models, wishe
         await models.close()
 
 
-async def _choose_session(app: App, conversations: Conversations, named: str | None) -> str | None:
+async def _choose_session(app: App, manager: SessionManager, named: str | None) -> str | None:
     """The session that is named, else the focused one, else None for a new one. Raises NotFound, IllegalState."""
-    manager = SessionManager(app.trail, conversations, app.clock)
     return await manager.choose(await manager.find(named, by=app.me) if named else None, by=app.me)
 
 
@@ -214,15 +214,16 @@ async def _once(talk: Chat, message: str) -> int:
     return _code(await talk.say(message))
 
 
-async def _converse(talk: Chat, lines: Lines, caught: Interrupts, manage: ManageSessions) -> int:
+async def _converse(talk: Chat, lines: Lines, caught: Interrupts, manager: SessionManager, me: Principal) -> int:
     """Message after message until the end of input; an error of one is printed, and the next may follow."""
+
+    async def manage(text: str) -> None:
+        talk.session = await run_session_command(text, manager, talk.session, by=me)
+
     code = 0
-    while (text := await _next_message(lines, caught)) is not None:
+    while (text := await _next_message(lines, caught, manage)) is not None:
         try:
-            if can_ask() and read_command(text) is Typed.SESSION:
-                talk.session = await manage(text, current=talk.session)
-            else:
-                code = _code(await talk.say(text))
+            code = _code(await talk.say(text))
         except ClewError as error:
             if not can_ask():
                 raise
@@ -230,21 +231,18 @@ async def _converse(talk: Chat, lines: Lines, caught: Interrupts, manage: Manage
     return 0 if can_ask() else code
 
 
-async def _print_errors(work: Awaitable[object]) -> None:
-    """Do a command of a person at a terminal; an error is printed, and the chat goes on."""
-    try:
-        await work
-    except ClewError as error:
-        note(f"clew: {error}")
-
-
-async def _next_message(lines: Lines, caught: Interrupts) -> str | None:
+async def _next_message(lines: Lines, caught: Interrupts, manage: ManageSessions) -> str | None:
     """The next message, or None at the end. Commands that a person types at a terminal are answered here."""
     while (text := await caught.unless_left(lines.read(PROMPT))) is not None:
         typed = read_command(text) if can_ask() else Typed.MESSAGE
         if typed is Typed.EXIT:
             return None
-        if text.strip() and typed in (Typed.MESSAGE, Typed.SESSION):
+        if typed is Typed.SESSION:
+            try:
+                await manage(text)
+            except ClewError as error:
+                note(f"clew: {error}")
+        elif text.strip() and typed is Typed.MESSAGE:
             return text
     if can_ask():
         sys.stderr.write("\n")  # the terminal shows nothing for Ctrl-D
@@ -263,8 +261,12 @@ def _tell_session(talk: Chat, message: str) -> None:
         note(f"Continue with: clew chat --session {talk.session[-8:]}", dim=True)
 
 
-async def _talk_without(app: App, missing: ModelError, message: str, manage: ManageSessions, *, as_json: bool) -> int:
+async def _talk_without(app: App, manager: SessionManager, missing: ModelError, message: str, *, as_json: bool) -> int:
     """Answer as `clew ask` does, and say how to add a model."""
+
+    async def manage(text: str) -> None:
+        await run_session_command(text, manager, None, by=app.me)
+
     advice = f"Answers come from the files of this folder, without a model: {missing}"
     if not message:
         note(advice)
@@ -274,12 +276,9 @@ async def _talk_without(app: App, missing: ModelError, message: str, manage: Man
     with interrupts() as caught, open_lines() as lines:
         try:
             while True:
-                text = message or await _next_message(lines, caught)
+                text = message or await _next_message(lines, caught, manage)
                 if text is None:
                     return 0
-                if not message and can_ask() and read_command(text) is Typed.SESSION:
-                    await _print_errors(manage(text, current=None))
-                    continue
                 await caught.unless_left(_answer_without(app, workspace, text, str(missing), as_json=as_json))
                 if message:
                     note(advice)

@@ -9,7 +9,7 @@ from clew.access import Principal
 from clew.cli.commands.session import print_sessions
 from clew.cli.terminal.output import note, one_line
 from clew.errors import InvalidInput, NotFound
-from clew.team.sessions.session import SessionAction, label
+from clew.team.sessions.session import Session, SessionAction, label
 from clew.team.sessions.session_manager import SessionManager
 
 GREETING = "/help lists the commands; Ctrl-C cancels an answer, Ctrl-D ends."
@@ -22,7 +22,7 @@ HELP = (
 _HELP_WORDS = frozenset(("/help", "/?", "?", "help"))
 _EXIT_WORDS = frozenset(("/exit", "/quit", "/bye", "exit", "quit", "bye"))
 _COMMAND = re.compile(r"/[A-Za-z][\w-]*")
-_SESSION = re.compile(r"/sessions?(?:\s|\Z)")
+_SESSION = re.compile(r"/session(?:\s|\Z)|/sessions\Z")
 _SESSION_USAGE = "Use /session new, list, switch, suspend, resume or close, and a name or id"
 
 
@@ -55,14 +55,13 @@ def read_command(text: str) -> Typed:
 
 async def run_session_command(text: str, manager: SessionManager, current: str | None, *, by: Principal) -> str | None:
     """Carry out `/session …`; return the session that the chat continues in, None for a new one. Raises ClewError."""
-    _, action, name = (*text.split(maxsplit=2), "", "")[:3]
-    action, name = action.lower() or "list", name.strip()
+    action, name = _split(text)
     match action:
         case "list" | "ls":
             print_sessions(await manager.list(by=by), as_json=False)
             return current
         case "new":
-            session = await manager.create(name, by=by)
+            session: Session | None = await manager.create(name, by=by)
         case "switch" | "resume":
             session = await manager.switch(await _find(manager, name, None, by), by=by)
         case "suspend" | "close":
@@ -70,11 +69,22 @@ async def run_session_command(text: str, manager: SessionManager, current: str |
             wanted = SessionAction.SUSPEND if action == "suspend" else SessionAction.COMPLETE
             changed = await manager.act(id, wanted, by=by)
             note(f"Session {label(changed)} is {changed.state}.")
-            return None if id == current else current
+            if id != current:
+                return current
+            session = await manager.focused(by=by)
         case _:
             raise InvalidInput("/session", f"{one_line(action)!r} is not possible", hint=_SESSION_USAGE)
-    note(f"Messages now go to session {label(session)}.")
-    return session.id
+    note(f"Messages now go to session {label(session)}." if session else "The next message begins a new session.")
+    return session.id if session else None
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The action and the name of a `/session` command; quotes around the name do not belong to it."""
+    _, action, name = (*text.split(maxsplit=2), "", "")[:3]
+    name = name.strip()
+    if len(name) > 1 and name[0] == name[-1] and name[0] in "\"'":
+        name = name[1:-1]
+    return action.lower() or "list", name
 
 
 async def _find(manager: SessionManager, name: str, current: str | None, by: Principal) -> str:

@@ -56,8 +56,8 @@ async def ls(
 
     The focused session is the one that `clew chat` continues.
 
-        clew session list
-        clew session list --state suspended
+        clew session ls
+        clew session ls --state suspended
     """
     from clew.team.sessions.session_manager import read_state
 
@@ -142,7 +142,7 @@ async def show(which: Current = "", /, *, json: Json = False, here: Here = HERE)
         ("state", f"{session.state}{f' because {session.reason}' if session.reason else ''}"),
         ("focused", "yes" if focused is not None and focused.id == session.id else "no"),
         *((name, show_time(at)) for name, at in times.items() if at is not None),
-        *((("summary", session.context.summary),) if session.context.summary else ()),
+        *((("summary", session.summary),) if session.summary else ()),
     ]
     print_rows(("field", "value"), rows, main=1)
 

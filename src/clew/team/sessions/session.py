@@ -3,7 +3,7 @@ the effects that its caller carries out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -14,6 +14,8 @@ from clew.errors import IllegalState, InvalidInput
 
 MAX_NAME = 100
 MAX_SUMMARY = 10_000
+MAX_LIMIT = 315_576_000
+"""Ten years in seconds."""
 
 
 class SessionStatus(StrEnum):
@@ -73,17 +75,6 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     session_timeout: float = 0.0
 
 
-class SessionContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The private notes of a session. No other session reads them."""
-
-    current_task: str = ""
-    current_objective: str = ""
-    completed_steps: Sequence[str] = ()
-    next_steps: Sequence[str] = ()
-    blockers: Sequence[str] = ()
-    summary: str = ""
-
-
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """One piece of work and its conversation."""
 
@@ -97,11 +88,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     last_active_at: datetime
     reason: str = ""
     """Why Clew changed the state by itself; empty where a person did."""
-    context: SessionContext = SessionContext()
+    summary: str = ""
     limits: SessionLimits = SessionLimits()
     metadata: dict[str, Any] = {}
-    user: str = ""
-    """The agent id of the principal that began it."""
 
 
 class SessionEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,26 +114,26 @@ def step(session: Session, event: SessionEvent) -> tuple[Session, tuple[SessionE
         times |= {"suspended_at": event.at}
     else:
         times |= {"completed_at": event.at}
-    context = msgspec.structs.replace(session.context, summary=event.summary) if event.summary else session.context
-    changed = msgspec.structs.replace(session, state=state, reason=event.reason, context=context, **times)
+    summary = event.summary or session.summary
+    changed = msgspec.structs.replace(session, state=state, reason=event.reason, summary=summary, **times)
     return changed, _EFFECTS[state]
 
 
-def due_event(session: Session, last_message: datetime | None, now: datetime) -> SessionEvent | None:
-    """Return the event that a limit of an active session calls for, or None."""
+def apply_limits(session: Session, last_message: datetime | None, now: datetime) -> Session:
+    """Return the session as its limits leave it now: suspended when it was idle too long, failed when it is too old."""
     if session.state is not SessionStatus.ACTIVE:
-        return None
+        return session
     limits = session.limits
-    if limits.session_timeout and now - session.created_at > timedelta(seconds=limits.session_timeout):
-        return SessionEvent(
-            action=SessionAction.FAIL, at=now, reason=f"it passed its time limit of {limits.session_timeout:g} s"
-        )
+    end = session.created_at + timedelta(seconds=limits.session_timeout)
+    if limits.session_timeout and now > end:
+        reason = f"it passed its time limit of {limits.session_timeout:g} s"
+        return step(session, SessionEvent(action=SessionAction.FAIL, at=end, reason=reason))[0]
     idle_since = max(session.last_active_at, last_message or session.last_active_at)
-    if limits.auto_suspend_after and now - idle_since > timedelta(seconds=limits.auto_suspend_after):
-        return SessionEvent(
-            action=SessionAction.SUSPEND, at=now, reason=f"no message came for {limits.auto_suspend_after:g} s"
-        )
-    return None
+    end = idle_since + timedelta(seconds=limits.auto_suspend_after)
+    if limits.auto_suspend_after and now > end:
+        reason = f"no message came for {limits.auto_suspend_after:g} s"
+        return step(session, SessionEvent(action=SessionAction.SUSPEND, at=end, reason=reason))[0]
+    return session
 
 
 def check_new(name: str, limits: SessionLimits) -> None:
@@ -154,8 +143,8 @@ def check_new(name: str, limits: SessionLimits) -> None:
     if name != name.strip() or not name.isprintable():
         raise InvalidInput("name", "must be printable text without spaces at its ends")
     for field in SessionLimits.__struct_fields__:
-        if getattr(limits, field) < 0:
-            raise InvalidInput(field, "must be 0 (no limit) or a number of seconds")
+        if not 0 <= getattr(limits, field) <= MAX_LIMIT:
+            raise InvalidInput(field, f"must be 0 (no limit) or up to {MAX_LIMIT:,} seconds")
 
 
 def label(session: Session) -> str:

@@ -5,34 +5,33 @@ A conversation has no session record until somebody names it or changes its stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
-from clew.access import ROLES, Principal
-from clew.agents.conversations.conversation import Conversations
-from clew.agents.conversations.sessions import MAX_SESSIONS, SESSION_TAG, SessionInfo, sent_message
+from clew.access import Principal
+from clew.agents.conversations.conversation import Conversations, inside, require_say
+from clew.agents.conversations.sessions import MAX_SESSIONS, SESSION_TAG, SessionInfo
 from clew.clock import Clock
-from clew.errors import AccessDenied, AlreadyExists, ClewError, Conflict, InvalidInput, NotFound, TooLarge
+from clew.errors import AlreadyExists, ClewError, Conflict, InvalidInput, NotFound, TooLarge
 from clew.team.sessions.session import (
     MAX_SUMMARY,
     Session,
     SessionAction,
-    SessionContext,
     SessionEffect,
     SessionEvent,
     SessionLimits,
     SessionStatus,
+    apply_limits,
     check_new,
-    due_event,
     refusal,
     step,
 )
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.model.selector import Selector
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 SHORTEST = 4
@@ -76,8 +75,9 @@ class SessionManager:
         by.require("create")
         limits = limits or SessionLimits()
         check_new(name, limits)
-        if name and any(each.name == name and not _is_over(each) for _, each in await self._stored(by)):
-            raise AlreadyExists("session", repr(name))
+        for id in await self._by_name(name, by):
+            if not _is_over(await self.get(id, by=by)):
+                raise AlreadyExists("session", repr(name))
         now = self._clock.now()
         new = Session(
             id=self._clock.new_id(),
@@ -86,32 +86,23 @@ class SessionManager:
             last_active_at=now,
             limits=limits,
             metadata=metadata or {},
-            user=by.agent_id,
         )
         active, effects = step(new, SessionEvent(action=SessionAction.ACTIVATE, at=now))
-        await self._records.create(self._draft(active), by=_inside(by))
+        await self._records.create(self._draft(active), by=inside(by))
         await self._carry_out(effects, active, by)
         return active
 
     async def get(self, id: str, *, by: Principal) -> Session:
-        """A session as it is now: a limit that has passed is applied first. Raises NotFound."""
-        record, session = await self._load(id, by)
-        if session.limits == SessionLimits():
-            return session
-        due = due_event(session, await self._history.last_message(id, by=_inside(by)), self._clock.now())
-        return session if due is None else await self._apply(record, session, due, by)
+        """A session as its limits leave it now. Raises NotFound."""
+        return (await self._load(id, by))[1]
 
     async def find(self, given: str, *, by: Principal) -> str:
-        """The id of the session with this name or id, or whose id begins or ends so. Raises NotFound, and ClewError
-        where several do."""
-        views = await self.list(by=by, limit=MAX_SESSIONS)
-        exact = [each.id for each in views if given in (each.id, each.title)]
-        near = [
-            each.id
-            for each in views
-            if len(given) >= SHORTEST and given in (each.id[: len(given)], each.id[-len(given) :])
-        ]
-        found = exact or near
+        """The id of the session with this id or name, or whose id begins or ends so; of several with one name the open
+        one. Raises NotFound, and ClewError where several are meant."""
+        found = [given] if await self._exists(given, by) else await self._by_name(given, by)
+        if not found and len(given) >= SHORTEST:
+            ids = [each.id for each in await self.list(by=by)]
+            found = [id for id in ids if given in (id[: len(given)], id[-len(given) :])]
         if not found:
             raise NotFound("session", given[:100], hint=_LISTED)
         if len(found) > 1:
@@ -122,10 +113,12 @@ class SessionManager:
         self, *, by: Principal, state: SessionStatus | None = None, limit: int = MAX_SESSIONS
     ) -> Sequence[SessionView]:
         """Sessions with the newest activity first. Raises InvalidInput, AccessDenied."""
-        recent = {each.id: each for each in await self._history.recent(by=by, limit=limit)}
-        stored = {each.id: each for _, each in await self._stored(by)}
-        focused = await self._read_focus(by)
-        views = [_view(stored.get(id), recent.get(id), is_focused=id == focused) for id in {**recent, **stored}]
+        if not 1 <= limit <= MAX_SESSIONS:
+            raise InvalidInput("limit", f"must be between 1 and {MAX_SESSIONS}")
+        now, focused = self._clock.now(), await self._read_focus(by)
+        recent = {each.id: each for each in await self._history.recent(by=by, limit=MAX_SESSIONS)}
+        stored = {each.id: each for each in await self._stored(by)}
+        views = [_view(stored.get(id), recent.get(id), now, is_focused=id == focused) for id in {**recent, **stored}]
         wanted = [each for each in views if state is None or each.state is state]
         return sorted(wanted, key=lambda each: each.last_at, reverse=True)[:limit]
 
@@ -144,44 +137,28 @@ class SessionManager:
         """Change the state of a session. Raises NotFound, AccessDenied, IllegalState, TooLarge."""
         if len(summary) > MAX_SUMMARY:
             raise TooLarge("summary", len(summary), MAX_SUMMARY, "characters")
-        session = await self.get(id, by=by)
-        _require_say(session, by)
+        require_say(await self._history.first(id, by=inside(by)), by)
         for _ in range(_RETRIES):
             record, session = await self._load(id, by)
-            event = SessionEvent(action=action, at=self._clock.now(), summary=summary)
+            changed, effects = step(session, SessionEvent(action=action, at=self._clock.now(), summary=summary))
             try:
-                return await self._apply(record, session, event, by)
+                await self._store(record, changed, by)
             except Conflict:
                 continue
+            await self._carry_out(effects, changed, by)
+            return changed
         raise ClewError(f"session {id} changes too often", hint="Try again")
 
     async def switch(self, id: str, *, by: Principal) -> Session:
         """Focus a session, and resume it where it is suspended. Raises NotFound, AccessDenied, IllegalState."""
         session = await self.get(id, by=by)
-        _require_say(session, by)
+        require_say(await self._history.first(id, by=inside(by)), by)
         if session.state is SessionStatus.SUSPENDED:
             return await self.act(id, SessionAction.RESUME, by=by)
         if session.state is not SessionStatus.ACTIVE:
             raise refusal(session, "switch to")
         await self._focus(id, by)
         return session
-
-    async def update_context(
-        self, id: str, change: Callable[[SessionContext], SessionContext], *, by: Principal
-    ) -> Session:
-        """Change the private notes of a session; `change` runs again where another writer came first. Raises NotFound,
-        AccessDenied, IllegalState (the session is over)."""
-        for _ in range(_RETRIES):
-            record, session = await self._load(id, by)
-            _require_say(session, by)
-            if _is_over(session):
-                raise refusal(session, "change")
-            changed = msgspec.structs.replace(session, context=change(session.context))
-            try:
-                return await self._store(record, changed, by)
-            except Conflict:
-                continue
-        raise ClewError(f"session {id} changes too often", hint="Try again")
 
     async def choose(self, session: str | None, *, by: Principal) -> str | None:
         """The session of a message: the named one, else the focused one, else None for a new one. Raises IllegalState
@@ -197,42 +174,45 @@ class SessionManager:
             raise refusal(found, "send a message to")
         return session
 
+    async def _exists(self, id: str, by: Principal) -> bool:
+        try:
+            await self._history.first(id, by=inside(by))
+        except (NotFound, InvalidInput):
+            return False
+        return True
+
+    async def _by_name(self, name: str, by: Principal) -> Sequence[str]:
+        """The ids of the open sessions of this name, else the id of the newest closed one."""
+        named = Selector(schema_name=self._flow.session, context_match=(ContextMatch(path="name", value=name),))
+        page = await self._records.list(named, by=inside(by), limit=MAX_SESSIONS) if name else None
+        found = [msgspec.convert(each.context, Session) for each in page.items] if page else []
+        return [each.id for each in found if not _is_over(each)] or [each.id for each in found[:1]]
+
     async def _load(self, id: str, by: Principal) -> tuple[Breadcrumb | None, Session]:
-        """The record of a session, if there is one, and the session. Raises NotFound."""
-        by = _inside(by)
+        """The record of a session, if there is one, and the session as its limits leave it. Raises NotFound."""
+        by = inside(by)
         found = (await self._records.find_many([id], by=by)).get(id)
         if found is not None and found.schema_name == self._flow.session:
-            return found, msgspec.convert(found.context, Session)
-        first = await self._history.first(id, by=by)
-        began = first.created_at
+            session = msgspec.convert(found.context, Session)
+            last = await self._history.last_message(id, by=by) if session.limits != SessionLimits() else None
+            return found, apply_limits(session, last, self._clock.now())
+        began = (await self._history.first(id, by=by)).created_at
         last = await self._history.last_message(id, by=by)
         return None, Session(
-            id=sent_message(first).session,
-            state=SessionStatus.ACTIVE,
-            created_at=began,
-            activated_at=began,
-            last_active_at=last or began,
-            user=first.created_by or "",
+            id=id, state=SessionStatus.ACTIVE, created_at=began, activated_at=began, last_active_at=last or began
         )
 
-    async def _apply(self, record: Breadcrumb | None, session: Session, event: SessionEvent, by: Principal) -> Session:
-        changed, effects = step(session, event)
-        stored = await self._store(record, changed, by)
-        await self._carry_out(effects, stored, by)
-        return stored
-
-    async def _store(self, record: Breadcrumb | None, session: Session, by: Principal) -> Session:
+    async def _store(self, record: Breadcrumb | None, session: Session, by: Principal) -> None:
         """Write a session. Raises Conflict where another writer came first."""
         draft = self._draft(session)
         if record is not None:
             change = Change(title=draft.title, tags=draft.tags, context=draft.context, embed="never")
-            await self._records.update(record.id, change, expect=record.version, by=_inside(by))
-            return session
+            await self._records.update(record.id, change, expect=record.version, by=inside(by))
+            return
         try:
-            await self._records.create(draft, by=_inside(by))
+            await self._records.create(draft, by=inside(by))
         except AlreadyExists:
             raise Conflict(session.id, expected=0, actual=1) from None
-        return session
 
     def _draft(self, session: Session) -> Draft:
         return Draft(
@@ -244,10 +224,10 @@ class SessionManager:
             embed="never",
         )
 
-    async def _stored(self, by: Principal) -> Sequence[tuple[Breadcrumb, Session]]:
-        """The newest session records."""
-        page = await self._records.list(Selector(schema_name=self._flow.session), by=_inside(by), limit=MAX_SESSIONS)
-        return [(each, msgspec.convert(each.context, Session)) for each in page.items]
+    async def _stored(self, by: Principal) -> Sequence[Session]:
+        """The sessions of the newest records."""
+        page = await self._records.list(Selector(schema_name=self._flow.session), by=inside(by), limit=MAX_SESSIONS)
+        return [msgspec.convert(each.context, Session) for each in page.items]
 
     async def _carry_out(self, effects: tuple[SessionEffect, ...], session: Session, by: Principal) -> None:
         for effect in effects:
@@ -260,7 +240,7 @@ class SessionManager:
 
     async def _read_focus(self, by: Principal) -> str | None:
         id = _focus_id(by)
-        found = (await self._records.find_many([id], by=_inside(by))).get(id)
+        found = (await self._records.find_many([id], by=inside(by))).get(id)
         if found is None or found.schema_name != self._flow.focus:
             return None
         return str(found.context.get("session") or "") or None
@@ -269,14 +249,14 @@ class SessionManager:
         """Make this the one session that the caller works in; an empty one is none."""
         id, context = _focus_id(by), {"user": by.agent_id, "session": session}
         for _ in range(_RETRIES):
-            found = (await self._records.find_many([id], by=_inside(by))).get(id)
+            found = (await self._records.find_many([id], by=inside(by))).get(id)
             try:
                 if found is None:
                     draft = Draft(id=id, title="Focus", schema_name=self._flow.focus, context=context, embed="never")
-                    await self._records.create(draft, by=_inside(by))
+                    await self._records.create(draft, by=inside(by))
                 else:
                     change = Change(context=context, embed="never")
-                    await self._records.update(id, change, expect=found.version, by=_inside(by))
+                    await self._records.update(id, change, expect=found.version, by=inside(by))
             except (Conflict, AlreadyExists):
                 continue
             return
@@ -291,26 +271,21 @@ def read_state(text: str) -> SessionStatus:
         raise InvalidInput("state", f"{text[:40]!r} is not a state", hint=f"Use {', '.join(SessionStatus)}") from None
 
 
-def _view(stored: Session | None, recent: SessionInfo | None, *, is_focused: bool) -> SessionView:
+def _view(stored: Session | None, recent: SessionInfo | None, now: datetime, *, is_focused: bool) -> SessionView:
     if stored is None:
         assert recent is not None  # one of them named the session
-        return SessionView(
-            id=recent.id,
-            state=SessionStatus.ACTIVE,
-            title=recent.title,
-            agent=recent.agent,
-            is_focused=is_focused,
-            started_at=recent.started_at,
-            last_at=recent.last_at,
+        stored = Session(
+            id=recent.id, state=SessionStatus.ACTIVE, created_at=recent.started_at, last_active_at=recent.last_at
         )
+    session = apply_limits(stored, recent.last_at if recent else None, now)
     return SessionView(
-        id=stored.id,
-        state=stored.state,
-        title=stored.name or (recent.title if recent else "Session"),
+        id=session.id,
+        state=session.state,
+        title=session.name or (recent.title if recent else "Session"),
         agent=recent.agent if recent else "",
-        is_focused=is_focused and stored.state is SessionStatus.ACTIVE,
-        started_at=stored.created_at,
-        last_at=max(stored.last_active_at, recent.last_at) if recent else stored.last_active_at,
+        is_focused=is_focused and session.state is SessionStatus.ACTIVE,
+        started_at=session.created_at,
+        last_at=max(session.last_active_at, recent.last_at) if recent else session.last_active_at,
     )
 
 
@@ -318,17 +293,5 @@ def _is_over(session: Session) -> bool:
     return session.state in (SessionStatus.COMPLETED, SessionStatus.FAILED)
 
 
-def _require_say(session: Session, by: Principal) -> None:
-    """Raise AccessDenied unless the caller is a curator or began the session."""
-    by.require("create")
-    if not by.may("administer") and (not by.agent_id or session.user != by.agent_id):
-        raise AccessDenied("change a session that another began", ["curator"])
-
-
 def _focus_id(by: Principal) -> str:
     return str(uuid5(NAMESPACE_OID, f"clew/session-focus\n{by.owner_id}\n{by.agent_id}"))
-
-
-def _inside(by: Principal) -> Principal:
-    """The caller with the roles that session records need."""
-    return msgspec.structs.replace(by, roles=ROLES)

@@ -34,9 +34,9 @@ MAX_WAIT = 300.0
 
 
 class NewMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message to an agent: in a new session unless one is named, and to the agent of the settings (`agent.name`)
-    unless one is named. With `stream` the answer is a stream of events; without, it is waited for up to `wait`
-    seconds."""
+    """A message to an agent: in the named session, else in the caller's focused one, else in a new one; to the agent
+    of the settings (`agent.name`) unless one is named. With `stream` the answer is a stream of events; without, it is
+    waited for up to `wait` seconds."""
 
     message: str
     session: str | None = None
