@@ -206,7 +206,7 @@ def test_what_is_noted_is_found_by_a_question(clew: Clew, shop: Path, kind: str,
 
 
 def test_how_to_note_is_told_by_ask_and_where_nothing_was_noted(clew: Clew, shop: Path) -> None:
-    assert "history://tools/store_summary" in clew("ask", "note a decision").out
+    assert "history://tools/store_summary" in clew("ask", "note a decision", "--agent").out
     nothing = clew("get", "history://tools/search_history", "query=zzqx")
     assert "To note something: `clew get history://tools/store_summary" in nothing.out
 

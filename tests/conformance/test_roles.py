@@ -51,6 +51,7 @@ MATRIX: dict[str, tuple[str, Call]] = {
     "Records.list": ("read", lambda s, by: s.trail.records.list(by=by)),
     "Records.history": ("read", lambda s, by: s.trail.records.history(s.first, by=by)),
     "Log.read": ("subscribe", lambda s, by: s.trail.log.read(0, by=by)),
+    "Log.creation_of": ("subscribe", lambda s, by: s.trail.log.creation_of(s.first, by=by)),
     "Log.follow": ("subscribe", lambda s, by: anext(s.trail.log.follow(0, by=by))),
     "Deliveries.register": ("subscribe", lambda s, by: s.trail.deliveries.register(Consumer(name="n"), by=by)),
     "Deliveries.unregister": ("subscribe", lambda s, by: s.trail.deliveries.unregister("c", by=by)),

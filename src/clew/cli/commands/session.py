@@ -96,7 +96,9 @@ async def suspend(which: Current = "", /, *, json: Json = False, here: Here = HE
 async def resume(which: Which, /, *, json: Json = False, here: Here = HERE) -> None:
     """Resume a suspended session and focus it.
 
-    clew session resume "rate limiting"
+    It takes messages again.
+
+        clew session resume "rate limiting"
     """
     await _act("resume", which, "is active. `clew chat` continues it.", json, here)
 
@@ -120,9 +122,12 @@ async def close(
 
 
 async def show(which: Current = "", /, *, json: Json = False, here: Here = HERE) -> None:
-    """Show the state, times and notes of a session.
+    """Show the state, times and summary of a session.
 
-    clew session show
+    Without a name it is the focused session.
+
+        clew session show
+        clew session show "rate limiting"
     """
     async with _open(here) as (manager, app):
         session = await manager.get(await _named(manager, app, which), by=app.me)

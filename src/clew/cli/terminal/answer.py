@@ -12,13 +12,14 @@ from clew.cli.project import is_empty_project
 from clew.cli.terminal.markdown import has_tags, plain_text, print_markdown
 from clew.cli.terminal.output import CYAN, DIM, clean, is_terminal, paint, print_json, print_lines, say
 from clew.cli.terminal.source_lines import SourceLines
-from clew.trail.search.closeness import NEAR
 
 RESOURCES, TOOLS = 5, 2
 EXCERPT, EXCERPTS = 6, 10
 """Lines of the best source that are shown, and lines of all sources together."""
 ROWS, FIRST_ROWS = 2, 4
 """Rows of a terminal for one citation, and for the first."""
+NEAR = 0.5
+"""Beside the closest tool, one with this share of its score is worth naming."""
 REPOSITORY = "repo"
 NOTHING = "Nothing here is close to that question. Try other words, or a name from the code."
 EMPTY = "Add files, or go to a project (cd PROJECT), and ask again."
