@@ -212,12 +212,13 @@ def _candidates(question: ParsedQuestion, asked: AskedRelation, first: str) -> l
 async def _modules(code: CodeGraph, name: str) -> list[Node]:
     """The files of the modules and packages of a name, which may be dotted or a path."""
     wanted = name_parts(name)
+    if not wanted:
+        return []
+    possible = [file.path for file in await code.files() if file.language and wanted[-1] in file.path]
     paths = [
-        file.path
-        for file in await code.files()
-        if file.language
-        and (_module_parts(file.path)[-len(wanted) :] == wanted or f"/{file.path}".endswith(f"/{name}"))
+        path for path in possible if _module_parts(path)[-len(wanted) :] == wanted or f"/{path}".endswith(f"/{name}")
     ]
+    paths.sort(key=path_distance)
     found = []
     for path in paths[:MAX_DEFINITIONS]:
         with suppress(NotFound):  # the file is gone
