@@ -41,8 +41,6 @@ LEAST_F1 = 0.95
 LEAST_RECALL, LEAST_PRECISION = 0.93, 0.97
 MOST_SECONDS = 2.0
 """For a thousand files, from their summaries to all calls."""
-BUILT_IN = {"str": "<**PyStr**>", "dict": "<**PyDict**>", "list": "<**PyList**>"}
-"""What the set calls types of the language."""
 _CALL = re.compile(r"\b(\w+)\s*\(")
 _SCOPE = re.compile(r"^(\s*)(?:async\s+)?(?:def|class)\s+(\w+)")
 
@@ -178,11 +176,11 @@ def read_program(git: Path, commit: str, path: str) -> dict[str, bytes]:
 def follow(program: Mapping[str, bytes]) -> Mapping[str, set[str]]:
     """By callee, its callers, as Clew finds them; in the words of the set."""
     modules = Modules(program)
-    flow = PythonFlow({path: summarize(content) for path, content in program.items()}, has_externals=True)
+    flow = PythonFlow({path: summarize(content) for path, content in program.items()})
     found: defaultdict[str, set[str]] = defaultdict(set)
     for path in program:
         for call in flow.calls(path):
-            name = _joined(modules.name(call.target_path), call.target) if call.target_path else _outside(call.target)
+            name = _joined(modules.name(call.target_path), call.target)
             found[name].add(_joined(modules.name(path), call.caller))
     return found
 
@@ -237,11 +235,6 @@ def _scores(answers: Sequence[tuple[dict[str, Any], set[str]]]) -> dict[str, flo
 
 def _joined(*names: str) -> str:
     return ".".join(name for name in names if name)
-
-
-def _outside(name: str) -> str:
-    first, _, rest = name.partition(".")
-    return _joined(BUILT_IN.get(first, first), rest)
 
 
 def _skipped(reason: str, measure: str = "who calls what: all") -> Row:

@@ -140,9 +140,7 @@ class Knowledge:
         """Bring everything up to date: code first, then the commits and decisions. Meanwhile, find the edges that need
         values to be followed."""
         done = await self.code.with_rebuild(lambda: self._gather(report))
-        if self.is_partial:
-            self.is_partial = False
-            self.resolver.cache.clear()
+        self._mark_complete()
         return done
 
     async def gather_briefly(self, documents: Callable[[], Awaitable[T]], report: Progress | None = None) -> T | None:
@@ -158,10 +156,17 @@ class Knowledge:
             if self.commits.is_unread:
                 async with asyncio.timeout(max(0.0, end - time.monotonic())):
                     await self.commits.read()
-            return read.result()
         except TimeoutError:
             self.is_partial = True
-            return None
+            return _result_of(read)
+        self._mark_complete()
+        return read.result()
+
+    def _mark_complete(self) -> None:
+        """Answers are complete from now on; those from before are not served again."""
+        if self.is_partial:
+            self.is_partial = False
+            self.resolver.cache.clear()
 
     async def _gather(self, report: Progress | None) -> GatherReport:
         indexed = await self.code.refresh(report, until="read")
@@ -170,7 +175,7 @@ class Knowledge:
 
     async def _gather_history(self, indexed: IndexReport) -> GatherReport:
         async with beside(self.commits.read()) as log:
-            await remove_stored_decisions(self._trail, by=self._owner)
+            await remove_stored_decisions(self._trail, self.code.store, by=self._owner)
         return GatherReport(
             code=indexed,
             commits=log.result().added,
@@ -301,6 +306,12 @@ class Knowledge:
         around = [each for each in found if (each.line_start or 0) <= line <= (each.line_end or 0)]
         inner = max(around, key=lambda each: each.line_start or 0, default=None)
         return inner.id.partition("#")[2] if inner is not None else ""
+
+
+def _result_of(task: asyncio.Task[T]) -> T | None:
+    """The result of a task, if it has one."""
+    has_result = task.done() and not task.cancelled() and task.exception() is None
+    return task.result() if has_result else None
 
 
 async def _await(work: Callable[[], Awaitable[T]]) -> T:

@@ -40,6 +40,29 @@ async def test_what_imports_a_package_is_told_though_something_else_has_its_name
     assert "src/till.js:2@" in line, line
 
 
+@pytest.mark.req("SYL-89")
+@pytest.mark.parametrize("question", ["What imports default?", "which files import transports.default"])
+async def test_what_imports_a_module_of_the_project_is_told_with_the_lines(app: App, question: str) -> None:
+    root = app.knowledge().root
+    (root / "src/transports").mkdir()
+    (root / "src/transports/__init__.py").write_text("")
+    (root / "src/transports/default.py").write_text("class Transport:\n    pass\n")
+    (root / "src/till.py").write_text("import os\nfrom .transports.default import Transport\n")
+    await app.knowledge().gather()
+    [line] = await known(app, question)
+    assert re.match(r"- \[1\] src/till\.py:2@\w+: `src/till\.py` imports `src/transports/default\.py`", line), line
+
+
+async def test_what_imports_a_package_is_told_though_a_file_has_its_name(app: App) -> None:
+    root = app.knowledge().root
+    (root / "src/redis.py").write_text("def connect():\n    pass\n")
+    (root / "src/till.py").write_text("from .redis import connect\n")
+    (root / "src/shop.go").write_text('package shop\n\nimport "example.org/redis"\n')
+    await app.knowledge().gather()
+    lines = await known(app, "what imports redis")
+    assert sorted(re.sub(r"^- \[\d\] ([^@]+)@.*", r"\1", line) for line in lines) == ["src/shop.go:3", "src/till.py:1"]
+
+
 async def test_a_function_that_is_assigned_is_defined_there_and_has_its_callers(app: App) -> None:
     root = app.knowledge().root
     (root / "src/site.js").write_text(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from clew.knowledge.code.python_calls.program import PythonFlow
-from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.programs import callers
 
 
@@ -366,10 +364,3 @@ def test_a_long_table_of_functions_is_followed_whole() -> None:
     table = ", ".join(f"'{number}': f{number}" for number in range(40))
     found = callers(f"{functions}TABLE = {{{table}}}\ndef run(name): TABLE[name]()\n")
     assert all(found[f"f{number}"] == {"run"} for number in range(40))
-
-
-def test_what_is_not_defined_in_the_program_is_kept_where_it_is_wanted() -> None:
-    text = b"import os\nfrom lib import Base\nclass C(Base): ...\nos.path.join('a')\nC().m()\n"
-    flow = PythonFlow({"main.py": summarize(text)}, has_externals=True)
-    outside = {call.target for call in flow.calls("main.py") if not call.target_path}
-    assert {"os.path.join", "lib.Base.m"} <= outside

@@ -15,7 +15,7 @@ from clew.knowledge.documents.findings import NOTHING, SCHEMA
 from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.research import Library
 from clew.knowledge.history.journal import Archive
-from clew.knowledge.history.links import ensure_anchors, link, link_code
+from clew.knowledge.history.links import ensure_anchors, link
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph
 from clew.llm.requests import ModelReply, ModelRequest, OnText
@@ -163,7 +163,8 @@ async def test_history_for_a_reference_is_what_it_led_to(library: Library, trail
     await link(trail, [(kept.ids[0], stored.node_id)], EdgeType.INSPIRED_BY, by=me)
     [source] = (await library.get_history_for_academic(kept.ids[0])).sources
     assert source.node.id == stored.node_id
-    await link_code(trail, stored.node_id, ["src/a.py"], by=me)
+    [anchor] = await ensure_anchors(trail, ["src/a.py"], by=me)
+    await link(trail, [(stored.node_id, anchor)], EdgeType.REFERENCED_IN, by=me)
     with pytest.raises(NotFound):
         await library.get_history_for_academic(stored.node_id)
 

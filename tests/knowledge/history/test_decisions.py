@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from clew.access import Principal
-from clew.errors import NotFound
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.git.log import GitCommit
@@ -18,12 +16,8 @@ from clew.knowledge.history.decisions import (
     find_superseded,
     is_adr,
     read_adr,
-    remove_stored_decisions,
 )
 from clew.knowledge.history.explanation import find_resolutions
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import NodeFields, NodeGraph
-from clew.trail.store import Trail
 from tests.knowledge.project.samples import project
 
 NYGARD = b"""# 2. Use one queue
@@ -309,17 +303,6 @@ def test_records_that_replace_each_other_do_no_harm() -> None:
     loop = OLD.replace(b"Superseded by [2. Use one queue](0002-use-one-queue.md)", b"Supersedes 2")
     records = [read_adr(FIRST, loop), read_adr(SECOND, NYGARD)]
     assert len(find_superseded([each for each in records if each is not None])) == 1
-
-
-async def test_records_that_earlier_releases_stored_are_removed(trail: Trail, me: Principal) -> None:
-    graph = NodeGraph(trail, me)
-    fields: NodeFields = {"source": "repository", "path": FIRST, "metadata": {"kind": "adr"}}
-    stored = await graph.add_node("Old", NodeDomain.HISTORY, NodeType.DECISION, "x", **fields)
-    noted = await graph.add_node("Mine", NodeDomain.HISTORY, NodeType.DECISION, "y", source="repository")
-    await remove_stored_decisions(trail, by=me)
-    assert (await graph.get_node(noted.id)).name == "Mine"
-    with pytest.raises(NotFound):
-        await graph.get_node(stored.id)
 
 
 def test_bold_words_below_a_heading_belong_to_its_text() -> None:

@@ -207,7 +207,7 @@ class _PipelineRun:
     async def _remove_vanished(self, plan: RefreshPlan, present: set[str]) -> tuple[int, int]:
         """Drop what no document has any more: how many documents, how many nodes."""
         gone = plan.forget_vanished()
-        vanished = sorted(plan.vanished() | (present - plan.nodes() if present else present))
+        vanished = sorted(plan.vanished() | (present - plan.nodes() if present else set()))
         if not gone and not vanished:
             return 0, 0
         self._ledger.check_held()

@@ -40,25 +40,6 @@ from clew.secrecy import mask_keys
 from clew.trail.search.text import STOP
 
 SHOWN = 6
-LOOKED_AT = 60
-WEAK, FAINT = 0.45, 0.05
-"""A best passage that covers less of the question is weak; below FAINT it has nothing to do with it."""
-PADDING = 0.4
-"""A passage with less than this share of the best score only pads the answer."""
-FOCUS = 3
-"""A question is about its first content words. If these are missing, other matches do not answer it."""
-MAX_NUMBER_GAP, MAX_EXCERPT = 2, 200
-"""Lines between the words of a quantity and its number."""
-
-SHARES = {
-    QuestionKind.CODE: Shares(text=0.75, changelog=0.6),
-    QuestionKind.EXPLAIN: Shares(text=0.75, changelog=0.6),
-    QuestionKind.HOWTO: Shares(text=1.1, changelog=0.6),
-    QuestionKind.HISTORY: Shares(text=1.0, changelog=1.2),
-    QuestionKind.QUANTITY: Shares(text=1.0, changelog=0.6),
-    QuestionKind.OVERVIEW: Shares(text=1.2, changelog=0.6),
-}
-
 SHOWN_USES = 10
 MAX_DEFINITIONS, MAX_NAME = 3, 120
 FEW_WORDS = 2
@@ -69,25 +50,6 @@ COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
 _WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
-_BEFORE_VERB_WORDS = """
-    i you we they he she it who what which that to will would can could should may might must do does did not be been
-    being am is are was were has have had get gets got getting still never always just also only and
-"""
-_BEFORE_VERBS = frozenset(_BEFORE_VERB_WORDS.split())
-_AFTER_VERB_WORDS = "up out off away down back over around behind into onto me him it us them itself"
-_AFTER_VERBS = frozenset(_AFTER_VERB_WORDS.split())
-_DESCRIPTIVE = re.compile(r"(?:ly|ed|ing|est|ful)$")
-_TOKEN = re.compile(r"[A-Za-z][\w']*|[^\sA-Za-z]")
-_NUMBER = re.compile(r"(?<![\w.])\d")
-
-
-class FoundPassages(NamedTuple):
-    """The passages for a question, best first. `nearest` is the best where nothing answers the question, and `missing`
-    are its nouns that occur nowhere."""
-
-    hits: list[PassageHit]
-    nearest: PassageHit | None = None
-    missing: tuple[str, ...] = ()
 
 
 class FoundSources(NamedTuple):
@@ -336,6 +298,43 @@ def _definition_order(node: Node) -> tuple[int, int, int]:
 
 
 # -- hybrid search over passages ------------------------------------------------------------------------------------
+
+LOOKED_AT = 60
+WEAK, FAINT = 0.45, 0.05
+"""A best passage that covers less of the question is weak; below FAINT it has nothing to do with it."""
+PADDING = 0.4
+"""A passage with less than this share of the best score only pads the answer."""
+FOCUS = 3
+"""A question is about its first content words. If these are missing, other matches do not answer it."""
+MAX_NUMBER_GAP, MAX_EXCERPT = 2, 200
+"""Lines between the words of a quantity and its number."""
+SHARES = {
+    QuestionKind.CODE: Shares(text=0.75, changelog=0.6),
+    QuestionKind.EXPLAIN: Shares(text=0.75, changelog=0.6),
+    QuestionKind.HOWTO: Shares(text=1.1, changelog=0.6),
+    QuestionKind.HISTORY: Shares(text=1.0, changelog=1.2),
+    QuestionKind.QUANTITY: Shares(text=1.0, changelog=0.6),
+    QuestionKind.OVERVIEW: Shares(text=1.2, changelog=0.6),
+}
+_BEFORE_VERB_WORDS = """
+    i you we they he she it who what which that to will would can could should may might must do does did not be been
+    being am is are was were has have had get gets got getting still never always just also only and
+"""
+_BEFORE_VERBS = frozenset(_BEFORE_VERB_WORDS.split())
+_AFTER_VERB_WORDS = "up out off away down back over around behind into onto me him it us them itself"
+_AFTER_VERBS = frozenset(_AFTER_VERB_WORDS.split())
+_DESCRIPTIVE = re.compile(r"(?:ly|ed|ing|est|ful)$")
+_TOKEN = re.compile(r"[A-Za-z][\w']*|[^\sA-Za-z]")
+_NUMBER = re.compile(r"(?<![\w.])\d")
+
+
+class FoundPassages(NamedTuple):
+    """The passages for a question, best first. `nearest` is the best where nothing answers the question, and `missing`
+    are its nouns that occur nowhere."""
+
+    hits: list[PassageHit]
+    nearest: PassageHit | None = None
+    missing: tuple[str, ...] = ()
 
 
 async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPassages:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
@@ -25,6 +26,7 @@ from clew.knowledge.answering.sources import path_distance
 from clew.knowledge.code.files import TEST, TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import SymbolLink
+from clew.knowledge.code.refs import name_parts
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node
 
@@ -53,6 +55,7 @@ _EDGES: dict[RelationName, tuple[str, ...]] = {
 _OPENS = re.compile(
     r"(?:import\s*\(|(?:pub(?:\([^)]*\))?\s+)?use\b[^;]*\{|from\s+\S+\s+import\s*\(|import\s+(?:type\s+)?\{)[^)};]*$"
 )
+_PACKAGE_FILES = ("__init__", "index", "mod")
 _COMMENTS = ("//", "#", "*", "/*", "--", '"""')
 _CLOSES = re.compile(r"[)}]\s*;?\s*(?://.*)?$|;|\bfrom\b")
 
@@ -91,6 +94,8 @@ async def read_relation(question: ParsedQuestion, asked: AskedRelation, code: Co
         exact = [node for node in definitions if _last_part(node.name) == _last_part(name)]
         if not _is_asked_of(name, question):
             continue
+        if edge == "imports":
+            exact += await _modules(code, name)
         if exact or _may_be_foreign(name, edge, question):
             return Relation(
                 edge=edge,
@@ -138,7 +143,8 @@ async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[CodeU
 
 async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> list[CodeUse]:
     """Uses found by text alone: calls of a name on an unknown receiver, imports and subclasses of foreign names."""
-    if not relation.backwards or (has_links and relation.edge in ("imports", "extends")):
+    is_module = all(node.node_type is NodeType.FILE for node in relation.definitions)  # a package may have its name
+    if not relation.backwards or (has_links and relation.edge in ("imports", "extends") and not is_module):
         return []
     if relation.edge in ("calls", "uses", "tests") and relation.definitions:
         calls = await _named_calls(code, relation)
@@ -146,6 +152,8 @@ async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> l
             return calls
         called = await _grep(code, relation.name, ((find_call_lines, "calls"),), is_guess=True)
         return called or await _mentions(code, relation)
+    if relation.edge == "imports" and has_links:
+        return await _grep(code, relation.name, ((find_import_lines, "imports"),))
     if relation.edge == "imports":
         return await _grep(code, relation.name, ((find_import_lines, "imports"), (find_heir_lines, "includes")))
     if relation.edge == "extends":
@@ -199,6 +207,29 @@ def _candidates(question: ParsedQuestion, asked: AskedRelation, first: str) -> l
     ]
     spelled = [path for path in question.paths if "/" not in path]  # `Response.json` may be a method
     return list(dict.fromkeys(filter(None, (first, *question.names, *spelled, *near))))
+
+
+async def _modules(code: CodeGraph, name: str) -> list[Node]:
+    """The files of the modules and packages of a name, which may be dotted or a path."""
+    wanted = name_parts(name)
+    if not wanted:
+        return []
+    possible = [file.path for file in await code.files() if file.language and wanted[-1] in file.path]
+    paths = [
+        path for path in possible if _module_parts(path)[-len(wanted) :] == wanted or f"/{path}".endswith(f"/{name}")
+    ]
+    paths.sort(key=path_distance)
+    found = []
+    for path in paths[:MAX_DEFINITIONS]:
+        with suppress(NotFound):  # the file is gone
+            found.append(await code.symbol(path))
+    return found
+
+
+def _module_parts(path: str) -> list[str]:
+    *folders, file = path.split("/")
+    stem = file.partition(".")[0]
+    return folders if stem in _PACKAGE_FILES else [*folders, stem]
 
 
 def _is_asked_of(name: str, question: ParsedQuestion) -> bool:

@@ -135,13 +135,11 @@ class CodeGraph:
         await self._run(self._look)
 
     async def state(self, paths: Iterable[str] = ()) -> str:
-        """A token that changes with every change of files. Looks first, and reads those of `paths` that changed. If any
-        did, it checks all files, as a checkout changes many."""
+        """A token that changes with every change of files. Looks first, and reads those of `paths` that changed."""
 
         def read() -> str:
             self._look()
-            if self.indexer.freshen(paths) and not self.indexer.is_refreshing:
-                self._refresh(None, "linked")
+            self._freshen(paths)
             return f"{self.store.era}.{self.store.meta('generation', 0)}"
 
         return await self._run(read)
@@ -202,9 +200,18 @@ class CodeGraph:
                 if attempt or not (self.indexer.freshen(named) or self._look(before_denial=True)):
                     raise
                 continue
-            if not self.indexer.freshen(paths(found)):
+            if not self._freshen(paths(found)):
                 return found
         raise Busy("the files change faster than they can be read")
+
+    def _freshen(self, paths: Iterable[str]) -> bool:
+        """Read those of some files that changed; whether there were any. If so, check all files, as a checkout changes
+        and renames many."""
+        if not self.indexer.freshen(paths):
+            return False
+        if not self.indexer.is_refreshing:
+            self._refresh(None, "linked")
+        return True
 
     def _look(self, *, before_denial: bool = False) -> bool:
         """Refresh the index, unless that was done just now or runs already; whether it was done. With a watch, only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
@@ -13,6 +14,7 @@ from clew.access import Principal
 from clew.fences import clean
 from clew.knowledge.code.file_content import FileContent, blob_id
 from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.store import CodeStore, write_meta
 from clew.knowledge.history.changelog import find_date, read_heading
 from clew.knowledge.history.entries import newest_first
 from clew.knowledge.history.parsed_files import ParsedFiles
@@ -37,6 +39,7 @@ _STORED_BEFORE = Selector(
     ),
 )
 _MOST_STORED = 10_000
+_REMOVED = "stored_decisions_removed"
 MAX_SIZE = 500_000
 MAX_PART = 8_000
 _FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
@@ -275,6 +278,14 @@ def _to_node(known: _KnownDecision, later: DecisionRecord | None) -> Node:
     )
 
 
-async def remove_stored_decisions(trail: Trail, *, by: Principal) -> None:
-    """Remove the decision records that earlier releases stored on the trail."""
+async def remove_stored_decisions(trail: Trail, index: CodeStore, *, by: Principal) -> None:
+    """Remove the decision records that earlier releases stored on the trail. The index remembers that this is done."""
+    if await asyncio.to_thread(index.meta, _REMOVED):
+        return
     await drop_selected(trail, _STORED_BEFORE, _MOST_STORED, by=by)
+
+    def mark() -> None:
+        with index.writing() as sql:
+            write_meta(sql, _REMOVED, 1)
+
+    await asyncio.to_thread(mark)

@@ -63,12 +63,6 @@ async def ensure_anchors(trail: Trail, refs: Sequence[str], *, by: Principal) ->
     return list(places)
 
 
-async def link_code(trail: Trail, history_id: str, refs: Sequence[str], *, by: Principal) -> list[Edge]:
-    """Link an entry to each place in the code that it names. Raises InvalidInput, NotFound."""
-    anchors = await ensure_anchors(trail, refs, by=by)
-    return await link(trail, [(history_id, anchor) for anchor in anchors], EdgeType.REFERENCED_IN, by=by)
-
-
 async def link(trail: Trail, ends: Sequence[tuple[str, str]], type: EdgeType, *, by: Principal) -> list[Edge]:
     """Draw edges of one of the types of WEIGHTS. Drawing them again changes nothing. Raises NotFound."""
     edges = [Edge(source=source, target=target, type=type.label, weight=WEIGHTS[type]) for source, target in ends]

@@ -10,7 +10,6 @@ from clew.knowledge.code.python_calls.builtins import CONTAINER_METHODS, MODELS
 from clew.knowledge.code.python_calls.heap import (
     BoundValue,
     ClassValue,
-    ContainerValue,
     ExternalValue,
     FunctionValue,
     Heap,
@@ -124,10 +123,6 @@ class Attributes:
     def _connect(self, of_class: int, attr: str, after: int) -> None:
         into, order = self._heap.class_of(of_class).lookups[attr, after], self.order(of_class)
         for number in order[order.index(after) + 1 if after in order else 0 :]:
-            value = self._heap.values[number]
-            if isinstance(value, ExternalValue):
-                self._heap.put(into, self._heap.external(f"{value.name}.{attr}"))
-                return
             found = self._heap.class_of(number).variable(attr)
             if found != NOTHING:
                 self._heap.copy(found, into)
@@ -157,11 +152,10 @@ class CallRules:
     `edges` has (caller, target, line) by module; `wrapped` the same for methods that a decorator replaced.
     """
 
-    def __init__(self, heap: Heap, exports: Exports, *, has_externals: bool) -> None:
+    def __init__(self, heap: Heap, exports: Exports) -> None:
         self.heap = heap
         self.attributes = Attributes(heap)
         self.exports = exports
-        self.has_externals = has_externals
         self.edges: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
         self.wrapped: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
         self.resolved: set[int] = set()
@@ -194,9 +188,8 @@ class CallRules:
                 self.heap.watch(node, self.call, record)
             else:
                 self.heap.watch(node, self._call_member, record, receiver, attr if receiver == number else "")
-        value = self.heap.values[number]
-        if isinstance(value, ContainerValue):
-            self._call_container(number, value, attr, record)
+        if self.heap.is_container(number):
+            self._call_container(number, attr, record)
 
     def call_special(
         self, number: int, attr: str, of: CallRecord, *, args: tuple[int, ...] = (), result: int = NOTHING
@@ -238,7 +231,7 @@ class CallRules:
                 of_class = self._class_of(number)
                 if attr in exports.stored_names:
                     yield self.attributes.read(of_class, attr), NOTHING
-                if attr in exports.class_names or self.has_externals:
+                if attr in exports.class_names:
                     yield self.attributes.lookup(of_class, attr), number
             case SuperValue():
                 of_class = self._class_of(value.receiver)
@@ -312,8 +305,7 @@ class CallRules:
         self.heap.copy(value.base + info.returned, record.result)
 
     def _note(self, record: CallRecord, target: int) -> None:
-        if not isinstance(self.heap.values[target], ExternalValue):
-            self.resolved.add(record.site)
+        self.resolved.add(record.site)
         self.edges[record.module].add((record.caller, target, record.line))
 
     def _bind_arguments(
@@ -367,19 +359,11 @@ class CallRules:
     def _construct(self, number: int, record: CallRecord, receiver: int) -> None:
         if isinstance(self.heap.values[number], FunctionValue):
             self.enter(number, record, receiver)
-        elif self.has_externals:
-            self.call(number, record)
 
     def _call_external(self, name: str, record: CallRecord) -> None:
-        if self.has_externals:
-            self._note(record, self.heap.external(name))
-            if name.rpartition(".")[2][:1].isupper():
-                self.heap.put(record.result, self.heap.external(name))
         if name in MODELS:
             MODELS[name](self, record)
 
-    def _call_container(self, number: int, value: ContainerValue, attr: str, record: CallRecord) -> None:
-        if self.has_externals:
-            self._note(record, self.heap.external(f"{'dict' if value.is_mapping else 'list'}.{attr}"))
+    def _call_container(self, number: int, attr: str, record: CallRecord) -> None:
         if attr in CONTAINER_METHODS:
             CONTAINER_METHODS[attr](self, number, record)

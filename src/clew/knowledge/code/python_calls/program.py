@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from clew.knowledge.code.python_calls.heap import ClassValue, ExternalValue, FunctionValue
+from clew.knowledge.code.python_calls.heap import ClassValue, FunctionValue
 from clew.knowledge.code.python_calls.modules import Modules
 from clew.knowledge.code.python_calls.solver import LoadedFile, Solver
 from clew.knowledge.code.python_calls.summary import NOTHING, FlowSummary, Function
@@ -31,25 +31,22 @@ class PythonCall(msgspec.Struct, frozen=True, array_like=True, order=True, gc=Fa
 
 
 class PythonFlow:
-    """The calls of a program. `has_externals` includes calls of functions outside the project."""
+    """The calls of a program."""
 
-    def __init__(
-        self, summaries: Mapping[str, FlowSummary], *, has_externals: bool = False, small: int = SMALL
-    ) -> None:
+    def __init__(self, summaries: Mapping[str, FlowSummary], *, small: int = SMALL) -> None:
         self._modules = Modules(summaries)
-        self._has_externals = has_externals
         self._small = small
         self._updates = 0
         self._solver = self._solve(summaries)
 
     def _solve(self, summaries: Mapping[str, FlowSummary]) -> Solver:
         with uncollected():
-            solver = Solver(self._modules, has_externals=self._has_externals)
+            solver = Solver(self._modules)
             solver.load(summaries)
             overfull = {node for node in solver.heap.overfull if node >= 0}
             if overfull:  # they hold an arbitrary part of their values: solve again with these variables empty
                 solver.heap.clear()
-                solver = Solver(self._modules, has_externals=self._has_externals, blocked=overfull)
+                solver = Solver(self._modules, blocked=overfull)
                 solver.load(summaries)
         return solver
 
@@ -73,9 +70,7 @@ class PythonFlow:
         found = set()
         for caller, target, line in edges:
             value = self._solver.heap.values[target]
-            if isinstance(value, ExternalValue):
-                found.add(PythonCall(file.summary.scopes[caller], "", value.name, line))
-            elif isinstance(value, (FunctionValue, ClassValue)) and not value.is_gone:
+            if isinstance(value, (FunctionValue, ClassValue)) and not value.is_gone:
                 found.add(PythonCall(file.summary.scopes[caller], value.path, value.qualname, line))
         return sorted(found)
 

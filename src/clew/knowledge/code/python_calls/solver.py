@@ -15,7 +15,6 @@ from clew.knowledge.code.python_calls.builtins import MODELS, iterate
 from clew.knowledge.code.python_calls.calls import CallRecord, CallRules
 from clew.knowledge.code.python_calls.heap import (
     ClassValue,
-    ExternalValue,
     FunctionValue,
     Heap,
     InstanceValue,
@@ -61,13 +60,13 @@ class LoadedFile:
 
 
 class Solver:
-    """A program of Python files. With `has_externals`, calls of functions outside the project are recorded too."""
+    """A program of Python files."""
 
-    def __init__(self, modules: Modules, *, has_externals: bool = False, blocked: Set[int] = frozenset()) -> None:
+    def __init__(self, modules: Modules, *, blocked: Set[int] = frozenset()) -> None:
         """`blocked` variables hold nothing; their numbers come from a solver that loaded the same files."""
         self.heap = Heap(self._settle, blocked)
         self.exports = Exports(self.heap, modules)
-        self.calls = CallRules(self.heap, self.exports, has_externals=has_externals)
+        self.calls = CallRules(self.heap, self.exports)
         self.attributes = self.calls.attributes
         self.files: dict[str, LoadedFile] = {}
         self.by_number: dict[int, LoadedFile] = {}
@@ -206,7 +205,7 @@ class Solver:
             return
         into = file.base + item.into
         if not found:
-            if not item.level and (self.calls.has_externals or item.module in MODELLED_MODULES):
+            if not item.level and item.module in MODELLED_MODULES:
                 name = f"{item.module}.{item.name}" if item.name else item.module
                 self.heap.put(into, self.heap.external(name))
         elif not item.name:
@@ -307,20 +306,15 @@ class Solver:
                 self.calls.call_special(value, attr, record, result=into if attr in enters else NOTHING)
 
     def _instance(self, file: LoadedFile, use: ValueUse, value: int) -> None:
-        known = self.heap.values[value]
-        if isinstance(known, ClassValue):
+        if isinstance(self.heap.values[value], ClassValue):
             self.heap.put(_node(file, use), self.heap.instance(value))
-        elif isinstance(known, ExternalValue) and self.calls.has_externals:
-            self.heap.put(_node(file, use), value)
 
     def _super(self, file: LoadedFile, use: ValueUse, value: int) -> None:
         if isinstance(use.key, int) and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
             self.heap.put(_node(file, use), self.heap.number(SuperValue, file.classes[use.key], value))
 
     def _base(self, file: LoadedFile, use: ValueUse, value: int) -> None:
-        known = self.heap.values[value]
-        is_outside = isinstance(known, ExternalValue) and self.calls.has_externals
-        if isinstance(use.key, int) and (is_outside or isinstance(known, ClassValue)):
+        if isinstance(use.key, int) and isinstance(self.heap.values[value], ClassValue):
             self.attributes.rebase(file.classes[use.node], use.key, value)
 
     def _narrow(self, file: LoadedFile, use: ValueUse, value: int) -> None:
