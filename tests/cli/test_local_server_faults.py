@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -21,9 +21,9 @@ from clew.catalog.operations.answers import DEFAULT_BUDGET, DEFAULT_PER_DOMAIN
 from clew.cli.commands.catalog import ask
 from clew.cli.local_server import client
 from clew.cli.local_server.client import read_arguments
-from clew.cli.local_server.protocol import ACKNOWLEDGED, VARIABLE, LocalRequest, socket_name
+from clew.cli.local_server.protocol import ACKNOWLEDGED, LocalRequest, short_path, socket_name
 from clew.cli.local_server.service import bind_socket, remove_stale
-from tests.cli.conftest import COMMAND, PATIENCE, Clew
+from tests.cli.conftest import PATIENCE, Clew
 from tests.cli.test_local_server import HEAVY, OWN, QUESTION, loaded_by, project, served
 from tests.cli.test_up import running
 
@@ -76,7 +76,7 @@ def test_hostile_settings_do_not_fill_the_memory_and_do_not_block(
     assert done.returncode == 1
     assert f"{name} cannot be read" in done.stderr
     assert done.stderr.count("\n") == 1
-    with pytest.raises(OSError, match="."):
+    with pytest.raises(OSError, match=r"regular|bytes|directory|symbolic"):
         socket_name(folder, os.environ)
 
 
@@ -157,21 +157,61 @@ def test_a_socket_without_a_process_is_left(clew: Clew, project: Path, folder: P
     assert "src/retry.py:1" in clew("ask", QUESTION).out
 
 
-def test_a_server_killed_while_a_command_waits_is_left(project: Path) -> None:
+def test_a_server_killed_while_a_command_waits_is_left(
+    clew: Clew, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running() as (process, _):
-        process.send_signal(signal.SIGSTOP)
-        with subprocess.Popen([*COMMAND, "ask", QUESTION], stdout=subprocess.PIPE, text=True) as waiting:
+        process.send_signal(signal.SIGSTOP)  # commands connect, and wait
+
+        def kill(connection: socket.socket) -> bool:
             process.kill()
-            out, _ = waiting.communicate(timeout=PATIENCE)
-    assert "src/retry.py:1" in out
-    assert waiting.returncode == 0
+            process.wait(PATIENCE)
+            return True
+
+        monkeypatch.setattr(client, "_is_mine", kill)
+        assert "src/retry.py:1" in clew("ask", QUESTION).out
+        assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [b"", b"\n", b"{}\n", b"\xff\xfe\n", b"[" * 100_000 + b"\n", b"x" * 2_000_000, b'{"query": "x", "budget": "y"}\n'],
+    ids=["nothing", "empty", "fields", "binary", "deep", "large", "types"],
+)
+def test_a_request_that_is_none_does_not_disturb_the_server(
+    clew: Clew, project: Path, folder: Path, request_bytes: bytes
+) -> None:
+    with running() as (process, _):
+        with socket.socket(socket.AF_UNIX) as connection, short_path(folder) as place:
+            connection.settimeout(PATIENCE)
+            connection.connect(str(place / socket_name(folder, os.environ)))
+            with suppress(OSError):  # the server closes before it has read a large request
+                connection.sendall(request_bytes)
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.recv(1 << 16) in (b"", ACKNOWLEDGED)
+        assert "clew.app" not in loaded_by("ask", QUESTION)[1]
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_server_that_ends_while_commands_wait_ends_cleanly(project: Path) -> None:
+    with running() as (process, _), ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(loaded_by, "ask", QUESTION) for _ in range(6)]
+        waiting[0].result(PATIENCE)
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+        assert all("src/retry.py:1" in each.result(PATIENCE)[0] for each in waiting)
 
 
 def test_twenty_commands_at_once_get_the_same_answer(served: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: loaded_by("ask", QUESTION), range(20)))
     assert {out for out, _ in found} == {found[0][0]}
-    assert not any(loaded & (HEAVY | OWN) for _, loaded in found)
+    assert [loaded & (HEAVY | OWN) for _, loaded in found] == [set()] * 20
 
 
 def test_a_new_socket_accepts_connections_as_soon_as_it_is_there(

@@ -61,7 +61,9 @@ async def answering_commands(app: App) -> AsyncIterator[None]:
         yield
         return
     path = folder / name
-    server = await asyncio.start_unix_server(partial(_serve, app, owner), sock=listener, backlog=BACKLOG, limit=MAX_REQUEST)
+    server = await asyncio.start_unix_server(
+        partial(_serve, app, owner), sock=listener, backlog=BACKLOG, limit=MAX_REQUEST
+    )
     try:
         yield
     finally:
