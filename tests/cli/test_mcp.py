@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -20,6 +21,9 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ListRootsResult, Root
 
+from clew.cli.servers.mcp import _open
+from clew.config import read_config
+from clew.errors import ReadOnly
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
 from tests.serving import give_key
 
@@ -175,6 +179,29 @@ def test_wrong_settings_are_told_before_the_protocol_begins(clew: Clew, folder: 
     result = clew("mcp")
     assert (result.code, result.out) == (1, "")
     assert "[sources.docs] there is no source 'nowhere'" in result.err
+
+
+def test_garbage_collection_is_on_again_where_the_folder_cannot_be_opened(clew: Clew, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "trail.db").symlink_to(folder / "elsewhere")
+    try:
+        result = clew("mcp")
+        assert (result.code, gc.isenabled()) == (1, True)
+    finally:
+        gc.enable()
+
+
+async def test_garbage_collection_is_on_after_a_folder_of_a_client_could_not_be_opened(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "trail.db").symlink_to(folder / "elsewhere")
+    gc.disable()
+    try:
+        with pytest.raises(ReadOnly):
+            async with _open(read_config(folder), frozenset()):
+                pass
+        assert gc.isenabled()
+    finally:
+        gc.enable()
 
 
 @contextmanager

@@ -39,6 +39,12 @@ def python_wish(folder: Path) -> Wish | None:
     return None if content is None else _wish(folder, content)
 
 
+def may_run(folder: Path) -> bool:
+    """Whether the folder has a config.py that the user agreed to, as it is now. Raises ConfigError."""
+    wish = python_wish(folder)
+    return wish is not None and not _find_refusal(wish)
+
+
 def read_python(folder: Path) -> dict[str, Any]:
     """The settings of config.py, as config.toml would hold them; none, and a notice, without the user's consent.
     Raises ConfigError with file and line."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.clock import Clock, SystemClock
 from clew.errors import ConfigError
-from clew.trail.store import Embedder, Trail
+
+if TYPE_CHECKING:
+    from clew.trail.store import Embedder, Trail
 
 __all__ = ["open_trail"]
 

@@ -22,34 +22,35 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from clew.access import Principal
-from clew.adapters.mcp.calls import Report
 from clew.adapters.mcp.catalog_interface import CatalogInterface
 from clew.adapters.mcp.handshake import NOT_OPEN
 from clew.background_tasks import cancel_all
-from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Item, MalformedItem, Question, Results
-from clew.catalog.skills.files import SkillFiles
+from clew.errors import ClewError
 
 ROOTS_SECONDS = 5.0
 """How long requests wait for the client to name its folders."""
 LATE_ROOTS_SECONDS = 600.0
 """How long the client may take to name them: it may have to ask its user."""
 
-OpenCatalog = Callable[[Sequence[Path]], AbstractAsyncContextManager[tuple[CatalogInterface, Principal]]]
+OpenedCatalog = tuple[CatalogInterface, Principal]
+OpenCatalog = Callable[[Sequence[Path]], AbstractAsyncContextManager[OpenedCatalog]]
 """Opens the catalog of the first usable folder, else of the current one, with the principal of its user."""
+NOBODY = Principal(owner_id="nobody", agent_id="cli")
+"""The principal of requests that need no folder."""
 _log = logging.getLogger("clew.mcp")
 
 
 class LateCatalog:
-    """A `CatalogInterface` whose folder is chosen by the client. Errors of opening it are raised by each request.
+    """The catalog of a folder that the client chooses. Each request opens it once, and gets the error of opening it.
 
-    A client that does not name its folders in time gets the current folder, until it names them.
+    A client that does not name its folders in time gets the current folder, until it names one that can be opened.
     """
 
     def __init__(self, open_catalog: OpenCatalog) -> None:
         self._open = open_catalog
         self._chosen: asyncio.Queue[Sequence[Path]] = asyncio.Queue()
         self._is_chosen = False
-        self._opened: asyncio.Future[tuple[CatalogInterface, Principal]] = asyncio.get_running_loop().create_future()
+        self._opened: asyncio.Future[OpenedCatalog] = asyncio.get_running_loop().create_future()
         self._choosing = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
 
@@ -74,20 +75,24 @@ class LateCatalog:
                 except Exception as error:  # the boundary of a task: requests get the error
                     self._fail(error)
                 else:
-                    self._replace().set_result(opened)
+                    self._succeed(opened)
 
-    def _fail(self, error: Exception) -> None:
-        """Raise the error in the requests that wait; the next request chooses the folder again."""
-        failed = self._replace()
-        self._is_chosen, self._opened = False, asyncio.get_running_loop().create_future()
-        failed.set_exception(error)
-        failed.exception()  # mark it as retrieved: there may be no request that waits for it
-
-    def _replace(self) -> asyncio.Future[tuple[CatalogInterface, Principal]]:
-        """The future for the next catalog: the one that requests wait for, or a new one."""
+    def _succeed(self, opened: OpenedCatalog) -> None:
         if self._opened.done():
             self._opened = asyncio.get_running_loop().create_future()
-        return self._opened
+        self._opened.set_result(opened)
+        self._is_chosen = True
+
+    def _fail(self, error: Exception) -> None:
+        """Raise the error in the requests that wait; the next request chooses the folder again. A catalog that is open
+        already stays in use."""
+        if self._opened.done():
+            reason = error if isinstance(error, ClewError) else type(error).__name__
+            _log.error("the folder that the client named cannot be opened: %s", reason)
+            return
+        self._is_chosen = False
+        self._opened.set_exception(error)
+        self._opened.exception()  # mark it as retrieved: there may be no request that waits for it
 
     async def meet(self, context: ServerRequestContext[Any, Any], *, is_connecting: bool) -> None:
         """Choose the folder of this client, once. During the handshake this works only for a client without roots."""
@@ -96,7 +101,10 @@ class LateCatalog:
             return
         async with self._choosing:
             if not self._is_chosen:
-                self._chosen.put_nowait(await self._ask_roots(context) if has_roots else [])
+                roots = await self._ask_roots(context) if has_roots else []
+                if self._opened.done() and self._opened.exception() is not None:
+                    self._opened = asyncio.get_running_loop().create_future()  # this request waits for the next attempt
+                self._chosen.put_nowait(roots)
                 self._is_chosen = True
 
     async def _ask_roots(self, context: ServerRequestContext[Any, Any]) -> Sequence[Path]:
@@ -119,44 +127,12 @@ class LateCatalog:
         if not self._is_chosen:
             self._tasks.append(asyncio.create_task(self.meet(context, is_connecting=False)))
 
-    async def _catalog(self) -> tuple[CatalogInterface, Principal]:
+    async def opened(self) -> OpenedCatalog:
+        """Return the catalog and the user of the folder, once it is open. Raises the error of opening it."""
         return await asyncio.shield(self._opened)
-
-    @property
-    def principal(self) -> Principal:
-        """Return the user of the folder; before it is open, a principal without records."""
-        is_open = self._opened.done() and self._opened.exception() is None
-        return self._opened.result()[1] if is_open else Principal(owner_id="nobody", agent_id="cli")
-
-    async def ask(self, question: Question, *, by: Principal) -> CatalogAnswer:
-        catalog, me = await self._catalog()
-        return await catalog.ask(question, by=me)
-
-    async def get(
-        self,
-        items: Sequence[Item | MalformedItem],
-        *,
-        by: Principal,
-        handle: str | None = None,
-        report: Report | None = None,
-    ) -> Results:
-        catalog, me = await self._catalog()
-        return await catalog.get(items, by=me, handle=handle, report=report)
-
-    async def rules(self, *, by: Principal, handle: str) -> str:
-        catalog, me = await self._catalog()
-        return await catalog.rules(by=me, handle=handle)
 
     async def instructions(self, *, by: Principal) -> str:
         return NOT_OPEN  # a handshake does not wait for the catalog
-
-    async def list_resources(self, *, by: Principal, limit: int = 100) -> Sequence[CatalogEntry]:
-        catalog, me = await self._catalog()
-        return await catalog.list_resources(by=me, limit=limit)
-
-    async def skill_files(self, *, by: Principal) -> SkillFiles | None:
-        catalog, me = await self._catalog()
-        return await catalog.skill_files(by=me)
 
 
 def _has_roots(context: ServerRequestContext[Any, Any]) -> bool:

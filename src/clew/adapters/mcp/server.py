@@ -30,7 +30,7 @@ from clew.adapters.mcp.calls import (
     read_question,
 )
 from clew.adapters.mcp.catalog_interface import CatalogInterface
-from clew.adapters.mcp.late_catalog import LateCatalog
+from clew.adapters.mcp.late_catalog import LateCatalog, OpenedCatalog
 from clew.adapters.mcp.listing import ASK, GET, INPUT_SCHEMAS, LISTING, TEMPLATES, TOOLS
 from clew.catalog.operations.answers import read_items
 from clew.errors import ClewError
@@ -46,7 +46,7 @@ _WITHOUT_FOLDER = _CONNECTING | {"ping", "logging/setLevel", "resources/template
 _log = logging.getLogger("clew.mcp")
 
 
-def build_server(catalog: CatalogInterface, principal_of: PrincipalOf) -> Server[Any]:
+def build_server(catalog: CatalogInterface | LateCatalog, principal_of: PrincipalOf) -> Server[Any]:
     """Build a server over a catalog. It has no state, so any number of connections may share it."""
     door = _McpHandlers(catalog, principal_of)
     server: Server[Any] = Server(
@@ -94,9 +94,15 @@ def build_server(catalog: CatalogInterface, principal_of: PrincipalOf) -> Server
 class _McpHandlers:
     """The handlers: parse, call the catalog, render."""
 
-    def __init__(self, catalog: CatalogInterface, principal_of: PrincipalOf) -> None:
+    def __init__(self, catalog: CatalogInterface | LateCatalog, principal_of: PrincipalOf) -> None:
         self._catalog = catalog
         self._principal_of = principal_of
+
+    async def _open(self, context: Context) -> OpenedCatalog:
+        """The catalog and the principal of a request. A request takes them once: the client may change its folder."""
+        if isinstance(self._catalog, LateCatalog):
+            return await self._catalog.opened()
+        return self._catalog, self._principal_of(context)
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return LISTING
@@ -113,21 +119,23 @@ class _McpHandlers:
             return error_result(error)
 
     async def _ask(self, context: Context, arguments: dict[str, Any] | None) -> types.CallToolResult:
-        question, by = read_question(arguments), self._principal_of(context)
-        answer = await self._catalog.ask(question, by=by)
-        return ask_result(answer, await self._catalog.rules(by=by, handle=answer.handle))
+        question = read_question(arguments)
+        catalog, by = await self._open(context)
+        answer = await catalog.ask(question, by=by)
+        return ask_result(answer, await catalog.rules(by=by, handle=answer.handle))
 
     async def _get(self, context: Context, arguments: dict[str, Any] | None) -> types.CallToolResult:
         wanted = read_arguments(arguments, GetArguments)
-        by, report = self._principal_of(context), increasing(context.session.report_progress)
-        results = await self._catalog.get(read_items(wanted.routes), by=by, handle=wanted.handle, report=report)
-        return get_result(results, await self._catalog.rules(by=by, handle=results.handle))
+        catalog, by = await self._open(context)
+        report = increasing(context.session.report_progress)
+        results = await catalog.get(read_items(wanted.routes), by=by, handle=wanted.handle, report=report)
+        return get_result(results, await catalog.rules(by=by, handle=results.handle))
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         cursor = params.cursor if params else None
-        return await resources.list_resources(self._catalog, self._principal_of(context), cursor)
+        return await resources.list_resources(*await self._open(context), cursor)
 
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -137,16 +145,16 @@ class _McpHandlers:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        by, meta = self._principal_of(context), params.meta
-        return await resources.read_resource(self._catalog, by, str(params.uri), context.protocol_version, meta)
+        catalog, by = await self._open(context)
+        return await resources.read_resource(catalog, by, str(params.uri), context.protocol_version, params.meta)
 
     async def list_skills(self, context: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
         skills.require_modern(context.protocol_version, skills.LIST)
-        return await skills.list_skills(self._catalog, self._principal_of(context), params.cursor)
+        return await skills.list_skills(*await self._open(context), params.cursor)
 
     async def get_skill(self, context: Context, params: skills.GetSkillParams) -> dict[str, Any]:
         skills.require_modern(context.protocol_version, skills.GET)
-        return await skills.get_skill(self._catalog, self._principal_of(context), params.uri)
+        return await skills.get_skill(*await self._open(context), params.uri)
 
 
 async def _answer_errors(ctx: Context, call_next: CallNext) -> HandlerResult:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.local_server.protocol import PREFIX, SUFFIX
+from clew.cli.local_server.protocol import SOCKET_FILES
 from clew.cli.options import HERE, Here, Json
 from clew.cli.project import check_place
 from clew.cli.servers.clients import CLIENTS
@@ -27,7 +27,7 @@ from clew.errors import InvalidInput, ReadOnly
 from clew.trail.ownership import MADE
 from clew.trust import Grant, Trust, user_file
 
-OWN_FILES = (*MACHINE_ONLY, ".gitignore", SCHEMA, f"{PREFIX}*{SUFFIX}")
+OWN_FILES = (*MACHINE_ONLY, ".gitignore", SCHEMA, *SOCKET_FILES)
 MAX_SHOWN = 8
 
 

@@ -13,13 +13,17 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from clew.cli.local_server.protocol import ACKNOWLEDGED, VARIABLE, LocalReply, LocalRequest, short_path, socket_name
 from clew.cli.terminal.output import note, print_json
 from clew.config import find_folder, is_broad
+from clew.errors import ClewError
+
+if TYPE_CHECKING:
+    from clew.catalog.operations.answers import CatalogAnswer
 
 ACKNOWLEDGE_SECONDS = 2.0
 """How long a server may take to notice a question: it is busy at its start."""
@@ -50,24 +54,30 @@ def ask_server(arguments: Sequence[str]) -> int | None:
         scopes=given.get("scopes", "").split(","),
         wants_lines=not is_json and not is_for_agents,
     )
-    reply = None
-    with suppress(OSError, msgspec.MsgspecError, UnicodeError):
+    reply, answer = None, None
+    with suppress(OSError, ClewError, msgspec.MsgspecError, UnicodeError, RecursionError):
         reply = _exchange(folder, msgspec.json.encode(request) + b"\n")
-    if reply is None:
+        answer = None if reply is None or is_json else _decode_answer(reply.answer)
+    if reply is None or (answer is None and not is_json):
         return None
     for line in reply.notes:
         note(line)
-    if is_json:
+    if answer is None:
         print_json(reply.answer)
         return 0
-    from clew.catalog.operations.answers import CatalogAnswer  # only for an answer that is rendered here
-    from clew.cli.terminal.answer import print_answer
+    from clew.cli.terminal.answer import print_answer  # only for an answer that is rendered here
     from clew.cli.terminal.source_lines import SourceLines
 
-    answer = msgspec.json.decode(reply.answer, type=CatalogAnswer)
     root = Path(reply.root)
     print_answer(answer, request.query, root, agent=is_for_agents, json=False, files=SourceLines(root, reply.files))
     return 0
+
+
+def _decode_answer(encoded: msgspec.Raw) -> CatalogAnswer:
+    """Raises MsgspecError for an answer that this version does not know, as a server from before an update sends it."""
+    from clew.catalog.operations.answers import CatalogAnswer  # only for an answer that is rendered here
+
+    return msgspec.json.decode(encoded, type=CatalogAnswer)
 
 
 def read_arguments(arguments: Sequence[str]) -> dict[str, Any] | None:
@@ -105,8 +115,9 @@ def _find_folder(given: dict[str, Any]) -> Path | None:
 
 def _exchange(folder: Path, request: bytes) -> LocalReply | None:
     """The reply of the server. Raises OSError where none runs, or it is not of this user."""
+    name = socket_name(folder, os.environ)
     with short_path(folder) as place, socket.socket(socket.AF_UNIX) as connection:
-        path = place / socket_name(place, os.environ)
+        path = place / name
         found = path.lstat()
         if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
             return None

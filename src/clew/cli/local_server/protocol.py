@@ -1,7 +1,8 @@
 """The socket between a command and the server of its folder: its name, the request and the reply.
 
 The socket lies in the folder `.clew`, and only the user who runs the server can connect to it. Its name has a digest of
-everything that decides an answer beside the files: a command with other settings finds no socket.
+everything that decides an answer beside the files: a command with other settings, or with other consent to config.py,
+finds no socket.
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ from pathlib import Path
 import msgspec
 
 from clew import __version__
+from clew.files import read_file
+from clew.trust import real_folder
 
 VARIABLE = "CLEW_NO_SERVER"
 """Set to anything but nothing, commands do not use a running server."""
-PREFIX, SUFFIX = "server-", ".sock"
-SETTINGS_FILES = ("config.toml", "config.py")
+PREFIX, SUFFIX, DRAFT_SUFFIX = "server-", ".sock", ".new"
+SOCKET_FILES = (f"{PREFIX}*{SUFFIX}", f"{PREFIX}*{DRAFT_SUFFIX}")
+"""Patterns of the sockets in a folder, and of those that are being made."""
+_PYTHON = "config.py"
+SETTINGS_FILES = ("config.toml", _PYTHON)
+MAX_SETTINGS = 1_000_000
+"""Bytes of a file of settings. A command does not read more before it looks for a socket."""
 MAX_PATH = 90
 """Bytes of the path of a socket; systems allow from 104 on, with the digest."""
 MAX_REQUEST = 1_000_000
@@ -59,18 +67,31 @@ ACKNOWLEDGED = b"\n"
 
 
 def socket_name(folder: Path, environ: Mapping[str, str]) -> str:
-    """The name of the socket for the settings of a folder. Raises OSError for settings that cannot be read."""
+    """The name of the socket for the settings of a folder. A link to the folder of another project gives another name.
+
+    Raises OSError for settings that cannot be read, are too large or not in a regular file, and ConfigError.
+    """
     decisive = [
         f"{name}={environ[name]}"
         for name in sorted(environ)
         if name in _PLACES
         or (name.startswith(_SETTINGS) and name not in _NOT_DECISIVE and not name.startswith(_SERVER_ONLY))
     ]
-    digest = hashlib.sha256("\0".join([__version__, *decisive]).encode("utf-8", "surrogateescape"))
+    project = real_folder(folder.absolute().parent)
+    digest = hashlib.sha256("\0".join([__version__, project, *decisive]).encode("utf-8", "surrogateescape"))
     for name in SETTINGS_FILES:
         with suppress(FileNotFoundError):
-            digest.update(b"\0" + name.encode() + b"\0" + (folder / name).read_bytes())
+            content = read_file(folder / name, MAX_SETTINGS)
+            digest.update(b"\0" + name.encode() + b"\0" + content)
+            if name == _PYTHON:
+                digest.update(b"\0agreed" if _is_agreed(folder) else b"\0not agreed")
     return f"{PREFIX}{digest.hexdigest()[:16]}{SUFFIX}"
+
+
+def _is_agreed(folder: Path) -> bool:
+    from clew.config.python_file import may_run  # few folders have this file
+
+    return may_run(folder)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The server's side of the socket: answers `clew ask` with the open trail and index of `clew up`."""
+"""The server's side of the socket: answers `clew ask` with the open trail and index of `clew up` or `clew mcp`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 import stat
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -19,9 +20,10 @@ import msgspec
 from clew.app import App
 from clew.cli.local_server.protocol import (
     ACKNOWLEDGED,
+    DRAFT_SUFFIX,
     MAX_REQUEST,
     PREFIX,
-    SUFFIX,
+    SOCKET_FILES,
     LocalReply,
     LocalRequest,
     short_path,
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 20
 """How often a question is asked whose answer is late: a command waits longer for it than other callers do."""
+BACKLOG = 100
+DRAFT_SECONDS = 60.0
+"""The age from which a draft of a socket belongs to no server that is starting."""
 _log = logging.getLogger(__name__)
 
 
@@ -47,17 +52,18 @@ async def answering_commands(app: App) -> AsyncIterator[None]:
     work themselves."""
     folder = app.config.folder.absolute()
     try:
+        name, owner = socket_name(app.config.folder, os.environ), read_config(app.config.folder, os.environ).owner
         with short_path(folder) as place:
-            name = socket_name(place, os.environ)
             remove_stale(place)
-            listener = bind_socket(place / name)
-    except (OSError, AttributeError) as error:  # a file system or a platform without sockets
+            listener, made = bind_socket(place / name)
+    except (OSError, AttributeError, ClewError) as error:  # a file system or a platform without sockets
         _log.info("commands do not use this server: %s", error)
         yield
         return
-    path, made = folder / name, (folder / name).lstat()
-    owner = read_config(app.config.folder, os.environ).owner
-    server = await asyncio.start_unix_server(partial(_serve, app, owner), sock=listener, limit=MAX_REQUEST)
+    path = folder / name
+    server = await asyncio.start_unix_server(
+        partial(_serve, app, owner), sock=listener, backlog=BACKLOG, limit=MAX_REQUEST
+    )
     try:
         yield
     finally:
@@ -67,26 +73,30 @@ async def answering_commands(app: App) -> AsyncIterator[None]:
                 path.unlink()
 
 
-def bind_socket(path: Path) -> socket.socket:
-    """A socket at a path, for this user only, in place of an earlier one. Raises OSError."""
+def bind_socket(path: Path) -> tuple[socket.socket, os.stat_result]:
+    """A socket that listens at a path, for this user only, in place of an earlier one, and its file. Raises OSError."""
     listener = socket.socket(socket.AF_UNIX)
-    draft = path.with_name(f"{PREFIX}{secrets.token_hex(6)}.new")
+    draft = path.with_name(f"{PREFIX}{secrets.token_hex(6)}{DRAFT_SUFFIX}")
     try:
         listener.bind(str(draft))
         draft.chmod(0o600)
+        listener.listen(BACKLOG)  # a socket that refuses connections counts as stale
+        made = draft.lstat()
         draft.replace(path)
     except OSError:
         listener.close()
         draft.unlink(missing_ok=True)
         raise
-    return listener
+    return listener, made
 
 
 def remove_stale(folder: Path) -> None:
-    """Remove the sockets of servers that ended without doing so."""
-    for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
+    """Remove the sockets of servers that ended without doing so. A new draft may be of a server that starts now."""
+    for path in [each for pattern in SOCKET_FILES for each in folder.glob(pattern)]:
         with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
-            if stat.S_ISSOCK(path.lstat().st_mode):
+            found = path.lstat()
+            is_new = path.suffix == DRAFT_SUFFIX and time.time() - found.st_mtime < DRAFT_SECONDS
+            if stat.S_ISSOCK(found.st_mode) and not is_new:
                 connection.settimeout(1.0)
                 try:
                     connection.connect(str(path))

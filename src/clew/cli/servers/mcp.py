@@ -33,13 +33,17 @@ def serve(*, here: Here = HERE) -> None:
         clew mcp
         clew mcp serve --folder ~/shop/.clew
     """
-    asyncio.run(_serve(here, here.config()))
-
-
-async def _serve(here: Here, config: Config) -> None:
+    config = here.config()
     # What is made at the start stays: looking at all of it again and again would take a fifth of the start, and would
     # let every so many answers wait.
     gc.disable()
+    try:
+        asyncio.run(_serve(here, config))
+    finally:
+        gc.enable()
+
+
+async def _serve(here: Here, config: Config) -> None:
     # the SDK takes most of a second to import; wrong settings are told before
     from clew.adapters.mcp.sdk import load_sdk
 
@@ -62,16 +66,20 @@ async def _serve(here: Here, config: Config) -> None:
 
 @contextlib.asynccontextmanager
 async def _open(config: Config, scopes: frozenset[str]) -> AsyncIterator[tuple[Catalog, Principal]]:
-    """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is no project."""
+    """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is no project. Garbage collection,
+    which is off until then, is on again afterwards."""
     from clew.cli.local_server.service import answering_commands  # after the handshake
 
-    check_project(config)
-    prepare_folder(config.folder)
-    async with open_app(config, scopes=scopes) as app:
-        await app.bootstrap()
-        workspace = await app.workspace()
-        gc.freeze()
-        gc.enable()
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            check_project(config)
+            prepare_folder(config.folder)
+            app = await stack.enter_async_context(open_app(config, scopes=scopes))
+            await app.bootstrap()
+            workspace = await app.workspace()
+            gc.freeze()
+        finally:
+            gc.enable()
         async with app.keeping_fresh(), answering_commands(app):
             yield workspace.catalog, app.me
 
