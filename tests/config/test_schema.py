@@ -77,6 +77,7 @@ def test_the_schema_accepts_what_the_reader_accepts(validator: Any, tmp_path: Pa
         "providers.lab.key = 'sk-0123456789'",
         "providers.lab.base = 'x'",
         "models.librarian = 1",
+        "models.known = 'x:y'",
         "models.known.x.price = 1",
     ],
 )
