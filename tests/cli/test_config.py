@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema_rs
 import pytest
 
+from clew.app import App
+from clew.catalog.operations.answers import Item
+from clew.cli import main
 from clew.secrecy import MASK
 from tests.cli.conftest import COMMAND, Clew
 
@@ -240,6 +245,53 @@ def test_servers_and_hooks_of_the_settings_wait_for_consent_and_are_used(
     assert (refused.code, "notes is in the settings. Take it out there: clew config edit" in refused.err) == (2, True)
     taken = clew("mcp", "add", "notes", "x")
     assert (taken.code, "notes" in taken.err) == (1, True)
+
+
+@pytest.mark.req("PLA-27")
+def test_hooks_that_are_agreed_to_later_count_without_a_restart(
+    clew: Clew, toml: Path, in_trail: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = toml.parents[1]
+    toml.write_text(
+        "[mcp]\nhooks = ['later_hooks:noting']\n"
+        f"[[mcp.servers]]\nid = 'notes'\ncommand = {json.dumps([sys.executable, str(SERVER), 'plain'])}\n"
+    )
+    (project / "later_hooks.py").write_text(HOOKS)
+    monkeypatch.syspath_prepend(str(project))
+    monkeypatch.chdir(project)
+
+    async def work(app: App) -> str:
+        workspace = await app.workspace()
+        assert await asyncio.to_thread(main, ["trust", "notes", "--yes"]) == 0
+        await workspace.notice_consent()
+        assert "not trusted yet" in workspace.problems["mcp.hooks"]
+        assert workspace.waiting.servers == ["notes"]
+        assert await asyncio.to_thread(main, ["trust", "--yes"]) == 0
+        await workspace.notice_consent()
+        assert workspace.tell_problems() == []
+        assert await workspace.meet_servers() == {}
+        return (await workspace.catalog.get([Item(route="notes://tools/hidden/work")], by=app.me)).markdown
+
+    assert "worked" in in_trail(work)
+    assert "tools/call" in (project / "requests.txt").read_text().split()
+
+
+def test_hooks_are_told_as_pending_until_consent_where_there_is_no_server(
+    toml: Path, in_trail: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toml.write_text("[mcp]\nhooks = ['lone_hooks:noting']\n")
+    (toml.parents[1] / "lone_hooks.py").write_text(HOOKS)
+    monkeypatch.syspath_prepend(str(toml.parents[1]))
+
+    async def work(app: App) -> list[list[str]]:
+        workspace = await app.workspace()
+        before = workspace.tell_problems()
+        assert await asyncio.to_thread(main, ["trust", "--yes"]) == 0
+        await workspace.notice_consent()
+        return [before, workspace.tell_problems()]
+
+    told = "mcp.hooks lone_hooks:noting: not trusted yet: run `clew trust`. Servers wait for them"
+    assert in_trail(work) == [[told], []]
 
 
 def test_a_server_that_is_there_twice_is_refused(clew: Clew, toml: Path) -> None:
