@@ -38,7 +38,7 @@ ABOUT = {
     "rules.root": "the file with the rules that hold for the whole project",
     "adapters.sandbox": "auto (the best of this machine) or bubblewrap; landlock and none wait for `clew trust`",
     "scripts.persistence": "for Python programs that call open_scripts: file, or callback if the program stores them",
-    "scripts.path": "for Python programs: the file of promoted scripts; outside of the project it waits for `clew trust`",
+    "scripts.path": "for Python programs: the file of promoted scripts; outside of the project it needs `clew trust`",
     "scripts.expiration_days": "for Python programs: how long a promoted script is kept",
     "models.default": 'the model of every role that has none, such as "ollama:qwen3"; an agent\'s own likewise',
     "models.fast": "the model for quick and cheap work",
