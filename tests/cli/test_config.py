@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema_rs
 import pytest
 
+from clew.app import App
+from clew.catalog.operations.answers import Item
+from clew.cli import main
 from clew.secrecy import MASK
 from tests.cli.conftest import COMMAND, Clew
 
@@ -54,7 +59,7 @@ def test_settings_are_shown_with_where_each_comes_from(clew: Clew, toml: Path, m
     assert rows["server.port"] == ("9000", "CLEW_SERVER_PORT")
     assert rows["embedder"] == ("hash", "CLEW_EMBEDDER")
     assert rows["scripts.expiration_days"] == ("7", f"{toml}:4")
-    assert rows["mcp.servers"] == ('["geo"]', f"{toml}:5")
+    assert rows["mcp.servers"] == ("[]", f"default ({toml}:5 waits for your consent: run `clew trust`)")
     assert rows["agents"] == ("false", str(toml.parent / "config.py"))
     assert rows["agent.name"] == ("assistant", "default")
     assert [row[0] for row in clew("config", "show", "scripts").rows] == [
@@ -75,6 +80,71 @@ def test_a_value_that_waits_for_consent_is_shown_with_its_default(clew: Clew, to
     assert clew("config", "show", "adapters").rows == [["adapters.sandbox", "auto", waiting]]
     assert "setting adapters.sandbox: 'none': tools run with less isolation" in clew("trust", "--yes").out
     assert clew("config", "show", "adapters").rows == [["adapters.sandbox", "none", f"{toml}:2"]]
+
+
+PENDING = """
+[catalog]
+domains = ["pending_pack:pack"]
+[permissions]
+allow = ["read-file", "exec(*)"]
+[mcp]
+hooks = ["pending_hooks:noting"]
+[[mcp.servers]]
+id = "geo"
+command = "x"
+[sources.far]
+kind = "local"
+root = "~"
+[sources.near]
+kind = "local"
+root = "docs"
+[providers.lab]
+base_url = "https://lab.example.org/v1"
+"""
+
+
+@pytest.mark.req("PLA-27")
+def test_every_setting_that_waits_for_consent_is_marked(
+    clew: Clew, toml: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toml.write_text(PENDING)
+    for name in ("pending_pack", "pending_hooks"):
+        (toml.parents[1] / f"{name}.py").write_text("")
+    monkeypatch.syspath_prepend(str(toml.parents[1]))
+
+    def shown() -> dict[str, tuple[str, str]]:
+        rows = {row[0]: (row[1], row[2].replace(f"{toml}:", "")) for row in clew("config", "show").rows}
+        return {name: row for name, row in rows.items() if row[1] not in ("default", "CLEW_EMBEDDER")}
+
+    waits = "waits for your consent: run `clew trust`"
+    near, far = '{"kind":"local","root":"docs"}', '{"kind":"local","root":"~"}'
+    lab = '{"base_url":"https://lab.example.org/v1"}'
+    assert shown() == {
+        "catalog.domains": ("[]", f"default (3 {waits})"),
+        "permissions.allow": ('["read-file"]', f"5 (partly {waits})"),
+        "mcp.hooks": ("[]", f"default (7 {waits})"),
+        "mcp.servers": ("[]", f"default (8 {waits})"),
+        "sources.far": (far, f"11 ({waits})"),
+        "sources.near": (near, "14"),
+        "providers.lab": (lab, f"17 ({waits})"),
+    }
+    assert clew("trust", "geo", "--yes").code == 0
+    assert shown()["mcp.servers"] == ("[]", f"default (8 {waits})")  # for the hooks
+    assert clew("trust", "pending_hooks:noting", "--yes").code == 0
+    toml.with_name("mcp.json").write_text('{"mcpServers": {"other": {"command": "x"}}}')
+    assert shown()["mcp.servers"] == ('["geo"]', "8")
+    (found,) = clew("config", "show", "permissions.allow", "--json").json
+    assert (found["value"], found["pending"]) == (["read-file"], f"{toml}:5")
+    assert clew("trust", "--yes").code == 0
+    assert shown() == {
+        "catalog.domains": ('["pending_pack:pack"]', "3"),
+        "permissions.allow": ('["read-file","exec(*)"]', "5"),
+        "mcp.hooks": ('["pending_hooks:noting"]', "7"),
+        "mcp.servers": ('["geo"]', "8"),
+        "sources.far": (far, "11"),
+        "sources.near": (near, "14"),
+        "providers.lab": (lab, "17"),
+    }
 
 
 def test_secrets_are_never_shown(clew: Clew, toml: Path) -> None:
@@ -115,6 +185,72 @@ def test_all_problems_are_listed_with_their_places(clew: Clew, toml: Path, monke
         *(0, [f"No problems: 2 settings from {toml.parent} (config.toml)"]),
         "",
     )
+
+
+@pytest.mark.req("PLA-27")
+def test_values_that_no_part_of_clew_can_use_are_problems(clew: Clew, toml: Path) -> None:
+    toml.write_text(
+        "[permissions]\nallow = ['read-file']\ndeny = ['fetch', 'exec(', 'exec(']\n"
+        "[sources.x]\nkind = 'nonsense'\n"
+        "[sources.y]\nkind = 'local'\nrot = 'docs'\n"
+        "[sources.z]\nkind = 'local'\nroot = 'docs'\ndomain = 'No Domain'\n"
+        "[catalog]\ndomains = ['nobody_offers_this', 'no_such_module:x']\n"
+        "[models]\ndefault = 'nosuchprovider:m'\nfast = 'default'\ncoding = 'ollama:qwen3'\nann = 'bob'\nbob = 'ann'\n"
+        "[providers.lab]\nkind = 'nothing'\n"
+        "[knowledge]\nmodel = 'nosuchrole'\n"
+    )
+    done = clew("config", "check")
+    assert (done.code, done.err) == (1, f"{len(done.lines)} problems.\n")
+    told = [line.removeprefix(f"{toml}:").partition(": ") for line in done.lines]
+    found = [(int(line), text) for line, _, text in told]
+    expected = [
+        (3, "permissions.deny: 'exec('"),
+        (3, "permissions.deny: 'exec('"),
+        (4, "[sources.x] there is no source 'nonsense'"),
+        (6, "[sources.y] local: there is no option 'rot'. Did you mean root?"),
+        (9, "[sources.z] domain: 'No Domain' must be lower-case letters"),
+        (14, "catalog.domains: no installed package offers a domain 'nobody_offers_this'"),
+        (14, "catalog.domains: Python finds no module for 'no_such_module:x'"),
+        (16, "models.default: there is no provider 'nosuchprovider'"),
+        (19, "models.ann: the roles bob → ann → bob lead in a circle"),
+        (20, "models.bob: the roles ann → bob → ann lead in a circle"),
+        (24, "knowledge.model: there is no model or role 'nosuchrole'"),
+        (21, "[providers.lab] has the kind 'nothing', which there is not"),
+    ]
+    assert [line for line, _ in found] == [line for line, _ in expected], done.out
+    assert all(text.startswith(said) for (_, text), (_, said) in zip(found, expected, strict=True)), done.out
+
+
+@pytest.mark.req("PLA-27")
+def test_a_key_or_consent_that_is_missing_is_no_problem_of_the_settings(
+    clew: Clew, toml: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LAB_KEY", raising=False)
+    toml.write_text(
+        "[models]\ndefault = 'lab:m'\n[providers.lab]\nbase_url = 'https://lab.example.org/v1'\nkey = 'env:LAB_KEY'\n"
+        "[sources.pulls]\nkind = 'github'\nrepo = 'a/b'\ntoken = 'NOT_THERE'\n"
+    )
+    assert (clew("config", "check").code, clew("config", "check").out.startswith("No problems")) == (0, True)
+
+
+@pytest.mark.req("PLA-27")
+def test_the_problems_of_all_servers_are_listed(clew: Clew, toml: Path) -> None:
+    toml.write_text(
+        "[[mcp.servers]]\nid = 'a'\n[[mcp.servers]]\nid = 'b'\ncommand = 'x'\n[[mcp.servers]]\nid = 'NO'\nurl = 'http://x'\n"
+        "[[mcp.servers]]\nid = 'c'\nurl = 'ftp://x'\n[[mcp.servers]]\nid = 'fine'\ncommand = 'x'\n"
+    )
+    path = toml.with_name("mcp.json")
+    path.write_text('{"mcpServers": {"one": {}, "two": {"command": "x", "url": "y"}, "b": {"command": "x"}}}')
+    done = clew("config", "check")
+    assert done.lines == [
+        f"{path}: server 'one' needs either a command or a url",
+        f"{path}: server 'two' needs either a command or a url",
+        f"{toml}:1: [[mcp.servers]] 'a' needs either a command or a url",
+        f"{toml}:3: [[mcp.servers]] 'b': there is a server of that name in {path}. Rename one",
+        *[line for line in done.lines if line.startswith(f"{toml}:6: ") and "'NO'" in line],
+        f"{toml}:9: server c: url must begin with http:// or https://",
+    ]
+    assert len(done.lines) == 6
 
 
 def test_a_broken_file_is_one_problem(clew: Clew, toml: Path) -> None:
@@ -240,6 +376,53 @@ def test_servers_and_hooks_of_the_settings_wait_for_consent_and_are_used(
     assert (refused.code, "notes is in the settings. Take it out there: clew config edit" in refused.err) == (2, True)
     taken = clew("mcp", "add", "notes", "x")
     assert (taken.code, "notes" in taken.err) == (1, True)
+
+
+@pytest.mark.req("PLA-27")
+def test_hooks_that_are_agreed_to_later_count_without_a_restart(
+    clew: Clew, toml: Path, in_trail: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = toml.parents[1]
+    toml.write_text(
+        "[mcp]\nhooks = ['later_hooks:noting']\n"
+        f"[[mcp.servers]]\nid = 'notes'\ncommand = {json.dumps([sys.executable, str(SERVER), 'plain'])}\n"
+    )
+    (project / "later_hooks.py").write_text(HOOKS)
+    monkeypatch.syspath_prepend(str(project))
+    monkeypatch.chdir(project)
+
+    async def work(app: App) -> str:
+        workspace = await app.workspace()
+        assert await asyncio.to_thread(main, ["trust", "notes", "--yes"]) == 0
+        await workspace.notice_consent()
+        assert "not trusted yet" in workspace.problems["mcp.hooks"]
+        assert workspace.waiting.servers == ["notes"]
+        assert await asyncio.to_thread(main, ["trust", "--yes"]) == 0
+        await workspace.notice_consent()
+        assert workspace.tell_problems() == []
+        assert await workspace.meet_servers() == {}
+        return (await workspace.catalog.get([Item(route="notes://tools/hidden/work")], by=app.me)).markdown
+
+    assert "worked" in in_trail(work)
+    assert "tools/call" in (project / "requests.txt").read_text().split()
+
+
+def test_hooks_are_told_as_pending_until_consent_where_there_is_no_server(
+    toml: Path, in_trail: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toml.write_text("[mcp]\nhooks = ['lone_hooks:noting']\n")
+    (toml.parents[1] / "lone_hooks.py").write_text(HOOKS)
+    monkeypatch.syspath_prepend(str(toml.parents[1]))
+
+    async def work(app: App) -> list[list[str]]:
+        workspace = await app.workspace()
+        before = workspace.tell_problems()
+        assert await asyncio.to_thread(main, ["trust", "--yes"]) == 0
+        await workspace.notice_consent()
+        return [before, workspace.tell_problems()]
+
+    told = "mcp.hooks lone_hooks:noting: not trusted yet: run `clew trust`. Servers wait for them"
+    assert in_trail(work) == [[told], []]
 
 
 def test_a_server_that_is_there_twice_is_refused(clew: Clew, toml: Path) -> None:

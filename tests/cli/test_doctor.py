@@ -83,6 +83,22 @@ def test_it_says_what_holds_tools_of_others(clew: Clew) -> None:
     assert all(f"{what}: {by}" in shown for what, by in levels.items())
 
 
+@pytest.mark.req("PLA-25")
+def test_it_tries_the_sandbox_of_the_settings(clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir()
+    best = report(clew)["isolation"]["wall"]
+    (folder / "config.toml").write_text("[adapters]\nsandbox = 'none'\n")
+    assert report(clew)["isolation"]["wall"] == best  # it waits for consent
+    monkeypatch.setenv("CLEW_ADAPTERS_SANDBOX", "none")
+    assert report(clew)["isolation"]["wall"] == "none"
+    level, text = findings(clew)["isolation"]
+    assert (level, text.endswith(" → Set adapters.sandbox to auto")) == ("note", True)
+    monkeypatch.setattr("clew.tools.sandbox.sandbox.find_bubblewrap", lambda: None)
+    monkeypatch.setenv("CLEW_ADAPTERS_SANDBOX", "bubblewrap")
+    level, text = findings(clew)["isolation"]
+    assert (level, "this machine has no bubblewrap for adapters.sandbox" in text) == ("wrong", True)
+
+
 def test_where_there_is_nothing_yet_nothing_is_wrong_and_nothing_is_made(clew: Clew, folder: Path) -> None:
     found = findings(clew)
     assert (found["folder"][0], found["trail"][0]) == ("note", "note")

@@ -147,6 +147,17 @@ def test_settings_are_given_as_structs_or_as_tables() -> None:
         define_config(server=ServerConfig(port=70_000))
 
 
+@pytest.mark.req("PLA-27")
+def test_a_later_layer_chooses_another_model_for_the_agent(folder: Path) -> None:
+    given = settings_of(define_config(agent={"model": "ollama:a"}))
+    assert given == {"agent": {"model": "ollama:a"}}
+    agree(folder, "from clew import define_config\nconfig = define_config(agent={'model': 'ollama:a'})\n")
+    assert read_config(folder).models.roles == {"assistant": "ollama:a"}
+    assert read_config(folder, {"CLEW_AGENT_MODEL": "ollama:c"}).models.roles == {"assistant": "ollama:c"}
+    (folder / "config.toml").write_text("[agent]\nmodel = 'ollama:b'\n")
+    assert read_config(folder).models.roles == {"assistant": "ollama:b"}
+
+
 def test_the_helper_is_loaded_only_when_it_is_used() -> None:
     code = "import sys, clew; assert 'msgspec' not in sys.modules; from clew import define_config; define_config()"
     subprocess.run([sys.executable, "-c", code], check=True)

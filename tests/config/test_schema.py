@@ -10,6 +10,7 @@ import jsonschema_rs
 import pytest
 
 from clew.cli.project import render_settings
+from clew.config.descriptions import ABOUT
 from clew.config.layers import read_settings
 from clew.config.model import KINDS
 from clew.config.schema import build_schema
@@ -77,6 +78,7 @@ def test_the_schema_accepts_what_the_reader_accepts(validator: Any, tmp_path: Pa
         "providers.lab.key = 'sk-0123456789'",
         "providers.lab.base = 'x'",
         "models.librarian = 1",
+        "models.known = 'x:y'",
         "models.known.x.price = 1",
     ],
 )
@@ -84,6 +86,11 @@ def test_the_schema_refuses_what_the_reader_refuses(validator: Any, tmp_path: Pa
     (tmp_path / "config.toml").write_text(text)
     assert len(read_settings(tmp_path).problems) == 1
     assert not validator.is_valid(tomllib.loads(text))
+
+
+def test_settings_that_no_command_uses_say_so() -> None:
+    scripts = [about for name, about in ABOUT.items() if name.startswith("scripts.")]
+    assert [about.startswith("for Python programs") for about in scripts] == [True] * 3
 
 
 def test_every_setting_has_a_description_and_a_default() -> None:

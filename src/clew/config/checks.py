@@ -112,6 +112,8 @@ def check_known(name: str, table: Any) -> KnownModel:
 
 def check_role(name: str, value: Any) -> str:
     """A role of the user's own in `[models]`. Raises Misfit."""
+    if name == "known":
+        raise Misfit(f"{MODELS}.known must be tables", f"Write [{MODELS}.known.NAME] and its settings below")
     if not isinstance(value, str) or name == "roles":
         raise Misfit(f"{MODELS}.{name} must be text", 'Write role = "provider:model"')
     return value

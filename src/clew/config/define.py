@@ -71,8 +71,17 @@ def define_config(
 
 def settings_of(config: Config) -> dict[str, Any]:
     """The settings of a configuration that are not defaults, as config.toml would hold them."""
-    found: dict[str, Any] = _changed(config)
+    found: dict[str, Any] = _changed(_without_agent_role(config))
     return {name: value for name, value in found.items() if name not in NOT_SETTINGS}
+
+
+def _without_agent_role(config: Config) -> Config:
+    """The configuration without the role that `agent.model` stands for, so that a later layer can change the model."""
+    agent, roles = config.agent, config.models.roles
+    if not agent.model or roles.get(agent.name) != agent.model:
+        return config
+    others = {name: model for name, model in roles.items() if name != agent.name}
+    return msgspec.structs.replace(config, models=msgspec.structs.replace(config.models, roles=others))
 
 
 def _plain(value: Any) -> Any:

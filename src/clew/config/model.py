@@ -106,7 +106,8 @@ class AdaptersConfig(_Section, frozen=True, kw_only=True):
 
 
 class ScriptsConfig(_Section, frozen=True, kw_only=True):
-    """Promoted scripts: where they are stored, and for how long. A program that opens them gives the callbacks."""
+    """Promoted scripts of Python programs that call `open_scripts`: where they are stored, and for how long. No command
+    of Clew uses them."""
 
     persistence: str = "file"
     path: str = f"{FOLDER}/scripts.json"

@@ -104,19 +104,30 @@ class Models:
         for _, wire, _ in self._open.values():
             await wire.close()
 
+    def check_name(self, name_or_role: str) -> None:
+        """Check that a name is a role, or a model of a provider that there is. Keys and consent do not matter. Raises
+        ModelError, also for roles that lead in a circle."""
+        self._chain(name_or_role)
+        if not self._is_open_role(name_or_role):
+            self._split(name_or_role)
+
     def _follow(self, asked: str) -> str:
-        """From roles to a name. Raises ModelError for roles that lead in a circle."""
+        """From roles to a name. Raises ModelError for roles that lead in a circle, or to no model."""
+        name = self._chain(asked)[-1]
+        if self._is_open_role(name):
+            raise ModelError("config", "no model is configured", hint=HOW_TO_ADD)
+        return name
+
+    def _chain(self, asked: str) -> list[str]:
+        """The roles from one to the next, and the name that they lead to, if any. Raises ModelError for a circle."""
         seen = [asked]
-        while self._is_open_role(role := seen[-1]):
-            following = self._given_to(role)
-            if following is None:
-                raise ModelError("config", "no model is configured", hint=HOW_TO_ADD)
+        while self._is_open_role(role := seen[-1]) and (following := self._given_to(role)) is not None:
             if following in seen:
                 raise ModelError(
                     "config", f"the roles {' → '.join([*seen, following])} lead in a circle", hint=_ROLES_HINT
                 )
             seen.append(following)
-        return seen[-1]
+        return seen
 
     def _is_open_role(self, name: str) -> bool:
         """Whether a name is a role that leads to another name."""

@@ -102,10 +102,11 @@ def read_wishes(config: Config) -> list[Wish]:
     of models, then agents, skills and rules. Raises ConfigError for settings that cannot be used."""
     source = find_definition_root(config)
     rules = source.rule_files().wishes() if source.is_repository else []
-    return [*_settings_wishes(config), *definition_wishes(source.read().manifest, source.root), *rules]
+    return [*workspace_wishes(config), *definition_wishes(source.read().manifest, source.root), *rules]
 
 
-def _settings_wishes(config: Config) -> list[Wish]:
+def workspace_wishes(config: Config) -> list[Wish]:
+    """The wishes of servers, domains, hooks, sources, providers and permissions. Raises ConfigError."""
     project = project_of(config)
     servers = [server_wish(each, project) for each in servers_of(config) if each.enabled]
     domains = (_known_domain_wish(name, project) for name in dict.fromkeys(config.catalog.domains))
@@ -126,7 +127,7 @@ def _known_domain_wish(name: str, project: Path) -> Wish | None:
 
 def trust_servers(config: Config, ids: Collection[str], trust: Trust | None = None) -> list[Wish]:
     """Agree to servers that the user has just named. What was agreed to. Raises ConfigError, ReadOnly."""
-    wishes = [each for each in _settings_wishes(config) if each.kind == SERVER and each.name in ids]
+    wishes = [each for each in workspace_wishes(config) if each.kind == SERVER and each.name in ids]
     (trust or Trust.open()).grant(wishes)
     return wishes
 

@@ -13,6 +13,9 @@ from clew.catalog.workspace.domain_loader import load_domains
 from clew.config import SourceConfig
 from clew.errors import ConfigError
 
+HOOKS = "mcp.hooks"
+"""The name under which `problems` tells of hooks."""
+
 
 class PendingConsent:
     """Servers, domains and sources of one folder, as its settings name them. `without_hooks` says why the hooks around
@@ -67,9 +70,9 @@ class PendingConsent:
         return allowed
 
     def has_news(self) -> bool:
-        """Whether something waits, and the user has agreed to anything since this was last asked."""
+        """Whether anything waits, hooks included, and the user has agreed to anything since the last call."""
         before, self._seen = self._seen, self.consent.state()
-        return bool(self.names) and self._seen != before
+        return bool(self.names or self.without_hooks) and self._seen != before
 
     @property
     def names(self) -> list[str]:
@@ -83,7 +86,7 @@ class PendingConsent:
     def problems(self) -> dict[str, str]:
         """Why each is not there."""
         waiting = {name: self.consent.problem or f"{name}: {NOT_TRUSTED}" for name in self.names}
-        hooks = {"mcp.hooks": self.without_hooks} if self.without_hooks else {}
+        hooks = {HOOKS: self.without_hooks} if self.without_hooks else {}
         return waiting | hooks | self.failed
 
     def told(self) -> list[str]:

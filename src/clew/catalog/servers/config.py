@@ -4,7 +4,7 @@ read, with a few keys of our own, and those of `[[mcp.servers]]` in the settings
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ from clew.config.server_entry import Features as Features
 from clew.config.server_entry import Filter as Filter
 from clew.config.server_entry import McpServerEntry
 from clew.decode_errors import config_in_plain_words
-from clew.errors import ConfigError
+from clew.errors import ConfigError, InvalidInput
 from clew.files import inside, read_file, replace_file
 from clew.jsonc import plain_json
 
@@ -82,32 +82,68 @@ class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 KEYS = McpServerEntry.__struct_fields__
 
 
+class InvalidServer(ConfigError):
+    """A table `[[mcp.servers]]` that cannot be used. `server` is its id."""
+
+    def __init__(self, server: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.server = server
+        self.hint = hint
+
+
 def read_servers(folder: Path) -> list[McpServerConfig]:
     """The servers of `folder`/mcp.json in the order of the file; none when there is no file. Raises ConfigError, naming
     the server and the key, for what cannot be used."""
-    path = folder / FILE
-    if not path.is_file():
-        return []
-    return parse_servers(read_json(path), str(path))
+    return _usable(_read_file(folder))
 
 
 def servers_of(config: Config) -> list[McpServerConfig]:
     """The servers of a configuration: those of mcp.json, then those of its settings. Raises ConfigError."""
-    found = read_servers(config.folder)
+    return _usable(read_each_server(config))
+
+
+def read_each_server(config: Config) -> Iterator[McpServerConfig | ConfigError]:
+    """The servers as `servers_of` has them, with an error in the place of each that cannot be used."""
+    path, taken = config.folder / FILE, set()
+    for one in _read_file(config.folder):
+        if isinstance(one, McpServerConfig):
+            taken.add(one.id)
+        yield one
     for each in config.mcp.servers:
         place = f"[[mcp.servers]] {each.id!r}"
-        if each.id in {one.id for one in found}:
-            error = ConfigError(f"{place}: there is a server of that name in {config.folder / FILE}")
-            error.hint = "Rename one"
-            raise error
+        if each.id in taken:
+            yield InvalidServer(each.id, f"{place}: there is a server of that name in {path}", "Rename one")
+            continue
         entry = msgspec.to_builtins(each)
         del entry["id"]
         try:
-            found.append(parse_server(each.id, entry, place))
+            yield parse_server(each.id, entry, place)
         except ConfigError as error:
-            error.hint = error.hint or WHERE
-            raise
-    return found
+            yield InvalidServer(each.id, error.message, error.hint or WHERE)
+        except InvalidInput as error:  # of the id, as the name of a domain
+            yield InvalidServer(each.id, f"{place}: {error.message}", error.hint)
+
+
+def _read_file(folder: Path) -> Iterator[McpServerConfig | ConfigError]:
+    path = folder / FILE
+    if not path.is_file():
+        return
+    try:
+        given = read_json(path)
+    except ConfigError as error:
+        yield error
+    else:
+        yield from _parse_each(given, str(path))
+
+
+def _usable(found: Iterable[McpServerConfig | ConfigError]) -> list[McpServerConfig]:
+    """The servers, none of which is an error. Raises the first error."""
+    servers = []
+    for each in found:
+        if isinstance(each, ConfigError):
+            raise each
+        servers.append(each)
+    return servers
 
 
 def write_servers(folder: Path, servers: Sequence[McpServerConfig]) -> Path:
@@ -134,16 +170,25 @@ def read_json(path: Path) -> Any:
 
 def parse_servers(given: Any, place: str) -> list[McpServerConfig]:
     """Servers of a decoded file. Raises ConfigError."""
+    return _usable(_parse_each(given, place))
+
+
+def _parse_each(given: Any, place: str) -> Iterator[McpServerConfig | ConfigError]:
     entries = given.get("mcpServers", {}) if isinstance(given, dict) else None
     if not isinstance(entries, dict):
-        raise ConfigError(f'{place} must hold an object "mcpServers"')
+        yield ConfigError(f'{place} must hold an object "mcpServers"')
+        return
     if len(entries) > MAX_SERVERS:
-        raise ConfigError(f"{place} has more than {MAX_SERVERS} servers")
-    found: list[McpServerConfig] = []
+        yield ConfigError(f"{place} has more than {MAX_SERVERS} servers")
+        return
+    taken: set[str] = set()
     for key, entry in entries.items():
-        id = derive_id(key, {one.id for one in found})
-        found.append(parse_server(id, entry, f"{place}: server {key!r}", name="" if id == key else key))
-    return found
+        id = derive_id(key, taken)
+        taken.add(id)
+        try:
+            yield parse_server(id, entry, f"{place}: server {key!r}", name="" if id == key else key)
+        except ConfigError as error:
+            yield error
 
 
 def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> McpServerConfig:

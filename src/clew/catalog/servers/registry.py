@@ -72,8 +72,9 @@ class ServerRegistry:
     ) -> None:
         self._trail = trail
         self._by = by
+        self._hooks = ServerHookChain(*hooks)
         self._given: dict[str, Any] = {
-            "hooks": ServerHookChain(*hooks),
+            "hooks": self._hooks,
             "clock": clock or SystemClock(),
             "chance": chance,
             "environ": environ,
@@ -99,6 +100,10 @@ class ServerRegistry:
         self.resources = Resources(self)
         self.prompts = Prompts(self)
         self.servers = Servers(self)
+
+    def use_hooks(self, hooks: Iterable[Hooks]) -> None:
+        """Use these hooks around all servers from now on, and no others."""
+        self._hooks.replace(hooks)
 
     def config(self, server: str) -> McpServerConfig:
         """Raises NotFound."""

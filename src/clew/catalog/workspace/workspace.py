@@ -16,7 +16,7 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.catalog import Catalog, DomainInfo, Knows, Providers
 from clew.catalog.consent.consent import NOT_TRUSTED, FolderConsent, project_of
-from clew.catalog.consent.pending_consent import PendingConsent
+from clew.catalog.consent.pending_consent import HOOKS, PendingConsent
 from clew.catalog.domain import Domain, without_duplicates
 from clew.catalog.indexing.lifecycle import Lifecycle
 from clew.catalog.indexing.pipeline import Progress, Report
@@ -70,6 +70,7 @@ class Workspace:
     ) -> None:
         self._trail = trail
         self._clock = clock
+        self._config = config
         self._owner = owner
         self.servers = servers
         self.servers.on_update = self._update_server
@@ -169,7 +170,11 @@ class Workspace:
                 self._looked = -LOOK_SECONDS
             if not self.waiting.has_news():
                 return
-            before, waiting = self.waiting.names, self.waiting
+            waiting = self.waiting
+            before = {*waiting.names, HOOKS}
+            if waiting.without_hooks:
+                hooks, waiting.without_hooks = _open_hooks(self._config, waiting.consent)
+                self.servers.use_hooks(hooks)
             names = waiting.admit_domains(waiting.domains)
             servers = waiting.admit_servers(self.servers.config(id) for id in waiting.servers)
             sources = waiting.admit_sources(waiting.sources)

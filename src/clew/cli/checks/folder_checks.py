@@ -21,7 +21,7 @@ from clew.cli.commands.up import check_address
 from clew.cli.project import describe_folder, trail_file
 from clew.cli.terminal.output import count
 from clew.config import Config, check_own_files
-from clew.errors import ClewError, ConfigError, Corrupted, ReadOnly
+from clew.errors import ClewError, ConfigError, Corrupted, ReadOnly, SandboxUnavailable
 from clew.tools.sandbox.levels import Isolation
 
 OLDEST_PYTHON = (3, 11)
@@ -64,21 +64,27 @@ def check_installation(config: Config) -> Iterator[CheckFinding]:
     yield _check_embedder(config)
 
 
-def check_isolation(found: Isolation) -> CheckFinding:
-    """Report the isolation that the sandbox enforces on this machine, as tried."""
+def check_isolation(found: Isolation | SandboxUnavailable, chosen: str = "auto") -> CheckFinding:
+    """Report the isolation that the sandbox enforces on this machine, as tried. `chosen` is `adapters.sandbox`."""
+    if isinstance(found, SandboxUnavailable):
+        return wrong("isolation", found.message, found.hint)
+    is_chosen = chosen in ("landlock", "none")
+    better = "Set adapters.sandbox to auto" if is_chosen else "Install bubblewrap"
     held = "; ".join(f"{level.what}: {level.by}" for level in found.levels if level.enforced)
     what = f"{found.wall}, runs {', '.join(found.languages)} ({held})"
     if found.wall == "none":
-        return remark("isolation", f"none: tools of others could reach everything ({held})", "Install bubblewrap")
+        return remark("isolation", f"none: tools of others could reach everything ({held})", better)
     if found.missing:
         return remark(
             "isolation",
             f"{what}; not held: {', '.join(found.missing)}",
-            "Install bubblewrap, or run Clew as an ordinary user",
+            f"{better}, or run Clew as an ordinary user",
         )
     if found.limits:
         limits = "; ".join(found.limits)
-        return remark("isolation", f"{what}; limits: {limits}", "Install bubblewrap, which has no such limits")
+        return remark(
+            "isolation", f"{what}; limits: {limits}", better if is_chosen else f"{better}, which has no such limits"
+        )
     if "javascript" not in found.languages:
         return remark("isolation", f"{what}; no JavaScript", "Install Deno: pip install clew[deno]")
     return ok("isolation", what)

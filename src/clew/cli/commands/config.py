@@ -14,36 +14,34 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
+from clew.cli.checks.config_checks import ConfigProblem, find_problems
 from clew.cli.options import HERE, Here, Json, check_project
 from clew.cli.project import prepare_folder, write_schema
 from clew.cli.terminal.output import agrees, can_ask, count, note, print_json, print_rows, say
 from clew.config.layers import PYTHON, TOML, GivenSetting, ReadSettings, read_settings
-from clew.config.model import KINDS, Config
+from clew.config.model import KINDS, Config, PermissionsConfig
 from clew.decode_errors import suggest
-from clew.errors import ClewError, ConfigError, NotFound, ReadOnly
+from clew.errors import ClewError, NotFound, ReadOnly
 from clew.secrecy import MASK, mask_secrets
 from clew.trail.config_consent import pending_settings, with_default
+from clew.trust import Trust, printable
 
 DEFAULT = "default"
 WAITS = "waits for your consent: run `clew trust`"
+TABLES = ("sources.", "providers.")
+"""Settings that are shown as written, also while they wait for consent."""
 
 
 class ShownSetting(msgspec.Struct, frozen=True, kw_only=True):
     """One setting in force. `source` is default, config.py, config.toml, environment or flag; `place` is a file with
-    its line, a variable or a flag; `pending` is the place of a value that waits for consent."""
+    its line, a variable or a flag; `pending` is the place of a value that waits for consent. Of a list, `value` has the
+    entries in force; a table is shown as written."""
 
     name: str
     value: Any
     source: str
     place: str = ""
     pending: str = ""
-
-
-class ConfigProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with the settings, in words that name the place."""
-
-    message: str
-    hint: str = ""
 
 
 def show(
@@ -54,7 +52,8 @@ def show(
     """Show the settings in force, and where each comes from.
 
     Values come from the defaults, from config.py, config.toml, CLEW_* variables and flags; later ones win. A value that
-    waits for `clew trust` is not in force: its default is. Secrets are masked.
+    waits for `clew trust` is not in force: its default is, and a list has its other entries. A table that waits is
+    marked. Secrets are masked.
 
         clew config show
         clew config show server models.default
@@ -138,67 +137,88 @@ def schema() -> None:
     sys.stdout.write(render_schema().decode())
 
 
-def find_problems(found: ReadSettings) -> list[ConfigProblem]:
-    """Everything that is wrong with settings, in the order of their layers."""
-    told = [*found.problems, *_find_server_problems(found), *_find_missing_places(found)]
-    return [ConfigProblem(message=each.message, hint=each.hint) for each in told]
-
-
-def _find_server_problems(found: ReadSettings) -> Iterator[ConfigError]:
-    from clew.catalog.servers.config import WHERE, servers_of  # the catalog takes long to load
-
-    try:
-        servers_of(found.config)
-    except ConfigError as error:
-        given = found.given.get("mcp.servers")
-        ids = [each.id for each in found.config.mcp.servers]
-        at = next(
-            (number for number, id in enumerate(ids) if error.message.startswith(f"[[mcp.servers]] {id!r}")), None
-        )
-        if given is not None and at is not None:
-            error.message = f"{given.place((at,))}: {error.message}"
-            error.hint = "" if error.hint == WHERE else error.hint
-        yield error
-
-
-def _find_missing_places(found: ReadSettings) -> Iterator[ConfigError]:
-    """Files and folders that settings name and that are not there."""
-    project = found.config.folder.absolute().parent
-    for name, path in (("skills.root", found.config.skills.root), ("rules.root", found.config.rules.root)):
-        given = found.given.get(name)
-        if given is not None and not (project / path).exists():
-            error = ConfigError(f"{given.place()}: {name}: there is no {project / path}")
-            error.hint = "Create it, or correct the path"
-            yield error
-
-
 def _read(here: Here) -> ReadSettings:
     return read_settings(here.folder, os.environ, {"owner": here.owner})
 
 
 def _settings(config: Config, given: Mapping[str, GivenSetting]) -> Iterator[ShownSetting]:
-    """All settings by name, then the tables that were given. A setting that waits for consent has its default."""
-    pending = {each.name for each in pending_settings(config)}
-    in_force = reduce(with_default, pending, config)
+    """All settings by name, then the tables that were given."""
+    pending = _find_pending(config)
+    in_force = _without_pending(config, pending)
     for name in KINDS:
-        value = in_force
-        for part in name.split("."):
-            value = getattr(value, part)
-        yield _shown(name, value, given.get(name), is_pending=name in pending)
+        yield _shown(name, _value_of(in_force, name), given.get(name), is_pending=name in pending)
     for name, each in given.items():
         if name not in KINDS:
-            yield _shown(name, each.value, each, is_pending=False)
+            value = each.value
+            if name == "mcp.servers":  # programs and addresses may hold secrets: see `clew mcp ls`
+                value = [one.id for one in config.mcp.servers if one.id not in pending.get(name, ())]
+            yield _shown(name, value, each, is_pending=name in pending)
+
+
+def _find_pending(config: Config) -> dict[str, list[str]]:
+    """The settings that wait for consent, each with the names that wait in it. Raises ConfigError."""
+    # the catalog takes long to load
+    from clew.catalog.consent.consent import DOMAIN, HOOK, SERVER, SOURCE, workspace_wishes
+    from clew.llm.providers import provider
+    from clew.tools.permissions import permission_settings
+
+    lists = {
+        DOMAIN: "catalog.domains",
+        HOOK: "mcp.hooks",
+        SERVER: "mcp.servers",
+        permission_settings.KIND: "permissions.allow",
+    }
+    tables = {SOURCE: "sources", provider.WISH: "providers"}
+    found: dict[str, list[str]] = {each.name: [] for each in pending_settings(config)}
+    wishes = workspace_wishes(config)
+    trust = Trust.open() if wishes else None
+    servers = [each.id for each in config.mcp.servers]
+    for wish in wishes:
+        is_other = wish.kind == SERVER and wish.name not in servers  # of mcp.json
+        if trust is not None and not is_other and not trust.holds(wish):
+            name = lists.get(wish.kind) or f"{tables[wish.kind]}.{wish.name}"
+            found.setdefault(name, []).append(wish.name)
+    if servers and "mcp.hooks" in found:  # servers wait for all hooks
+        found["mcp.servers"] = servers
+    return found
+
+
+def _without_pending(config: Config, pending: Mapping[str, Sequence[str]]) -> Config:
+    """The configuration without the values that wait for consent: a list keeps its other entries, except `mcp.hooks`,
+    which count all together."""
+    from clew.tools.permissions.permission_settings import policy_of, rules_of  # tools are not for every command
+
+    replace = msgspec.structs.replace
+    permissions = config.permissions
+    domains = tuple(
+        each for each in config.catalog.domains if printable(each) not in pending.get("catalog.domains", ())
+    )
+    waiting = policy_of(permissions, is_granted="permissions.allow" not in pending).waiting
+    allow = tuple(each for each in permissions.allow if rules_of(PermissionsConfig(allow=(each,)))[0] not in waiting)
+    config = replace(
+        config,
+        catalog=replace(config.catalog, domains=domains),
+        permissions=replace(permissions, allow=allow),
+    )
+    single = [name for name in pending if name in KINDS and name not in ("catalog.domains", "permissions.allow")]
+    return reduce(with_default, single, config)
+
+
+def _value_of(config: Config, name: str) -> Any:
+    return reduce(getattr, name.split("."), config)
 
 
 def _shown(name: str, value: Any, given: GivenSetting | None, *, is_pending: bool) -> ShownSetting:
-    if name == "mcp.servers":
-        value = [each.get("id") for each in value]  # programs and addresses may hold secrets: see `clew mcp ls`
     masked = _masked(name.rpartition(".")[2], value)
     if given is None:
         return ShownSetting(name=name, value=masked, source=DEFAULT)
-    if is_pending:
-        return ShownSetting(name=name, value=masked, source=DEFAULT, pending=given.place())
-    return ShownSetting(name=name, value=masked, source=given.origin.kind, place=given.place())
+    place = given.place()
+    if not is_pending:
+        return ShownSetting(name=name, value=masked, source=given.origin.kind, place=place)
+    has_rest = name.startswith(TABLES) or (isinstance(masked, list) and bool(masked))
+    if has_rest:
+        return ShownSetting(name=name, value=masked, source=given.origin.kind, place=place, pending=place)
+    return ShownSetting(name=name, value=masked, source=DEFAULT, pending=place)
 
 
 def _masked(key: str, value: Any) -> Any:
@@ -220,8 +240,10 @@ def _as_text(value: Any) -> str:
 
 
 def _origin(shown: ShownSetting) -> str:
-    if shown.pending:
+    if shown.pending and shown.source == DEFAULT:
         return f"{DEFAULT} ({shown.pending} {WAITS})"
+    if shown.pending:
+        return f"{shown.place} ({'' if shown.name.startswith(TABLES) else 'partly '}{WAITS})"
     return shown.place or shown.source
 
 

@@ -19,9 +19,11 @@ from clew.cli.checks.folder_checks import (
 from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.output import GREEN, RED, YELLOW, count, is_terminal, note, one_line, paint, print_json
 from clew.cli.terminal.progress import progress
-from clew.errors import ConfigError
+from clew.config import Config
+from clew.errors import ConfigError, SandboxUnavailable
 from clew.tools.sandbox import open_sandbox
 from clew.tools.sandbox.levels import Isolation, find_levels
+from clew.trail.config_consent import pending_settings
 
 _MARKS = {"ok": ("ok", GREEN), "note": ("note", YELLOW), "wrong": ("WRONG", RED)}
 
@@ -37,14 +39,17 @@ async def doctor(*, json: Json = False, here: Here = HERE) -> int:
         clew doctor --folder backup/.clew --json
     """
     found = []
-    isolation = await find_levels(open_sandbox(production=False))
+    config = _read_config(here)
+    chosen = _chosen_sandbox(config)
+    isolation = await _try_isolation(chosen)
     with _printer(silent=json) as tell:
-        async for finding in _examine(here, isolation):
+        async for finding in _examine(config, check_isolation(isolation, chosen)):
             found.append(finding)
             tell(finding)
     problems = sum(finding.level == "wrong" for finding in found)
     if json:
-        print_json({"healthy": not problems, "findings": found, "isolation": isolation})
+        tried = isolation if isinstance(isolation, Isolation) else None
+        print_json({"healthy": not problems, "findings": found, "isolation": tried})
     elif problems:
         note(f"clew: {problems} of {len(found)} checks found something wrong")
     elif is_terminal():
@@ -53,15 +58,39 @@ async def doctor(*, json: Json = False, here: Here = HERE) -> int:
     return 1 if problems else 0
 
 
-async def _examine(here: Here, isolation: Isolation) -> AsyncIterator[CheckFinding]:
+def _read_config(here: Here) -> Config | ConfigError:
     try:
-        config = here.config()
+        return here.config()
     except ConfigError as error:
-        yield CheckFinding(name="config", level="wrong", what=error.message, todo=error.hint or "Correct that setting")
+        return error
+
+
+def _chosen_sandbox(config: Config | ConfigError) -> str:
+    """The sandbox of the settings; auto where it waits for consent, or where they cannot be read."""
+    if isinstance(config, ConfigError):
+        return "auto"
+    try:
+        pending = [each.name for each in pending_settings(config)]
+    except ConfigError:  # the check of the grants reports it
+        return "auto"
+    return "auto" if "adapters.sandbox" in pending else config.adapters.sandbox
+
+
+async def _try_isolation(chosen: str) -> Isolation | SandboxUnavailable:
+    try:
+        return await find_levels(open_sandbox(production=False, wall=chosen))
+    except SandboxUnavailable as error:
+        return error
+
+
+async def _examine(config: Config | ConfigError, isolation: CheckFinding) -> AsyncIterator[CheckFinding]:
+    if isinstance(config, ConfigError):
+        todo = config.hint or "Correct that setting"
+        yield CheckFinding(name="config", level="wrong", what=config.message, todo=todo)
         return
     for finding in check_installation(config):
         yield finding
-    yield check_isolation(isolation)
+    yield isolation
     source = config.folder / "config.toml"
     yield CheckFinding(name="config", level="ok", what=str(source) if source.exists() else "defaults")
     for check in (check_folder, check_port):

@@ -3,7 +3,7 @@ listing, and put questions of the server to the user. All are optional; several 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -116,6 +116,10 @@ class ServerHookChain:
     line reaches all, one `False` stops a listing, and the first answer of the user counts."""
 
     def __init__(self, *hooks: Hooks) -> None:
+        self.replace(hooks)
+
+    def replace(self, hooks: Iterable[Hooks]) -> None:
+        """Use these hooks from now on, and no others."""
         found = [
             Hook(name=f"host-{at}", point=point, function=function, required=point != "log")
             for at, each in enumerate(hooks)
