@@ -105,7 +105,7 @@ async def use_agents(contract: Contract, operator: dict[str, str], id: str) -> N
     await call("POST", "/sessions/{session}/cancel", 404, at="/sessions/nothing/cancel", headers=operator)
     begun = await call("POST", "/sessions", 201, json={"name": "work"}, headers=operator)
     session = f"/sessions/{begun.json()['id']}"
-    for action, status in (("focus", 200), ("suspend", 200), ("suspend", 409), ("resume", 200), ("complete", 200)):
+    for action, status in (("focus", 200), ("suspend", 200), ("suspend", 409), ("resume", 200), ("close", 200)):
         await call("POST", f"/sessions/{{session}}/{action}", status, at=f"{session}/{action}", headers=operator)
     await call("POST", "/permissions/{request_id}", 404, at="/permissions/nothing", json=answer, headers=operator)
     await call("GET", "/why/context/{id}", 404, at=f"/why/context/{id}0", headers=operator)

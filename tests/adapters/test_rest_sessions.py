@@ -56,7 +56,7 @@ async def test_a_message_goes_to_the_focused_session_and_a_suspended_one_refuses
     assert "resume" in refused.text
     assert (await http.post("/chat", json=body)).json()["session"] not in (first, second), "nothing is focused"
     assert (await http.post(f"/sessions/{first}/resume")).json()["state"] == "active"
-    done = await http.post(f"/sessions/{first}/complete", json={"summary": "all of it"})
+    done = await http.post(f"/sessions/{first}/close", json={"summary": "all of it"})
     assert done.json()["summary"] == "all of it"
     assert (await http.post(f"/sessions/{first}/resume")).status_code == 409
     assert (await http.get(f"/sessions/{first}")).json()["state"] == "completed"
@@ -124,10 +124,10 @@ async def test_an_idle_session_is_suspended_for_all_who_look_and_can_be_resumed(
 
 async def test_a_name_can_be_used_again_and_means_the_open_session(manager: SessionManager) -> None:
     first = await manager.create("work", by=ADA)
-    await manager.act(first.id, SessionAction.COMPLETE, by=ADA)
+    await manager.act(first.id, SessionAction.CLOSE, by=ADA)
     second = await manager.create("work", by=ADA)
     assert await manager.find("work", by=ADA) == second.id
-    await manager.act(second.id, SessionAction.COMPLETE, by=ADA)
+    await manager.act(second.id, SessionAction.CLOSE, by=ADA)
     assert await manager.find("work", by=ADA) == second.id
     assert await manager.find(first.id, by=ADA) == first.id
 
@@ -136,13 +136,13 @@ async def test_the_state_is_filtered_before_the_list_is_cut(manager: SessionMana
     first = await manager.create("first", by=ADA)
     for _ in range(3):
         made = await manager.create(by=ADA)
-        await manager.act(made.id, SessionAction.COMPLETE, by=ADA)
+        await manager.act(made.id, SessionAction.CLOSE, by=ADA)
     assert [each.id for each in await manager.list(by=ADA, state=SessionStatus.ACTIVE, limit=2)] == [first.id]
 
 
 async def test_many_who_close_a_session_at_once_close_it_once(manager: SessionManager) -> None:
     session = await manager.create("busy", by=ADA)
-    ends = [manager.act(session.id, SessionAction.COMPLETE, by=ADA) for _ in range(6)]
+    ends = [manager.act(session.id, SessionAction.CLOSE, by=ADA) for _ in range(6)]
     done = await asyncio.gather(*ends, return_exceptions=True)
     assert sum(isinstance(each, Session) for each in done) == 1
     assert sum(isinstance(each, IllegalState) for each in done) == 5

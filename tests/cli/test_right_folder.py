@@ -144,3 +144,11 @@ def test_a_person_is_asked_first(large: Path, folder: Path, answer: str, code: i
     os.close(leader)
     assert ("page3.md" in shown.decode()) is (answer == "y")
     assert folder.exists() is (answer == "y")
+
+
+def test_a_folder_that_is_named_wrongly_makes_no_trail(clew: Clew, tmp_path: Path) -> None:
+    wrong = tmp_path / "nowhere" / "deep"
+    result = clew("ask", "hello", "--folder", str(wrong / ".clew"))
+    assert result.code == 1
+    assert f"there is no folder {wrong}" in result.err
+    assert not wrong.exists()

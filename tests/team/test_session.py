@@ -59,7 +59,7 @@ def test_a_state_is_reached_only_by_an_allowed_transition(before: SessionStatus,
 def test_a_refusal_names_the_state_and_what_is_allowed() -> None:
     with pytest.raises(IllegalState, match="cannot suspend session s: it is suspended") as caught:
         step(session(SessionStatus.SUSPENDED), SessionEvent(action=SessionAction.SUSPEND, at=START))
-    assert caught.value.hint == "Possible now: resume, complete"
+    assert caught.value.hint == "Possible now: resume, close"
     with pytest.raises(IllegalState) as caught:
         step(session(SessionStatus.COMPLETED), SessionEvent(action=SessionAction.RESUME, at=START))
     assert "clew session new" in caught.value.hint

@@ -129,7 +129,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
     CliCommand("usage", "Show model usage and cost.", "clew.cli.commands.usage:usage"),
     Group(
         "skills",
-        "Write, check, find and load skills.",
+        "Write, check, list and load skills.",
         (
             CliCommand("list", "List the skills of this folder.", "clew.cli.commands.skills:list_"),
             CliCommand(

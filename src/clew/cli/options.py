@@ -87,6 +87,8 @@ async def open_here(
     is_new = file is not None and not file.exists()
     if is_new and not create:
         raise ClewError(f"there is no trail at {file}", hint=_where_else(config.folder))
+    if is_new and config.is_named and not config.folder.absolute().parent.is_dir():
+        raise ClewError(f"there is no folder {config.folder.absolute().parent}", hint="Check --folder or CLEW_FOLDER")
     if is_new:
         check_project(config)
         prepare_folder(config.folder)

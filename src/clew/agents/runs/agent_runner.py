@@ -40,7 +40,7 @@ MAX_TURNS = 50
 MAX_CALLS = 32
 """How many tools one answer of a model may call."""
 
-_AGAIN = "Your next message continues from here"
+_AGAIN = "The next message of this session continues from here"
 
 ToolSpecs = Callable[[AgentDefinition], Awaitable[tuple[ToolSpec, ...]]]
 BudgetOf = Callable[[AgentDefinition, Breadcrumb], Awaitable[str | None]]

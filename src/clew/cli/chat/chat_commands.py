@@ -66,7 +66,7 @@ async def run_session_command(text: str, manager: SessionManager, current: str |
             session = await manager.switch(await _find(manager, name, None, by), by=by)
         case "suspend" | "close":
             id = await _find(manager, name, current, by)
-            wanted = SessionAction.SUSPEND if action == "suspend" else SessionAction.COMPLETE
+            wanted = SessionAction.SUSPEND if action == "suspend" else SessionAction.CLOSE
             changed = await manager.act(id, wanted, by=by)
             note(f"Session {label(changed)} is {changed.state}.")
             if id != current:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from clew.cli.options import HERE, Here, Json, open_here
 from clew.cli.project import trail_file
 from clew.cli.terminal.output import is_terminal, note, print_json, print_rows, say, short_ids, show_time
-from clew.errors import NotFound
+from clew.errors import ClewError
 
 if TYPE_CHECKING:
     from clew.app import App
@@ -66,7 +66,8 @@ async def ls(
         print_sessions([], as_json=json)
         return
     async with _open(here) as (manager, app):
-        print_sessions(await manager.list(by=app.me, state=wanted), as_json=json)
+        found = await manager.list(by=app.me, state=wanted)
+    print_sessions(found, as_json=json, state=state)
 
 
 async def switch(which: Which, /, *, json: Json = False, here: Here = HERE) -> None:
@@ -90,7 +91,7 @@ async def suspend(which: Current = "", /, *, json: Json = False, here: Here = HE
         clew session suspend
         clew session suspend "rate limiting"
     """
-    await _act("suspend", which, "is suspended. `clew session resume` continues it.", json, here)
+    await _act("suspend", which, "is suspended. `clew session switch` returns to it by its name.", json, here)
 
 
 async def resume(which: Which, /, *, json: Json = False, here: Here = HERE) -> None:
@@ -118,7 +119,7 @@ async def close(
         clew session close
         clew session close "rate limiting" --summary "Merged as #12"
     """
-    await _act("complete", which, "is completed.", json, here, summary)
+    await _act("close", which, "is completed.", json, here, summary)
 
 
 async def show(which: Current = "", /, *, json: Json = False, here: Here = HERE) -> None:
@@ -152,7 +153,7 @@ async def show(which: Current = "", /, *, json: Json = False, here: Here = HERE)
     print_rows(("field", "value"), rows, main=1)
 
 
-def print_sessions(found: Sequence[SessionView], *, as_json: bool) -> None:
+def print_sessions(found: Sequence[SessionView], *, as_json: bool, state: str = "") -> None:
     """Print these sessions, in their order."""
     if as_json:
         print_json({"items": found})
@@ -163,7 +164,9 @@ def print_sessions(found: Sequence[SessionView], *, as_json: bool) -> None:
         for id, each in zip(ids, found, strict=True)
     ]
     print_rows(("session", "state", "last message", "agent", "title"), rows, main=4, spare=(3,))
-    if not rows:
+    if not rows and state:
+        note(f"No session is {state}.")
+    elif not rows:
         note("No sessions yet. `clew chat` or `clew session new` starts one.")
 
 
@@ -177,12 +180,12 @@ async def _act(action: str, which: str, outcome: str, json: bool, here: Here, su
 
 
 async def _named(manager: SessionManager, app: App, which: str) -> str:
-    """The session that is named, or the focused one. Raises NotFound."""
+    """The session that is named, or the focused one. Raises NotFound, ClewError where none is focused."""
     if which:
         return await manager.find(which, by=app.me)
     focused = await manager.focused(by=app.me)
     if focused is None:
-        raise NotFound("session", "in focus", hint="Name one; `clew session list` shows them")
+        raise ClewError("no session is focused", hint="Name one; `clew session list` shows them")
     return focused.id
 
 

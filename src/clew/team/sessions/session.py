@@ -32,7 +32,7 @@ class SessionAction(StrEnum):
     ACTIVATE = "activate"
     SUSPEND = "suspend"
     RESUME = "resume"
-    COMPLETE = "complete"
+    CLOSE = "close"
     FAIL = "fail"
 
 
@@ -47,12 +47,12 @@ TRANSITIONS: Mapping[SessionStatus, Mapping[SessionAction, SessionStatus]] = {
     SessionStatus.CREATED: {SessionAction.ACTIVATE: SessionStatus.ACTIVE},
     SessionStatus.ACTIVE: {
         SessionAction.SUSPEND: SessionStatus.SUSPENDED,
-        SessionAction.COMPLETE: SessionStatus.COMPLETED,
+        SessionAction.CLOSE: SessionStatus.COMPLETED,
         SessionAction.FAIL: SessionStatus.FAILED,
     },
     SessionStatus.SUSPENDED: {
         SessionAction.RESUME: SessionStatus.ACTIVE,
-        SessionAction.COMPLETE: SessionStatus.COMPLETED,
+        SessionAction.CLOSE: SessionStatus.COMPLETED,
     },
     SessionStatus.COMPLETED: {},
     SessionStatus.FAILED: {},

@@ -47,7 +47,7 @@ class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
     items: Sequence[SessionTurn]
 
 
-class CompleteSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CloseSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     summary: Annotated[str, Meta(max_length=MAX_SUMMARY)] = ""
 
 
@@ -97,8 +97,8 @@ async def resume_session(call: RestCall) -> RestAnswer:
     return await _act(call, SessionAction.RESUME)
 
 
-async def complete_session(call: RestCall) -> RestAnswer:
-    return await _act(call, SessionAction.COMPLETE, (call.body or CompleteSession()).summary)
+async def close_session(call: RestCall) -> RestAnswer:
+    return await _act(call, SessionAction.CLOSE, (call.body or CloseSession()).summary)
 
 
 async def cancel_session(call: RestCall) -> RestAnswer:
@@ -200,13 +200,13 @@ OPERATIONS = (
     ),
     RestOperation(
         method="POST",
-        path="/sessions/{session}/complete",
-        handler=complete_session,
-        summary="Complete a session for good, with a summary",
+        path="/sessions/{session}/close",
+        handler=close_session,
+        summary="Close a session for good, with a summary",
         group="sessions",
         verb="create",
         writes=True,
-        body=CompleteSession,
+        body=CloseSession,
         is_body_needed=False,
         answer=Session,
         raises=(IllegalState, NotFound, TooLarge),
