@@ -89,6 +89,27 @@ async def test_a_session_that_cannot_be_is_refused(http: httpx.AsyncClient, body
     assert (await http.get("/sessions")).json()["items"] == []
 
 
+async def test_an_emitter_cannot_choose_the_id_of_a_record_by_naming_a_session(served: Served) -> None:
+    wanted = "0e6dcb5e-4a52-5a80-8f0d-29f3a07c0a5e"
+    message = {"message": "hi", "content": "hi"}
+    body = {"title": "m", "schema_name": "user.message.v1", "context": message, "tags": [f"session:{wanted}"]}
+    async with served.client("ada", frozenset({"emitter"})) as emitter:
+        assert (await emitter.post("/breadcrumbs", json=body)).status_code == 201
+        assert (await emitter.post(f"/sessions/{wanted}/suspend")).status_code == 200
+    async with served.client("ada") as curator:
+        assert (await curator.get(f"/breadcrumbs/{wanted}/full")).status_code == 404
+        assert (await curator.get(f"/sessions/{wanted}")).json()["state"] == "suspended"
+
+
+async def test_of_many_who_begin_a_session_of_one_name_one_does_and_focus_never_fails(http: httpx.AsyncClient) -> None:
+    made = await asyncio.gather(*(http.post("/sessions", json={"name": "race"}) for _ in range(8)))
+    assert sorted(each.status_code for each in made) == [201, *[409] * 7]
+    others = await asyncio.gather(*(http.post("/sessions", json={"name": str(number)}) for number in range(8)))
+    assert {each.status_code for each in others} == {201}
+    items = (await http.get("/sessions")).json()["items"]
+    assert sum(each["is_focused"] for each in items) == 1
+
+
 async def test_a_retry_with_the_same_key_stays_in_its_session(http: httpx.AsyncClient) -> None:
     body, key = {"message": "hello", "agent": AGENT, "wait": 0}, {"Idempotency-Key": "once"}
     first = (await http.post("/chat", json=body, headers=key)).json()

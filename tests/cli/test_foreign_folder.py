@@ -158,11 +158,15 @@ def test_a_trail_elsewhere_waits_for_consent_and_is_not_written(clew: Clew, fold
     assert elsewhere.exists()
 
 
-def test_a_trail_on_a_server_waits_for_consent(clew: Clew, folder: Path) -> None:
-    plant(folder, 'trail = "postgresql://me@db.example/clew"\n', keys=False)
+def test_a_trail_on_a_server_waits_for_consent_and_its_password_is_not_shown(clew: Clew, folder: Path) -> None:
+    plant(folder, 'trail = "postgresql://me:hunter2horse9@db.example/clew?password=qu3rypass77"\n', keys=False)
     result = clew("trail", "put", "--title", "x")
     assert (result.code, "puts the trail outside" in result.err) == (1, True)
-    assert "trail" in [each["name"] for each in clew("trust", "--json").json["awaiting"]]
+    waiting = clew("trust", "--json")
+    assert "trail" in [each["name"] for each in waiting.json["awaiting"]]
+    shown = result.err + waiting.out + clew("trust").out
+    assert "hunter2horse9" not in shown
+    assert "qu3rypass77" not in shown
 
 
 def test_an_empty_trail_file_is_said(clew: Clew, folder: Path, caplog: pytest.LogCaptureFixture) -> None:

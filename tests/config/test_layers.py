@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.config import CHOICES, LIMITS, Config, KnownModel, find_folder, read_config
+from clew.config.layers import MAX_PROBLEMS, read_settings
 from clew.errors import ConfigError
 from clew.llm import open_embedder
 
@@ -224,7 +225,25 @@ def test_settings_that_are_no_sensible_file_are_refused_at_once(tmp_path: Path, 
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "huge").write_text("# x\n" * 1_000_000)
-    (tmp_path / "deep").write_text("trail = " + "[" * 100_000)
+    (tmp_path / "deep").write_text("trail = " + "[\n" * 100_000)
     (tmp_path / "config.toml").symlink_to(target)
     with pytest.raises(ConfigError, match=r"config\.toml (cannot be read|is not TOML)"):
         read_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a" + ".b" * 100_000 + " = 1\n", "config.toml:1 has over 10,000 characters"),
+        ("[server]\nport = " + "9" * 9_000 + "\n", "is not TOML"),
+    ],
+)
+def test_settings_that_would_take_minutes_are_refused_at_once(tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(ConfigError, match=expected):
+        read_config(tmp_path)
+
+
+def test_only_the_first_problems_are_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[server]\n" + "".join(f"x{number} = 1\n" for number in range(20_000)))
+    assert len(read_settings(tmp_path).problems) == MAX_PROBLEMS

@@ -27,6 +27,8 @@ from clew.files import read_file
 TOML = "config.toml"
 PYTHON = "config.py"
 MAX_BYTES = 1_000_000
+MAX_LINE, MAX_PROBLEMS = 10_000, 100
+"""Characters of a line of config.toml, and problems after which the rest of the settings is not looked at."""
 """Of a file of settings."""
 
 OriginKind = Literal["config.py", "config.toml", "environment", "flag"]
@@ -117,6 +119,8 @@ def build_config(given: Iterable[GivenSetting], problems: list[ConfigError]) -> 
             known[each.name] = each
         except Misfit as misfit:
             problems.append(_located(each, misfit))
+            if len(problems) >= MAX_PROBLEMS:
+                break
     try:
         _name_model(settings)
     except Misfit as misfit:
@@ -199,6 +203,7 @@ def _attempt(layer: Callable[[], Iterator[GivenSetting]], problems: list[ConfigE
 def _from_toml(path: Path) -> Iterator[GivenSetting]:
     try:
         text = read_file(path, MAX_BYTES).decode("utf-8")
+        _check_lines(path, text)
         found = tomllib.loads(text)
     except FileNotFoundError:
         return
@@ -206,11 +211,18 @@ def _from_toml(path: Path) -> Iterator[GivenSetting]:
         raise _error(f"{path} cannot be read: {error.strerror}", "Mend it, or remove it to begin anew") from None
     except RecursionError:
         raise ConfigError(f"{path} is not TOML: it is nested too deeply") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # of the TOML, of UTF-8, or of a number with thousands of digits
         is_repeated = "Cannot declare" in str(error) or "Cannot overwrite" in str(error)
         hint = "Two tables have one name: put all their settings below the first" if is_repeated else ""
         raise _error(f"{path} is not TOML: {error}", hint) from None
     yield from flatten(found, Origin(kind="config.toml", label=str(path), text=text))
+
+
+def _check_lines(path: Path, text: str) -> None:
+    """Raise ConfigError for a line so long that the parser would need minutes for its dotted keys."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > MAX_LINE:
+            raise _error(f"{path}:{number} has over {MAX_LINE:,} characters", "Put the value on several lines")
 
 
 def _from_python(folder: Path) -> Iterator[GivenSetting]:

@@ -14,6 +14,7 @@ import msgspec
 from clew.config import Config
 from clew.config.layers import PYTHON
 from clew.errors import ConfigError
+from clew.secrecy import mask_secrets
 from clew.trust import Trust, Wish, digest_parts, printable, real_folder
 
 KIND = "setting"
@@ -43,7 +44,7 @@ def _reaching_wishes(config: Config) -> list[Wish]:
             kind=KIND,
             name=name,
             digest=digest_parts([msgspec.json.encode(value, enc_hook=str)]),
-            summary=printable(f"{value!r}: {_REACHING[name]}"),
+            summary=printable(mask_secrets(f"{value!r}: {_REACHING[name]}")),
         )
         for name, value in _reaching(config).items()
     ]

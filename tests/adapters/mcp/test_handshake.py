@@ -118,3 +118,15 @@ def test_a_line_that_is_no_request_is_left_to_the_sdk(line: bytes) -> None:
 )
 def test_usual_clients_are_answered_at_once(capabilities: dict[str, Any]) -> None:
     assert plain_initialize(json.dumps(initialize(**capabilities)).encode()) is not None
+
+
+def test_a_byte_order_mark_and_deep_capabilities_are_left_to_the_sdk() -> None:
+    line = json.dumps(initialize()).encode()
+    assert plain_initialize(line) is not None
+    assert plain_initialize(b"\xef\xbb\xbf" + line) is None
+    deep: dict[str, Any] = {}
+    for _ in range(450):
+        deep = {"x": deep}
+    message = initialize()
+    message["params"] = message["params"] | {"capabilities": deep}
+    assert plain_initialize(json.dumps(message).encode()) is None

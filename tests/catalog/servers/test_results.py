@@ -77,3 +77,12 @@ async def test_secrets_in_a_result_are_masked(tmp_path: Path) -> None:
     assert "hunter2" not in shown
     assert shown.count(MASK) == 4
     assert shown.count("kept") == 2
+
+
+def test_names_and_addresses_of_linked_resources_are_masked() -> None:
+    token = "ghp_" + "a1B2" * 9
+    link = {"type": "resource_link", "name": f"key {token}", "uri": f"https://x.example/?token={token}"}
+    shown = show_result(CallToolResult.model_validate({"content": [link]}), ENTRY, "geo://tools/read")
+    assert MASK in shown.content
+    assert token not in shown.content
+    assert shown.guidance == [], "an address with a secret is no next step"

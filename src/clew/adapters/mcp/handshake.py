@@ -16,7 +16,7 @@ from typing import Any
 
 from clew import __version__
 
-MAX_LINE = 4 * 1024 * 1024
+MAX_LINE, MAX_DEPTH = 4 * 1024 * 1024, 10
 _CHUNK = 65_536
 
 NOT_OPEN = (
@@ -62,7 +62,7 @@ class Handshake:
 def plain_initialize(line: bytes) -> dict[str, Any] | None:
     """The request of a line if it is an `initialize` without anything unusual, which the SDK accepts too."""
     try:
-        found = json.loads(line) if len(line) <= MAX_LINE else None
+        found = json.loads(line.decode("utf-8")) if len(line) <= MAX_LINE else None
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.keys() != {"jsonrpc", "id", "method", "params"}:
@@ -77,7 +77,7 @@ def plain_initialize(line: bytes) -> dict[str, Any] | None:
     is_plain = (
         isinstance(capabilities, dict)
         and "listChanged" not in capabilities
-        and _is_plain(capabilities)
+        and _is_plain(capabilities, MAX_DEPTH)
         and isinstance(client, dict)
         and {"name", "version"} <= client.keys() <= {"name", "version", "title"}
         and all(isinstance(each, str) for each in client.values())
@@ -85,10 +85,10 @@ def plain_initialize(line: bytes) -> dict[str, Any] | None:
     return found if is_plain else None
 
 
-def _is_plain(capabilities: dict[str, Any]) -> bool:
+def _is_plain(capabilities: dict[str, Any], depth: int) -> bool:
     """Whether capabilities are objects of objects, with nothing else in them than whether a list may change."""
-    return all(
-        isinstance(each, bool) if name == "listChanged" else isinstance(each, dict) and _is_plain(each)
+    return depth > 0 and all(
+        isinstance(each, bool) if name == "listChanged" else isinstance(each, dict) and _is_plain(each, depth - 1)
         for name, each in capabilities.items()
     )
 

@@ -6,6 +6,7 @@ A conversation has no session record until somebody names it or changes its stat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -75,7 +76,8 @@ class SessionManager:
         by.require("create")
         limits = limits or SessionLimits()
         check_new(name, limits)
-        for id in await self._by_name(name, by):
+        earlier = await self._by_name(name, by)
+        for id in earlier:
             if not _is_over(await self.get(id, by=by)):
                 raise AlreadyExists("session", repr(name))
         now = self._clock.now()
@@ -88,7 +90,12 @@ class SessionManager:
             metadata=metadata or {},
         )
         active, effects = step(new, SessionEvent(action=SessionAction.ACTIVATE, at=now))
-        await self._records.create(self._draft(active), by=inside(by))
+        draft = self._draft(active, by)
+        if name:  # of several who begin a session of one name at once, one does
+            key = f"session/{uuid5(NAMESPACE_OID, name)}/{earlier[0] if earlier else ''}"
+            draft = msgspec.structs.replace(draft, idempotency_key=key)
+        if (await self._records.create(draft, by=inside(by))).id != draft.id:
+            raise AlreadyExists("session", repr(name))
         await self._carry_out(effects, active, by)
         return active
 
@@ -191,7 +198,8 @@ class SessionManager:
     async def _load(self, id: str, by: Principal) -> tuple[Breadcrumb | None, Session]:
         """The record of a session, if there is one, and the session as its limits leave it. Raises NotFound."""
         by = inside(by)
-        found = (await self._records.find_many([id], by=by)).get(id)
+        record_id = _record_id(id, by)
+        found = (await self._records.find_many([record_id], by=by)).get(record_id)
         if found is not None and found.schema_name == self._flow.session:
             session = msgspec.convert(found.context, Session)
             last = await self._history.last_message(id, by=by) if session.limits != SessionLimits() else None
@@ -204,7 +212,7 @@ class SessionManager:
 
     async def _store(self, record: Breadcrumb | None, session: Session, by: Principal) -> None:
         """Write a session. Raises Conflict where another writer came first."""
-        draft = self._draft(session)
+        draft = self._draft(session, by)
         if record is not None:
             change = Change(title=draft.title, tags=draft.tags, context=draft.context, embed="never")
             await self._records.update(record.id, change, expect=record.version, by=inside(by))
@@ -214,9 +222,9 @@ class SessionManager:
         except AlreadyExists:
             raise Conflict(session.id, expected=0, actual=1) from None
 
-    def _draft(self, session: Session) -> Draft:
+    def _draft(self, session: Session, by: Principal) -> Draft:
         return Draft(
-            id=session.id,
+            id=_record_id(session.id, by),
             title=session.name or "Session",
             schema_name=self._flow.session,
             tags=(SESSION_TAG + session.id, f"state:{session.state}"),
@@ -246,21 +254,16 @@ class SessionManager:
         return str(found.context.get("session") or "") or None
 
     async def _focus(self, session: str, by: Principal) -> None:
-        """Make this the one session that the caller works in; an empty one is none."""
+        """Make this the one session that the caller works in; an empty one is none. Of two at once either may win."""
         id, context = _focus_id(by), {"user": by.agent_id, "session": session}
-        for _ in range(_RETRIES):
-            found = (await self._records.find_many([id], by=inside(by))).get(id)
-            try:
-                if found is None:
-                    draft = Draft(id=id, title="Focus", schema_name=self._flow.focus, context=context, embed="never")
-                    await self._records.create(draft, by=inside(by))
-                else:
-                    change = Change(context=context, embed="never")
-                    await self._records.update(id, change, expect=found.version, by=inside(by))
-            except (Conflict, AlreadyExists):
-                continue
-            return
-        raise ClewError("the focused session changes too often", hint="Try again")
+        found = (await self._records.find_many([id], by=inside(by))).get(id)
+        with suppress(Conflict, AlreadyExists):  # another focus came right after this one
+            if found is None:
+                draft = Draft(id=id, title="Focus", schema_name=self._flow.focus, context=context, embed="never")
+                await self._records.create(draft, by=inside(by))
+            else:
+                change = Change(schema_name=self._flow.focus, context=context, embed="never")
+                await self._records.update(id, change, expect=found.version, by=inside(by))
 
 
 def read_state(text: str) -> SessionStatus:
@@ -291,6 +294,11 @@ def _view(stored: Session | None, recent: SessionInfo | None, now: datetime, *, 
 
 def _is_over(session: Session) -> bool:
     return session.state in (SessionStatus.COMPLETED, SessionStatus.FAILED)
+
+
+def _record_id(session: str, by: Principal) -> str:
+    """The id of the record of a session. Whoever names a session does not choose the id of a record."""
+    return str(uuid5(NAMESPACE_OID, f"clew/session\n{by.owner_id}\n{session}"))
 
 
 def _focus_id(by: Principal) -> str:

@@ -27,7 +27,8 @@ _LONG_BAR = 50
 
 
 def show_result(result: CallToolResult, entry: ServerEntry, read_route: str) -> GuidedContent:
-    """The content of a tool's result, with a next step for each resource that it links to. Raises ServerError where the
+    """The content of a tool's result, with a next step for each resource that it links to by an address without
+    secrets. Raises ServerError where the
     tool says that it failed."""
     if result.is_error:
         said = " ".join(part.text for part in result.content[:MAX_PARTS] if part.type == "text")
@@ -46,9 +47,9 @@ def show_result(result: CallToolResult, entry: ServerEntry, read_route: str) -> 
         blocks.append(_fenced(structured, f"Structured, from {entry.server}.", room, "json"))
     links = [part for part in parts if part.type == "resource_link"][:MAX_LINKS]
     steps = [
-        guide(read_route, f"Read the resource that {entry.server} calls {quoted(link.name, 100)}.", uri=str(link.uri))
+        guide(read_route, f"Read the resource that {entry.server} calls {_masked(link.name)}.", uri=str(link.uri))
         for link in links
-        if read_route
+        if read_route and mask_document(str(link.uri)) == str(link.uri)
     ]
     return GuidedContent(content="\n\n".join(blocks) or f"{entry.server} gave back nothing.", guidance=steps)
 
@@ -73,28 +74,28 @@ def _show_part(part: Any, server: str, limit: int) -> str:
         case "text":
             return _fenced(part.text, f"From {server}.", limit)
         case "image" | "audio":
-            kind = one_line(part.mime_type, 60)
+            kind = one_line(mask_document(part.mime_type), 60)
             return f"{server} sent an {part.type} ({kind}, {len(part.data) * 3 // 4:,} bytes) that is not shown here."
         case "resource":
             return _show_resource(part.resource, server, limit)
         case "resource_link":
-            return f"{server} refers to its resource {quoted(part.name, 100)} at {_quoted_address(part.uri)}."
+            return f"{server} refers to its resource {_masked(part.name)} at {_masked(part.uri, 300)}."
         case _:
             return f"{server} sent something of an unknown kind."
 
 
 def _show_resource(part: Any, server: str, limit: int) -> str:
-    place = _quoted_address(part.uri)
+    place = _masked(part.uri, 300)
     if (text := getattr(part, "text", None)) is not None:
         return _fenced(text, f"From {server}, {place}.", limit)
     size = len(getattr(part, "blob", "")) * 3 // 4
-    return (
-        f"{server} sent {place} ({one_line(part.mime_type or 'binary', 60)}, {size:,} bytes), which is not shown here."
-    )
+    kind = one_line(mask_document(part.mime_type or "binary"), 60)
+    return f"{server} sent {place} ({kind}, {size:,} bytes), which is not shown here."
 
 
-def _quoted_address(uri: Any) -> str:
-    return quoted(mask_document(str(uri)), 300)
+def _masked(text: Any, limit: int = 100) -> str:
+    """A name or an address in quotes, without secrets."""
+    return quoted(mask_document(str(text)), limit)
 
 
 def _fenced(text: str, about: str, limit: int, language: str = "text") -> str:
