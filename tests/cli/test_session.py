@@ -82,3 +82,12 @@ def test_what_cannot_be_done_is_said_in_one_line(clew: Clew, folder: Path) -> No
         assert len(result.err.splitlines()) <= 2
     clew("session", "suspend")
     assert "clew session list" in clew("session", "show").err
+
+
+def test_the_name_of_a_deleted_session_is_free_again(clew: Clew) -> None:
+    clew("session", "new", "work")
+    records = clew("trail", "ls", "--system", "--json").json["items"]
+    (id,) = [each["id"] for each in records if each["schema_name"] == "session.v1"]
+    assert clew("trail", "rm", id, "--yes").code == 0
+    assert clew("session", "new", "work").code == 0
+    assert focused(clew) == ["work"]

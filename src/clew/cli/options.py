@@ -88,7 +88,10 @@ async def open_here(
     if is_new and not create:
         raise ClewError(f"there is no trail at {file}", hint=_where_else(config.folder))
     if is_new and config.is_named and not config.folder.absolute().parent.is_dir():
-        raise ClewError(f"there is no folder {config.folder.absolute().parent}", hint="Name a folder that you may write: --folder or CLEW_FOLDER")
+        raise ClewError(
+            f"there is no folder {config.folder.absolute().parent}",
+            hint="Name a folder that you may write: --folder or CLEW_FOLDER",
+        )
     if is_new:
         check_project(config)
         prepare_folder(config.folder)

@@ -90,14 +90,21 @@ class SessionManager:
             metadata=metadata or {},
         )
         active, effects = step(new, SessionEvent(action=SessionAction.ACTIVATE, at=now))
-        draft = self._draft(active, by)
-        if name:  # of several who begin a session of one name at once, one does
-            key = f"session/{uuid5(NAMESPACE_OID, name)}/{earlier[0] if earlier else ''}"
-            draft = msgspec.structs.replace(draft, idempotency_key=key)
-        if (await self._records.create(draft, by=inside(by))).id != draft.id:
-            raise AlreadyExists("session", repr(name))
+        key = f"session/{uuid5(NAMESPACE_OID, name)}/{earlier[0] if earlier else ''}" if name else None
+        await self._begin(active, key, by)
         await self._carry_out(effects, active, by)
         return active
+
+    async def _begin(self, session: Session, key: str | None, by: Principal) -> None:
+        """Write a new session. Of several with one key, which are begun at the same time, one is written. Raises
+        AlreadyExists for the others."""
+        draft = self._draft(session, by)
+        try:
+            written = await self._records.create(msgspec.structs.replace(draft, idempotency_key=key), by=inside(by))
+        except AlreadyExists:  # the session of that key was deleted
+            written = await self._records.create(draft, by=inside(by))
+        if written.id != draft.id:
+            raise AlreadyExists("session", repr(session.name))
 
     async def get(self, id: str, *, by: Principal) -> Session:
         """A session as its limits leave it now. Raises NotFound."""
