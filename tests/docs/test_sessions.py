@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import pytest
 
-from clew.catalog.servers.config import parse_servers
+from clew.catalog.servers.config import FILE, read_servers
 from clew.catalog.sources import build_source, secret_names
 from clew.cli.command_table import spell_out
 from clew.cli.parser import build_parser
@@ -164,5 +163,6 @@ SERVERS = [
 
 
 @pytest.mark.parametrize("text", SERVERS)
-def test_servers_of_the_docs_can_be_read(text: str) -> None:
-    assert parse_servers(msgspec.json.decode(text), "the page")
+def test_servers_of_the_docs_can_be_read(text: str, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(text)
+    assert read_servers(tmp_path)

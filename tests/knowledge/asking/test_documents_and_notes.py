@@ -39,20 +39,6 @@ async def test_documents_answer_how_something_is_done_before_tests_that_have_the
     assert "tests/" not in lines[0]
 
 
-@pytest.mark.req("BEY-13")
-@pytest.mark.parametrize("question", ["what is the default timeout", "How long is the default timeout?"])
-async def test_documents_state_the_default_of_a_setting(app: App, question: str) -> None:
-    root = app.knowledge().root
-    (root / "docs/waiting.md").write_text("# Waiting\n\nThe default timeout of a request is five seconds.\n")
-    (root / "src/timeout.py").write_text(
-        '"""Timeouts."""\n\n\nclass Timeout:\n    """A timeout."""\n\n'
-        "    def timeout(self, timeout: int) -> int:\n        return timeout\n"
-    )
-    await app.knowledge().gather()
-    lines = await known(app, question)
-    assert re.match(r"- \[1\] docs/waiting\.md:", lines[0]), lines
-
-
 @pytest.mark.req("SYL-60", "SYL-64")
 async def test_a_commit_without_changed_files_is_in_the_next_answer(app: App) -> None:
     question = "flumox the gribble"

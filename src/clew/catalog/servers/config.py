@@ -168,11 +168,6 @@ def read_json(path: Path) -> Any:
         raise ConfigError(f"{path} is not JSON: {error}") from None
 
 
-def parse_servers(given: Any, place: str) -> list[McpServerConfig]:
-    """Servers of a decoded file. Raises ConfigError."""
-    return _usable(_parse_each(given, place))
-
-
 def _parse_each(given: Any, place: str) -> Iterator[McpServerConfig | ConfigError]:
     entries = given.get("mcpServers", {}) if isinstance(given, dict) else None
     if not isinstance(entries, dict):

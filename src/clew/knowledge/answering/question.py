@@ -57,12 +57,6 @@ _HOWTO = re.compile(
     r"|\bis there (?:a|an|any)\b(?: [\w-]+){0,2} (?:way|option|setting)\b|\b(?:docs?|readme|guide|manual)\b",
     re.IGNORECASE,
 )
-_SETTING = re.compile(
-    r"^(?:so |and |but )?(?:what(?:'s| is| are)|how \w+ (?:is|are)|which) (?:\w+ ){0,3}?"
-    r"(?:default|maximum|max|minimum|min)\b",
-    re.IGNORECASE,
-)
-"""Questions for the value of a setting, which documents state."""
 _EXPLAIN = re.compile(
     r"^(?:so |please |can you )?(?:explain|describe|walk me through|how (?:does|do|is|are)|what happens|summari[sz]e)\b"
     r"|\b(?:strategy|pattern|convention|architecture)\b",
@@ -132,8 +126,7 @@ _CHOICE = re.compile(rf"^(?:so |and )?which (?!(?:\w+ )?{THINGS}\b)\w+ (?:does|d
 
 
 class QuestionKind(StrEnum):
-    """The form of a question. CODE, the default, asks where something is in the code. HOWTO asks for something that
-    documents state: how something is done, or the value of a setting."""
+    """The form of a question. CODE asks where something is in the code, and is the default."""
 
     CODE = "code"
     EXPLAIN = "explain"
@@ -250,7 +243,7 @@ def _kind_of(line: str, *, has_period: bool) -> QuestionKind:
     is_dated = (has_period or VERSION.search(line)) and _CHANGE.search(line)
     if is_dated or _HISTORY.search(line):
         return QuestionKind.HISTORY
-    if (_HOWTO.search(line) or _SETTING.search(line)) and not _NOT_HOWTO.search(line):
+    if _HOWTO.search(line) and not _NOT_HOWTO.search(line):
         return QuestionKind.HOWTO
     return QuestionKind.EXPLAIN if _EXPLAIN.search(line) else QuestionKind.CODE
 

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, reply
-from clew.agents.conversations.conversation import Conversations, open_conversations
+from clew.agents.conversations.agent_interface import AgentCore
+from clew.agents.conversations.conversation import DEFAULT_AGENT, open_conversations
 from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, SessionTurn
 from clew.errors import AlreadyExists, IllegalState, InvalidInput, NotFound, TooLarge
 from clew.team.sessions.session import MAX_SUMMARY, Session, SessionAction, SessionLimits, SessionStatus
@@ -77,10 +78,10 @@ async def list_sessions(call: RestCall) -> RestAnswer:
 
 
 async def get_session(call: RestCall) -> RestAnswer:
-    manager, conversations = await _open(call)
+    manager, agent = await _open(call)
     id = call.path["session"]
     session = await manager.get(id, by=call.by)
-    turns = await conversations.sessions.turns(id, by=call.by, limit=call.query.limit)
+    turns = await agent.turns(id, limit=call.query.limit)
     return reply(SessionTurns(session=id, state=session.state, items=turns))
 
 
@@ -102,9 +103,9 @@ async def close_session(call: RestCall) -> RestAnswer:
 
 
 async def cancel_session(call: RestCall) -> RestAnswer:
-    _, conversations = await _open(call)
+    _, agent = await _open(call)
     asked: Cancel = call.body
-    runs = await conversations.cancel(call.path["session"], by=call.by, run=asked.run, reason=asked.reason)
+    runs = await agent.cancel(call.path["session"], run=asked.run, reason=asked.reason)
     return reply(Cancelled(runs=runs))
 
 
@@ -113,9 +114,11 @@ async def _act(call: RestCall, action: SessionAction, summary: str = "") -> Rest
     return reply(await manager.act(call.path["session"], action, by=call.by, summary=summary))
 
 
-async def _open(call: RestCall) -> tuple[SessionManager, Conversations]:
+async def _open(call: RestCall) -> tuple[SessionManager, AgentCore]:
+    """The sessions, and the agent as the caller sees it. Another process does its work."""
     conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
-    return SessionManager(call.trail, conversations, call.services.clock), conversations
+    manager = SessionManager(call.trail, conversations, call.services.clock)
+    return manager, AgentCore(DEFAULT_AGENT, conversations, by=call.by, gate=manager, source="rest")
 
 
 OPERATIONS = (
