@@ -58,6 +58,7 @@ class PipelineContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     task_constraints: tuple[str, ...] = ()
     compliance_criteria: tuple[str, ...] = ()
     upstream_outputs: dict[str, str] = {}
+    handoff_notes: str = ""
     modified_files: tuple[str, ...] = ()
     created_files: tuple[str, ...] = ()
     deleted_files: tuple[str, ...] = ()

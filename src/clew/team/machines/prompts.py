@@ -42,6 +42,8 @@ def answer_prompt(question: str, text: str) -> str:
 def build_prompt(node: PlanNode, pipeline: TaskPipeline) -> str:
     """The first prompt of a builder: the task verbatim, its limits, and the results that it builds on."""
     parts = [pipeline.context.task_prompt]
+    if pipeline.context.handoff_notes:
+        parts.append(pipeline.context.handoff_notes)
     if node.files:
         parts.append("You may change only these files: " + ", ".join(node.files))
     if node.context.relevant_files:

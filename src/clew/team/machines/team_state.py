@@ -10,7 +10,14 @@ from clew.team.machines.dag import DagState
 from clew.team.machines.effects import MAIN
 from clew.team.machines.phases import Phase
 from clew.team.machines.pipeline_state import TaskPipeline
-from clew.team.messages.payloads import CompletionSummary, Findings, PlanRequest, TeamQuestion, TestReport
+from clew.team.messages.payloads import (
+    CompletionSummary,
+    Findings,
+    PipelineHandoff,
+    PlanRequest,
+    TeamQuestion,
+    TestReport,
+)
 from clew.team.planning.plan import Plan
 from clew.team.planning.preflight import Preflight
 
@@ -60,6 +67,8 @@ class TeamState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dag: DagState | None = None
     dag_history: tuple[str, ...] = ()
     pipelines: dict[str, TaskPipeline] = {}
+    handoffs: dict[str, PipelineHandoff] = {}
+    """The hand-offs under way, by the pipeline that is handed over."""
     merging: str = ""
     merge_queue: tuple[str, ...] = ()
     questions: dict[str, TeamQuestion] = {}
@@ -90,7 +99,7 @@ class TeamState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def next_call(self, purpose: str) -> str:
         """The id of the next call of a tool for the whole team."""
-        return f"{MAIN}/{purpose}/{self.calls + 1}"
+        return f"{MAIN}/{purpose.partition(':')[0]}/{self.calls + 1}"
 
     def changed_files(self) -> tuple[str, ...]:
         """The files that the pipelines which passed have changed, created or deleted."""
