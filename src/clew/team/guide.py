@@ -77,7 +77,9 @@ class Guide:
 
     def _require_fresh(self, message: TeamMessage) -> None:
         if message.is_expired(self._clock.now()):
-            raise IllegalState("send", f"the message {message.type}", "expired", (), hint="Send it with a later deadline")
+            raise IllegalState(
+                "send", f"the message {message.type}", "expired", (), hint="Send it with a later deadline"
+            )
 
     async def _require_sender(self, message: TeamMessage, by: Principal) -> None:
         """A person sends as the user; the tool of an agent as that agent, within the session of its conversation."""
@@ -105,7 +107,10 @@ def passed_draft(message: TeamMessage, *, key: str | None = None) -> Draft:
     """The record of a message that passes the Guide. Raises InvalidInput for a sender or receiver that its type does
     not have, and for a payload that does not fit."""
     route = ROUTES[message.type]
-    for field, name, allowed in (("source", message.source, route.senders), ("target", message.target, route.receivers)):
+    for field, name, allowed in (
+        ("source", message.source, route.senders),
+        ("target", message.target, route.receivers),
+    ):
         if name not in allowed:
             verb = "is sent by" if field == "source" else "goes to"
             raise InvalidInput(field, f"{message.type} {verb} {', '.join(allowed)}, not {name[:50]}")

@@ -1,5 +1,5 @@
-"""Bridges from the runtime of agents to the team: the end of a run becomes RUN_ENDED, the response of a tool of the team
-becomes CALL_RESULT. Each run and each call ends once, however often its end is seen."""
+"""Bridges from the runtime of agents to the team: the end of a run becomes RUN_ENDED, the response of a tool becomes
+CALL_RESULT. Each run and each call ends once, however often its end is seen."""
 
 from __future__ import annotations
 

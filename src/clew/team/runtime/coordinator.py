@@ -145,5 +145,3 @@ class Coordinator:
 
 def _newest(unwritten: dict[str, Effects], most: int = 64) -> dict[str, Effects]:
     return dict(list(unwritten.items())[:most])
-
-
