@@ -3,7 +3,7 @@ through the Guide or reads the trail; the work itself is done by a runtime, in t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -14,12 +14,12 @@ from clew.agents.conversations.conversation import Conversations, inside
 from clew.agents.conversations.steps import Step, shown_schemas, step_of
 from clew.clock import Clock
 from clew.errors import IllegalState, InvalidInput, NotFound
-from clew.team.guide import Guide, build_message
+from clew.team.guide import Guide, build_message, passed_draft
 from clew.team.machines.pipeline import Gate
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.machines.team_state import TeamState
 from clew.team.messages import payloads as p
-from clew.team.messages.message import SCHEMA, SESSION_TAG, TeamMessage, read_message
+from clew.team.messages.message import SCHEMA, SESSION_TAG, TYPE_TAG, TeamMessage, read_message
 from clew.team.messages.message_types import INSPECTOR, TESTER, USER, MessageType
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.status_records import StatusRecords, TeamStatus
@@ -68,10 +68,21 @@ class TeamEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Team:
-    """The teams of one owner. Each call has the rights of a principal."""
+    """The teams of one owner. Each call has the rights of a principal. `prepare` makes the members ready before a
+    request is sent, and raises an error where they cannot work."""
 
-    def __init__(self, trail: Trail, conversations: Conversations, clock: Clock, gate: Gate, *, me: Principal) -> None:
+    def __init__(
+        self,
+        trail: Trail,
+        conversations: Conversations,
+        clock: Clock,
+        gate: Gate,
+        *,
+        me: Principal,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._trail = trail
+        self._prepare = prepare
         self._flow = conversations.flow
         self._clock = clock
         self.guide = Guide(trail, conversations, clock, by=me)
@@ -84,7 +95,7 @@ class Team:
 
     async def start(self, request: str, *, by: Principal, options: TeamOptions | None = None) -> Session:
         """Begin a session for a request. The Architect plans first. Raises InvalidInput, AccessDenied, AlreadyExists
-        (an open session has that name)."""
+        (an open session has that name), ModelError (no model is configured)."""
         chosen = options or TeamOptions()
         payload = p.PlanRequest(
             request=request,
@@ -96,6 +107,9 @@ class Team:
             max_agents=chosen.max_agents,
         )
         message = self._message(MessageType.PLAN_REQUEST, payload, "")
+        passed_draft(message)
+        if self._prepare is not None:
+            await self._prepare()
         session = await self.sessions.create(chosen.name, by=by)
         await self._budgets.open(session.id, chosen.budget)
         await self.guide.send(msgspec.structs.replace(message, session_id=session.id), by=by)
@@ -221,7 +235,7 @@ class Team:
         schemas = (SCHEMA, *shown_schemas(self._flow))
         selector = Selector(schema_names=schemas, tag_prefix=SESSION_TAG + session)
         while True:
-            is_over = (await self._states.latest(session)).is_over
+            is_over = await self.is_over(session, by=by)
             events, seq = await self._trail.log.read(seq, by=by, selector=selector)
             for found in filter(None, (self._event(each, session) for each in events)):
                 yield found
@@ -229,6 +243,15 @@ class Team:
                 return
             if not events:
                 await self._trail.log.wait(seq, LOOK_EVERY, selector=selector)
+
+    async def is_over(self, session: str, *, by: Principal) -> bool:
+        """Whether the work of a session has ended, with its summary on the trail."""
+        if not (await self._states.latest(session)).is_over:
+            return False
+        tags = [TYPE_TAG + each for each in (MessageType.WORKFLOW_COMPLETE, MessageType.PLAN_REQUEST)]
+        selector = Selector(schema_name=SCHEMA, session=session, any_tags=tags)
+        newest = (await self._trail.records.list(selector, by=by, limit=1)).items
+        return bool(newest) and read_message(newest[0]).type is MessageType.WORKFLOW_COMPLETE
 
     def _event(self, event: Event, session: str) -> TeamEvent | None:
         record = event.breadcrumb
