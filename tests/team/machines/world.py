@@ -15,8 +15,8 @@ from clew.team.machines.effects import (
     AskAgent,
     CallTool,
     CancelRun,
-    EndSession,
     Effect,
+    EndSession,
     SendMessage,
     StartTimer,
 )

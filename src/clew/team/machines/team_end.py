@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from clew.team.machines.effects import CallTool, EndSession, Effects, send
+from clew.team.machines.effects import CallTool, Effects, EndSession, send
 from clew.team.machines.phases import Phase
 from clew.team.machines.pipeline_state import PipelineStatus, TaskPipeline
 from clew.team.machines.team_state import Outcome, TeamStage, TeamState
