@@ -40,7 +40,8 @@ _OVER = (NodeStatus.PASSED, NodeStatus.FAILED, NodeStatus.CANCELLED)
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One node. `attempts` counts its pipelines, `errors` those that ended with an error."""
+    """One node. `attempts` counts its pipelines, `errors` those that ended with an error. `note` is added to the prompt
+    of the next attempt."""
 
     status: NodeStatus = NodeStatus.PENDING
     pipeline: str = ""
@@ -48,6 +49,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors: int = 0
     conflicts: int = 0
     output: str = ""
+    note: str = ""
     reason: str = ""
 
 
@@ -82,7 +84,7 @@ def begin(plan: Plan) -> DagState:
 
 def extend(dag: DagState, plan: Plan) -> DagState:
     """The state after a change of the plan: nodes that have started stay as they are. Raises InvalidInput."""
-    kept = {each.id: each for each in dag.plan.nodes if dag.nodes[each.id].status is not NodeStatus.PENDING}
+    kept = {each.id: each for each in dag.plan.nodes if dag.nodes[each.id] != NodeState()}
     nodes = (*kept.values(), *(each for each in plan.nodes if each.id not in kept))
     plan = check_plan(msgspec.structs.replace(plan, id=dag.plan.id, nodes=nodes, execution_order=()))
     return DagState(plan=plan, nodes={each.id: dag.nodes.get(each.id, NodeState()) for each in plan.nodes})

@@ -58,7 +58,7 @@ class CancelRun(Effect, frozen=True, kw_only=True, tag="cancel_run"):
     reason: str
 
 
-class CloseSession(Effect, frozen=True, kw_only=True, tag="close_session"):
+class EndSession(Effect, frozen=True, kw_only=True, tag="end_session"):
     """Complete the session of the team, or let it fail."""
 
     success: bool

@@ -80,15 +80,15 @@ def start_nodes(state: TeamState, message: TeamMessage) -> Moved:
     return state, (*effects, *more)
 
 
-def start_node(
-    state: TeamState, id: str, message: TeamMessage, *, note: str = "", previous: TaskPipeline | None = None
-) -> Moved:
-    """Start the next pipeline of a node. It goes on from the work of a previous one, if that was committed."""
+def start_node(state: TeamState, id: str, message: TeamMessage) -> Moved:
+    """Start the next pipeline of a node. After an error it goes on from the commit of the previous one; after a
+    conflict it starts from the head of the session."""
     assert state.dag is not None
-    node, attempts = state.dag.plan.node(id), state.dag.nodes[id].attempts + 1
+    node, progress = state.dag.plan.node(id), state.dag.nodes[id]
+    previous, attempts = state.pipelines.get(progress.pipeline), progress.attempts + 1
     name = f"{id}.{attempts}"
     context = PipelineContext(
-        task_prompt=f"{node.prompt}\n\n{note}" if note else node.prompt,
+        task_prompt=f"{node.prompt}\n\n{progress.note}" if progress.note else node.prompt,
         task_constraints=node.context.constraints,
         compliance_criteria=node.criteria,
         upstream_outputs=dags.upstream_outputs(state.dag, id),
@@ -103,13 +103,13 @@ def start_node(
         builder=node.agent,
         created_at=message.timestamp,
         context=context,
-        previous=previous.id if previous else "",
-        start_from=previous.commit if previous and not note else "",
+        previous=progress.pipeline,
+        start_from=previous.commit if previous and not progress.note else "",
         skips_inspector=previous.skips_inspector if previous else False,
         skips_tester=previous.skips_tester if previous else False,
     )
     new, effects = pipelines.start(new)
-    dag = dags.mark(state.dag, id, NodeStatus.RUNNING, pipeline=name, attempts=attempts)
+    dag = dags.mark(state.dag, id, NodeStatus.RUNNING, pipeline=name, attempts=attempts, note="")
     return msgspec.structs.replace(state, dag=dag, pipelines={**state.pipelines, name: new}), effects
 
 
@@ -168,14 +168,14 @@ def _on_conflict(state: TeamState, done: TaskPipeline, output: dict[str, Any], m
     count = state.dag.nodes[done.task_id].conflicts + 1
     if count > MAX_CONFLICTS:
         return _fail_node(state, done.task_id, f"it still conflicts with other changes in {paths}", message)
-    state = msgspec.structs.replace(state, dag=dags.mark(state.dag, done.task_id, NodeStatus.RUNNING, conflicts=count))
     sides = "\n\n".join(_sides(each) for each in conflicts[:10])
     note = (
         f"You did this task before, but another task has changed the same lines of {paths}. Your work tree has that "
         f"change. Do the task again so that both changes hold.\n\n{sides}"
     )
-    state, effects = start_node(state, done.task_id, message, note=note, previous=done)
-    return state, (_progress(state, f"{done.task_id} conflicts in {paths} and is done again"), *effects)
+    dag = dags.mark(state.dag, done.task_id, NodeStatus.PENDING, conflicts=count, note=note)
+    state = msgspec.structs.replace(state, dag=dag)
+    return state, (_progress(state, f"{done.task_id} conflicts in {paths} and is done again"),)
 
 
 def _sides(conflict: dict[str, Any]) -> str:
@@ -209,7 +209,8 @@ def on_timer(state: TeamState, message: TeamMessage) -> Moved:
     node = state.dag.nodes[id]
     if node.status is not NodeStatus.WAITING or str(node.errors) != errors:
         return state, ()
-    return start_node(state, id, message, previous=state.pipelines.get(node.pipeline))
+    state = msgspec.structs.replace(state, dag=dags.mark(state.dag, id, NodeStatus.PENDING))
+    return start_nodes(state, message)
 
 
 def _fail_node(state: TeamState, id: str, reason: str, message: TeamMessage) -> Moved:

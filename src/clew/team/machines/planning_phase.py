@@ -130,6 +130,8 @@ def _approve(state: TeamState, approval: PlanApproval, message: TeamMessage) -> 
             return state, ()
         raise IllegalState("approve", "the plan", "not there yet", ("wait for the plan", "interrupt"))
     if approval.plan_id and approval.plan_id != state.plan.id:
+        if message.source != USER:
+            return state, ()
         raise IllegalState("approve", f"plan {approval.plan_id}", "replaced", (f"approve plan {state.plan.id}",))
     if state.preflight.exceeds_budget and not approval.over_budget:
         assert state.request is not None

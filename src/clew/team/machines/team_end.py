@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from clew.team.machines.effects import CallTool, CloseSession, Effects, send
+from clew.team.machines.effects import CallTool, Effects, EndSession, send
 from clew.team.machines.phases import Phase
 from clew.team.machines.pipeline_state import PipelineStatus, TaskPipeline
 from clew.team.machines.team_state import Outcome, TeamStage, TeamState
@@ -33,7 +33,7 @@ def end_completed(state: TeamState) -> Moved:
         state, phase=Phase.COMPLETE, stage=TeamStage.OVER, outcome=Outcome.COMPLETED, summary=summary, questions={}
     )
     told = send(MessageType.WORKFLOW_COMPLETE, ARCHITECT, USER, summary)
-    return state, (told, CloseSession(success=True, summary=summary.text))
+    return state, (told, EndSession(success=True, summary=summary.text))
 
 
 def end_failed(state: TeamState, reason: str, outcome: Outcome = Outcome.FAILED) -> Moved:
@@ -49,7 +49,7 @@ def end_failed(state: TeamState, reason: str, outcome: Outcome = Outcome.FAILED)
         questions={},
     )
     told = send(MessageType.WORKFLOW_COMPLETE, ARCHITECT, USER, summary)
-    return state, (told, CloseSession(success=False, summary=summary.text))
+    return state, (told, EndSession(success=False, summary=summary.text))
 
 
 def summarise(state: TeamState, text: str) -> CompletionSummary:
