@@ -4,10 +4,11 @@ in a form that can be parsed."""
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ from clew.knowledge.project.tools import (
     known_tools,
     language_by_extension,
 )
-from clew.team.evidence.test_files import is_test_file
+from clew.team.evidence.found_tests import is_test_file
 
 Discover = Callable[[Path, ToolCategory], Awaitable[Sequence[DiscoveredTool]]]
 """Finds the tools of one category in a folder."""
@@ -32,14 +33,13 @@ MAX_PATHS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckCommand:
-    """One command. `report` is the form of its test report, which it writes to `{report}` or prints."""
+    """One command. `report` is the form of its test report, which it writes to $CLEW_REPORT or prints."""
 
     tool: str
     category: ToolCategory
     command: str
     program: str
     report: Report = "none"
-    variables: dict[str, str] = field(default_factory=dict)
 
 
 _LINT_COMMANDS: dict[tuple[str, ToolCategory], str] = {
@@ -65,11 +65,11 @@ _LINT_COMMANDS: dict[tuple[str, ToolCategory], str] = {
 """Commands that differ from those of the table of tools: they only look, and print one finding a line."""
 
 _TEST_COMMANDS: dict[str, tuple[str, Report]] = {
-    "pytest": ("pytest -q -p no:cacheprovider --junitxml={report} {path}", "junit"),
+    "pytest": ("pytest -q -p no:cacheprovider --junitxml={REPORT} {path}", "junit"),
     "unittest": ("python -m unittest -v {modules}", "unittest"),
     "go test": ("go test -json {packages}", "go"),
-    "jest": ("jest --ci --json --outputFile={report} {path}", "jest"),
-    "vitest": ("vitest run --reporter=json --outputFile={report} {path}", "jest"),
+    "jest": ("jest --ci --json --outputFile={REPORT} {path}", "jest"),
+    "vitest": ("vitest run --reporter=json --outputFile={REPORT} {path}", "jest"),
     "mocha": ("mocha --reporter json {path}", "mocha"),
     "cargo test": ("cargo test --offline", "cargo"),
     "bats": ("bats --tap {path}", "tap"),
@@ -85,7 +85,7 @@ async def scan_tools(root: Path, category: ToolCategory) -> Sequence[DiscoveredT
 def _scan(root: str, category: ToolCategory) -> Sequence[DiscoveredTool]:
     files = ProjectFiles(os.path.realpath(root), "")
     scan = scan_project(files, category)
-    if scan.tools or category != "test_framework" or not any(is_test_file(name) for name in walk_files(root)):
+    if scan.tools or category != "test_framework" or not has_test_files(root):
         return scan.tools
     usual = default_toolsets().get(scan.open_language, {}).get(category, "")
     return (describe_tool(root, usual, category, scan.open_language, ""),) if usual else ()
@@ -103,12 +103,10 @@ def lint_command(tool: DiscoveredTool, files: Sequence[str]) -> CheckCommand | N
     if files and not own:
         return None
     command = pattern.replace("{path}", quote_paths(own))
-    return CheckCommand(
-        tool=tool.name, category=tool.category, command=command.strip(), program=program_of(pattern)
-    )
+    return CheckCommand(tool=tool.name, category=tool.category, command=command.strip(), program=program_of(pattern))
 
 
-def test_command(tool: DiscoveredTool, report: Path, files: Sequence[str]) -> CheckCommand:
+def runner_command(tool: DiscoveredTool, files: Sequence[str]) -> CheckCommand:
     """The command of a test runner for some test files, or for all tests where none are given."""
     pattern, form = _TEST_COMMANDS.get(tool.name, (tool.run_command.removeprefix("npx "), "none"))
     if tool.source == "user_choice" and tool.name not in _TEST_COMMANDS:
@@ -116,7 +114,7 @@ def test_command(tool: DiscoveredTool, report: Path, files: Sequence[str]) -> Ch
     packages = sorted({f"./{os.path.dirname(path)}" if os.path.dirname(path) else "." for path in files})
     modules = [path.removesuffix(".py").replace("/", ".") for path in files]
     command = (
-        pattern.replace("{report}", shlex.quote(str(report)))
+        pattern.replace("{REPORT}", '"$CLEW_REPORT"')
         .replace("{path}", quote_paths(files) if files else "")
         .replace("{packages}", " ".join(map(shlex.quote, packages)) or "./...")
         .replace("{modules}", " ".join(map(shlex.quote, modules)) or "discover")
@@ -126,7 +124,35 @@ def test_command(tool: DiscoveredTool, report: Path, files: Sequence[str]) -> Ch
     )
 
 
-test_command.__test__ = False  # type: ignore[attr-defined]
+def npm_test(project: Path, *, has_tests: bool) -> list[CheckCommand]:
+    """The test script of a package.json, for projects whose test runner is not known."""
+    try:
+        scripts = json.loads((project / "package.json").read_text()).get("scripts") if has_tests else None
+    except (OSError, ValueError, AttributeError):
+        scripts = None
+    if not isinstance(scripts, dict) or not scripts.get("test"):
+        return []
+    return [
+        CheckCommand(
+            tool="npm test", category="test_framework", command="npm test --silent", program="npm", report="tap"
+        )
+    ]
+
+
+def has_test_files(root: str) -> bool:
+    """Whether a folder has tests: files of tests, or Rust files with tests in them."""
+    files = walk_files(root)
+    if any(is_test_file(path) and not path.endswith("conftest.py") for path in files):
+        return True
+    sources = (Path(root, path) for path in files if path.endswith(".rs"))
+    return any("#[test]" in path.read_text(errors="replace") for path in sources if path.is_file())
+
+
+def report_form(tool: str) -> Report:
+    """The form of a test runner's report."""
+    if tool == "npm test":
+        return "tap"
+    return _TEST_COMMANDS[tool][1] if tool in _TEST_COMMANDS else "none"
 
 
 def quote_paths(paths: Sequence[str]) -> str:

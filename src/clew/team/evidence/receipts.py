@@ -1,5 +1,5 @@
-"""Records of checks: receipts of commands, line-level issues and failed tests. A receipt is written by the tool that ran
-the command, never by a model, and names the tree that it tested."""
+"""Records of checks: receipts of commands, line-level issues and failed tests. The tool that ran a command writes its
+receipt, never a model, and the receipt names the tree that was tested."""
 
 from __future__ import annotations
 
@@ -102,6 +102,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     issues: tuple[CodeIssue, ...] = ()
     failures: tuple[TestFailure, ...] = ()
     skipped_reason: str = ""
+    has_tests: bool = False
+    has_linters: bool = False
 
 
 def hash_log(log: str) -> str:

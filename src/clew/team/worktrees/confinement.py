@@ -34,7 +34,9 @@ class CommandSetup:
     def program(self, command: str) -> Program:
         """A shell command with these variables. A failure within a pipe counts."""
         exports = "; ".join(f"export {name}={shlex.quote(value)}" for name, value in self.variables.items())
-        return Program(argv=(shutil.which("bash") or "/bin/sh", "-c", f"{exports}\n{command}"))
+        return Program(
+            argv=(shutil.which("bash") or "/bin/sh", "-c", f"set -o pipefail 2>/dev/null\n{exports}\n{command}")
+        )
 
 
 def worktree_confinement(

@@ -4,6 +4,8 @@ of the repository. Every operation can be repeated after a crash and then return
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -200,6 +202,23 @@ class SessionTrees:
             committed = tree.git.tree_of(head)
             return head, committed, stage(tree.git, is_users=False).tree == committed
 
+    def restore(self, pipeline: str) -> bool:
+        """Put the committed files back after a command. Return whether it had changed tracked files."""
+        with self.locked():
+            tree = self.tree(pipeline)
+            return restore_files(tree.git, self._read_branch(tree.branch))
+
+    @contextmanager
+    def scratch_tree(self, commit: str) -> Iterator[WorkTree]:
+        """A new work tree of a commit that is removed afterwards. It has no branch."""
+        place = self.place / "scratch" / secrets.token_hex(8)
+        folder, gitdir = place / "tree", place / "git"
+        try:
+            self._check_out(folder, gitdir, commit, is_reset=True)
+            yield self._work_tree(folder, gitdir, None)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
     def refresh_pointer(self, tree: WorkTree) -> None:
         """Write the `.git` file of a work tree again, which its agent may have changed."""
         if self._has_pointer:
@@ -295,6 +314,16 @@ def find_session(root: Path, state: Path, session: str, *, has_pointer: bool = T
         raise NotFound("session with work trees", session, hint="Open it with team-open")
     repository = _at(find_repository(root, state), record)
     return SessionTrees(repository, state / session, record, has_pointer=has_pointer)
+
+
+def restore_files(git: GitFolder, commit: str) -> bool:
+    """Put the files of a commit back, and remove untracked files that are not ignored. Return whether tracked files had
+    been changed."""
+    git.run(["update-index", "-q", "--refresh", "--ignore-submodules"], codes=(0, 1))
+    was_changed = bool(git.run(["diff-files", "-z", "--name-only", "--ignore-submodules=dirty"]).stdout)
+    git.run(["read-tree", "--reset", "-u", commit])
+    git.run(["clean", "-f", "-d", "-q"], codes=(0, 1))
+    return was_changed
 
 
 def create_branch(repository: Repository, name: str, commit: str) -> None:
