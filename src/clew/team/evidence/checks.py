@@ -192,9 +192,8 @@ async def _find_commands(
         chosen = covering if request.scope != "all" else ()
         runners = await tools.discover(project, "test_framework") if has_tests else ()
         commands += [runner_command(each, chosen) for each in runners[:1]] or npm_test(project, has_tests=has_tests)
-    path = setup.variables["PATH"]
-    missing = [f"{each.tool} is not installed" for each in commands if shutil.which(each.program, path=path) is None]
-    ready = [each for each in commands if shutil.which(each.program, path=path) is not None]
+    missing = [f"{each.tool} is not installed" for each in commands if setup.find(each.program) is None]
+    ready = [each for each in commands if setup.find(each.program) is not None]
     unique = list({each.command: each for each in ready}.values())
     extra = [
         CheckCommand(tool=SHELL, category="linter", command=each, program=SHELL)
@@ -217,17 +216,12 @@ async def run_command(
     """Run one command in the sandbox, and write its receipt."""
     report = scratch / f"report-{secrets.token_hex(4)}"
     imported = scratch / "python" / "imported"
-    variables = {
-        **setup.variables,
-        "CLEW_REPORT": str(report),
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(scratch / "python"), setup.variables.get("PYTHONPATH", "")))),
-    }
-    started_at = tools.clock.now()
-    program = CommandSetup(variables=variables, read=setup.read).program(check.command)
+    sources = os.pathsep.join(filter(None, (str(scratch / "python"), setup.variables.get("PYTHONPATH", ""))))
+    program = setup.program(check.command, CLEW_REPORT=str(report), PYTHONPATH=sources)
+    readable = await asyncio.to_thread(setup.readable, "" if check.tool == SHELL else check.program)
     tree = subject.tree
-    confinement = worktree_confinement(
-        tree.folder, scratch=scratch, read=(*setup.read, str(tree.git.gitdir)), cwd=tree.project, net=tools.net
-    )
+    confinement = worktree_confinement(tree.folder, scratch=scratch, programs=readable, cwd=tree.project, net=tools.net)
+    started_at = tools.clock.now()
     ran = await tools.sandbox.run(program, confinement)
     is_test = check.category == "test_framework"
     parsed = parse_report(check.report, report, ran.stdout, ran.stderr)
@@ -272,7 +266,7 @@ def _issues(check: CheckCommand, stdout: str, stderr: str, root: str) -> tuple[C
 
 
 def _environment(check: CheckCommand, tools: CheckTools, setup: CommandSetup) -> str:
-    program = shutil.which(check.program, path=setup.variables["PATH"]) or check.program
+    program = setup.find(check.program) or check.program
     shown = os.path.relpath(program, tools.checkout) if program.startswith(f"{tools.checkout}/") else program
     return f"{shown}; sandbox: {tools.wall or 'none'}"
 

@@ -21,8 +21,8 @@ _AT_LINE = re.compile(
 """`path:line:col: message` of most tools, `path(line,col): message` of TypeScript, `path:line:col - message`."""
 _SEVERITY = re.compile(r"^(?P<word>error|warning|note|info|help|fatal error|information)\b(?:\[\w+\])?\s*:?\s*", re.I)
 _REFORMAT = re.compile(
-    r"^(?:Would reformat: |would reformat |\[warn\] |Diff in |--- )(?P<file>[^\t\n]+?)"
-    r"(?:(?::| at line )(?P<line>\d+):?)?(?:\t.*)?$"
+    r"^(?:Would reformat: |would reformat |\[warn\] |Diff in |--- |\s*--> )(?P<file>[^\t\n]+?)"
+    r"(?:(?::| at line )(?P<line>\d+)(?::\d*)?)?(?:\t.*)?$"
 )
 _NOT_FILES = re.compile(r"Code style issues|All matched files|^\d+ files?|^/dev/null|^a/|^Run |\.{3}$")
 

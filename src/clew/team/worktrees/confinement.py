@@ -19,6 +19,7 @@ MEMORY_MB = 4_096
 OUTPUT_BYTES = 400_000
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 _VENVS = (".venv", "venv")
+_RUST = frozenset(("cargo", "rustc", "rustfmt", "cargo-clippy"))
 _LIBRARIES = (".venv", "venv", "node_modules", "vendor")
 _SOURCES = ("", "src", "lib")
 """Folders of a project from which Python imports."""
@@ -26,17 +27,46 @@ _SOURCES = ("", "src", "lib")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSetup:
-    """The variables of a shell command that the sandbox does not pass on itself, and the paths that it may read."""
+    """The variables of a shell command that the sandbox does not pass on itself, and the folders of programs and
+    libraries that it may read."""
 
+    checkout: Path
     variables: Mapping[str, str]
-    read: tuple[str, ...]
 
-    def program(self, command: str) -> Program:
+    def program(self, command: str, **more: str) -> Program:
         """A shell command with these variables. A failure within a pipe counts."""
-        exports = "; ".join(f"export {name}={shlex.quote(value)}" for name, value in self.variables.items())
-        return Program(
-            argv=(shutil.which("bash") or "/bin/sh", "-c", f"set -o pipefail 2>/dev/null\n{exports}\n{command}")
-        )
+        exports = "; ".join(f"export {name}={shlex.quote(value)}" for name, value in {**self.variables, **more}.items())
+        script = f"set -o pipefail 2>/dev/null\n{exports}\n{command}"
+        return Program(argv=(shutil.which("bash") or "/bin/sh", "-c", script))
+
+    def find(self, program: str) -> str | None:
+        """The place of a program."""
+        return shutil.which(program, path=self.variables["PATH"])
+
+    def readable(self, program: str = "") -> tuple[str, ...]:
+        """Paths outside of the system that a program needs, or that any command may need."""
+        named = [program] if program else ["python", "python3", "node", "cargo"]
+        places = [place for name in named if (place := self.find(name))]
+        found = [path for place in places for path in self._needs(place)]
+        if not program:
+            found += [str(self.checkout / name) for name in _LIBRARIES if (self.checkout / name).is_dir()]
+        return tuple(dict.fromkeys(found))
+
+    def _rust(self) -> Iterator[str]:
+        """The parts of the toolchain of Rust that hold no password."""
+        parts = {"RUSTUP_HOME": ("toolchains", "settings.toml"), "CARGO_HOME": ("bin", "registry", "git")}
+        for name, inner in parts.items():
+            yield from (os.path.join(self.variables[name], each) for each in inner if name in self.variables)
+
+    def _needs(self, place: str) -> Iterator[str]:
+        folder, real = os.path.dirname(place), os.path.realpath(place)
+        if os.path.basename(place) in _RUST:
+            yield from self._rust()
+        for each in dict.fromkeys((folder, os.path.dirname(real))):
+            yield from _with_interpreters(each)
+        if "node_modules" in real.split("/"):
+            yield str(self.checkout / "node_modules")
+            yield from _with_interpreters(os.path.dirname(self.find("node") or folder))
 
 
 def worktree_confinement(
@@ -44,15 +74,18 @@ def worktree_confinement(
     *,
     scratch: Path | None = None,
     read: Iterable[str] = (),
+    programs: Iterable[str] = (),
     cwd: Path | None = None,
     seconds: float = SECONDS,
     net: tuple[str, ...] = (),
 ) -> Confinement:
-    """Let a command write the work tree and a temporary folder, and nothing else."""
+    """Let a command write the work tree and a temporary folder, and nothing else. It may read `read`, without the
+    secrets in there, and `programs`, which are folders of installed programs."""
     writable = tuple(str(each) for each in (folder, scratch) if each is not None)
     return Confinement(
         write=writable,
         read=tuple(dict.fromkeys(each for each in read if os.path.exists(each))),
+        programs=tuple(dict.fromkeys(os.path.realpath(each) for each in programs if os.path.exists(each))),
         cwd=str(cwd or folder),
         env=QUIET,
         seconds=seconds,
@@ -84,7 +117,7 @@ def find_setup(
         "XDG_CACHE_HOME": str(scratch / "cache"),
         **_toolchains(environ),
     }
-    return CommandSetup(variables=variables, read=tuple(_readable(checkout, folders, variables)))
+    return CommandSetup(checkout=checkout, variables=variables)
 
 
 def _program_folders(checkout: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -95,7 +128,19 @@ def _program_folders(checkout: Path, environ: Mapping[str, str]) -> Iterator[Pat
     ]
     users = [Path(each) for each in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(each)]
     ours = [Path(sys.executable).parent, Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin")]
-    yield from dict.fromkeys(each for each in (*own, *users, *ours) if each.is_dir())
+    folders = (inner for each in (*own, *users, *ours) for inner in _without_shims(each))
+    yield from dict.fromkeys(each for each in folders if each.is_dir())
+
+
+def _without_shims(folder: Path) -> list[Path]:
+    """The folder itself; for the scripts of pyenv, the programs of the version that they stand for."""
+    if folder.name != "shims":
+        return [folder]
+    try:
+        versions = (folder.parent / "version").read_text().split()
+    except OSError:
+        return []
+    return [folder.parent / "versions" / each / "bin" for each in versions]
 
 
 def _toolchains(environ: Mapping[str, str]) -> dict[str, str]:
@@ -106,23 +151,15 @@ def _toolchains(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: place for name, place in found.items() if os.path.isdir(place)}
 
 
-def _readable(checkout: Path, folders: Iterable[str], variables: Mapping[str, str]) -> Iterator[str]:
-    """Paths outside of the system that programs need."""
-    for name in _LIBRARIES:
-        if (checkout / name).is_dir():
-            yield str(checkout / name)
-    for folder in folders:
-        if not folder.startswith(_SYSTEM):
-            yield from _with_interpreters(folder)
-    yield from (variables[name] for name in ("RUSTUP_HOME", "CARGO_HOME") if name in variables)
-
-
 def _with_interpreters(folder: str) -> Iterator[str]:
     """A folder of programs, the virtual environment that it belongs to, and the real place of its interpreters."""
+    if folder.startswith(_SYSTEM):
+        return
     parent = os.path.dirname(folder)
     yield parent if os.path.exists(os.path.join(parent, "pyvenv.cfg")) else folder
     for name in ("python", "python3", "node"):
         real = os.path.realpath(os.path.join(folder, name))
         prefix = os.path.dirname(os.path.dirname(real))
-        if os.path.isfile(real) and not real.startswith(_SYSTEM) and prefix not in ("/", os.path.expanduser("~")):
+        is_home = prefix in ("/", os.path.expanduser("~")) or real.startswith(_SYSTEM)
+        if os.path.isfile(real) and not is_home:
             yield prefix
