@@ -229,6 +229,7 @@ class PipelineHandoff(Payload, frozen=True, kw_only=True):
     engineer_state: dict[str, Any] = {}
     inspector_state: dict[str, Any] = {}
     tester_state: dict[str, Any] = {}
+    was_retried: bool = False
 
 
 class PipelineTransfer(Payload, frozen=True, kw_only=True):
