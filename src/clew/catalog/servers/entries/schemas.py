@@ -111,9 +111,7 @@ def clean_schema(schema: Any, depth: int = 0) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {
-        key: one_line(value, 300)
-        if key in _TEXTS and isinstance(value, str)
-        else clean_schema(value, depth + 1)
+        key: one_line(value, 300) if key in _TEXTS and isinstance(value, str) else clean_schema(value, depth + 1)
         for key, value in schema.items()
     }
 
