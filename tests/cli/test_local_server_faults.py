@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -17,12 +19,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from clew.app import open_app
 from clew.catalog.operations.answers import DEFAULT_BUDGET, DEFAULT_PER_DOMAIN
 from clew.cli.commands.catalog import ask
-from clew.cli.local_server import client
+from clew.cli.local_server import client, service
 from clew.cli.local_server.client import read_arguments
-from clew.cli.local_server.protocol import ACKNOWLEDGED, LocalRequest, short_path, socket_name
-from clew.cli.local_server.service import bind_socket, remove_stale
+from clew.cli.local_server.protocol import ACKNOWLEDGED, LocalReply, LocalRequest, short_path, socket_name
+from clew.cli.local_server.service import answering_commands, bind_socket, remove_stale
+from clew.config import read_config
 from tests.cli.conftest import PATIENCE, Clew
 from tests.cli.test_local_server import HEAVY, OWN, QUESTION, loaded_by, project, served
 from tests.cli.test_up import running
@@ -128,6 +132,54 @@ def test_a_server_that_does_not_answer_in_time_is_left(
         assert "src/retry.py:1" in clew("ask", QUESTION).out
         thread.join(PATIENCE)
         held[0].close()
+
+
+@pytest.mark.parametrize("way", ["endless", "slow"])
+def test_a_reply_without_an_end_is_left(
+    clew: Clew, project: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(client, "MAX_REPLY", 1_000_000 if way == "endless" else 1 << 60)
+    monkeypatch.setattr(client, "ANSWER_SECONDS", PATIENCE if way == "endless" else 0.1)
+    part = b" " * (1 << 16 if way == "endless" else 1)
+    with listening(folder / socket_name(folder, os.environ)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                connection.sendall(ACKNOWLEDGED)
+                while True:
+                    connection.sendall(part)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        assert "src/retry.py:1" in clew("ask", QUESTION).out
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+async def test_a_client_that_sends_nothing_is_dropped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "REQUEST_SECONDS", 0.01)
+    async with open_app(read_config(folder)) as app, answering_commands(app):
+        with short_path(folder) as place:
+            reader, writer = await asyncio.open_unix_connection(str(place / socket_name(folder, os.environ)))
+        writer.write(b'{"query": "it never ends')
+        assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
+        writer.close()
+
+
+async def test_a_client_that_does_not_take_its_reply_is_dropped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(*_: object) -> LocalReply:
+        return LocalReply(answer=msgspec.Raw(b"{}"), notes=["x" * 8_000_000], root="")
+
+    monkeypatch.setattr(service, "_answer", answer)
+    monkeypatch.setattr(service, "SEND_SECONDS", 0.01)
+    hung_up = select.poll()
+    async with open_app(read_config(folder)) as app, answering_commands(app):
+        with short_path(folder) as place, socket.socket(socket.AF_UNIX) as connection:
+            await asyncio.to_thread(connection.connect, str(place / socket_name(folder, os.environ)))
+            hung_up.register(connection, 0)
+            connection.sendall(msgspec.json.encode(LocalRequest(query="x", per_domain=1, budget=1)) + b"\n")
+            assert await asyncio.to_thread(hung_up.poll, PATIENCE * 1_000)
 
 
 @pytest.mark.parametrize("form", [[], ["--agent"]])
