@@ -116,6 +116,19 @@ def test_a_server_that_cannot_be_looked_at_is_added_and_told(clew: Clew, folder:
     assert written(folder) == ["lost"]
 
 
+def test_adding_a_server_again_replaces_one_that_never_worked(clew: Clew, folder: Path) -> None:
+    failed = clew("mcp", "add", "notes", "--env", "A=b", "--", "no-such-program-at-all")
+    assert "run `clew mcp add notes` again" in failed.err
+    done = clew("mcp", "add", "notes", "--", sys.executable, str(HOSTILE), "plain")
+    assert done.code == 0, done.err
+    assert "Replaced the earlier entry notes, which never worked." in done.err
+    entry = json.loads((folder / "mcp.json").read_text())["mcpServers"]["notes"]
+    assert entry == {"command": sys.executable, "args": [str(HOSTILE), "plain"]}
+    assert clew("mcp", "ls").rows[0][-1] == "ready"
+    refused = clew("mcp", "add", "notes", "--", "no-such-program-at-all")
+    assert (refused.code, "server notes exists already" in refused.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
