@@ -96,7 +96,8 @@ async def add(
     """Add a foreign MCP server: a program, or an address.
 
     Writes it to mcp.json in the folder of the trail, agrees to it for you, and looks at what it offers. In values,
-    '${NAME}' stands for a variable, so that no secret need be written down. Ends with 1 when it cannot be looked at; run it again to replace such an entry.
+    '${NAME}' stands for a variable, so that no secret need be written down. Ends with 1 when it cannot be looked
+    at; run it again to replace such an entry.
 
         clew mcp add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes
         clew mcp add search --env 'API_KEY=${SEARCH_KEY}' -- python3 search.py
