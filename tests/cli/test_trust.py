@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import pty
 import py_compile
-import select
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +16,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
+from tests.cli.terminal import answer_on_terminal
 
 HOSTILE = Path(__file__).parents[1] / "catalog" / "servers" / "fixtures" / "hostile.py"
 TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -259,33 +257,11 @@ def test_without_a_terminal_nothing_is_granted_unless_it_is_said(repository: Rep
     assert json.loads(run("trust", "--json").stdout) == {"granted": [], "awaiting": []}
 
 
-def answer_on_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
-    """What a person sees who types an answer."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
-    )
-    os.close(theirs)
-    shown = b""
-    while b"[y/N]" not in shown:
-        assert select.select([ours], [], [], PATIENCE)[0], shown
-        shown += os.read(ours, 65_536)
-    if answer == b"\x03":
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        os.write(ours, answer)
-    code = process.wait(PATIENCE)
-    os.close(ours)
-    return code, shown.decode()
-
-
-@pytest.mark.parametrize(
-    ("answer", "code", "is_granted"), [(b"y\n", 0, True), (b"\n", 1, False), (b"\x03", 130, False)]
-)
+@pytest.mark.parametrize(("answer", "code", "is_granted"), [("y\n", 0, True), ("\n", 1, False), ("\x03", 130, False)])
 def test_a_person_is_shown_what_would_run_and_asked(
-    repository: Repository, answer: bytes, code: int, is_granted: bool
+    repository: Repository, answer: str, code: int, is_granted: bool
 ) -> None:
-    ended, shown = answer_on_terminal(answer, "trust")
+    ended, shown = answer_on_terminal("[y/N]", answer, "trust")
     assert "server notes: runs sh run.sh" in shown
     assert ended == code
     assert ("not trusted" not in run("domains").stderr) == is_granted
