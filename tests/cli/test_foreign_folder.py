@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import PATIENCE, Clew, start
 from tests.cli.test_doctor import findings
 from tests.knowledge.code.repositories import git
-from tests.serving import private_key
+from tests.servers import private_key
 
 
 def plant(folder: Path, settings: str = "", *, keys: bool = True) -> None:

@@ -26,7 +26,7 @@ from tests.cli.conftest import PATIENCE, Clew, OnTerminal, Result, start
 from tests.cli.test_mcp import INITIALIZE
 from tests.cli.test_up import running
 from tests.knowledge.code.repositories import make_repository
-from tests.serving import give_key
+from tests.servers import give_key
 
 QUESTION = "where are the seconds before the next attempt"
 FILES = {

@@ -10,7 +10,7 @@ from clew.access import Principal
 from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import draft, found_titles, look_for, make, make_all
+from tests.conformance.records import draft, found_titles, look_for, make, make_all
 
 pytestmark = pytest.mark.req("O2")
 
