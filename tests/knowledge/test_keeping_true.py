@@ -31,7 +31,7 @@ from clew.knowledge.domains.code import STILL_READING
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph, build_node
 from tests.knowledge.code.repositories import git, make_repository, write
-from tests.knowledge.documents.writing import verified
+from tests.knowledge.documents.sample_documents import verified
 from tests.knowledge.doors import known as lines_of
 
 SHOP = {"shop.py": "def total(prices):\n    return sum(prices)\n", ".gitignore": ".clew/\n"}

@@ -14,7 +14,7 @@ from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.search_domains import SearchDomains
 from clew.trail.store import Trail
 from tests.knowledge.code_in_memory import Code, NoCommits
-from tests.knowledge.documents.writing import OpenLibrary
+from tests.knowledge.documents.sample_documents import OpenLibrary
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from clew.knowledge.nodes.kinds import NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeGraph
 from clew.trail.model.breadcrumb import Change
 from clew.trail.store import Trail
-from tests.knowledge.documents.writing import RETRIES, RFC, OpenLibrary, pdf, practice, verified, write
+from tests.knowledge.documents.sample_documents import RETRIES, RFC, OpenLibrary, pdf, practice, verified, write
 
 PAGE = """<!DOCTYPE html><html><head><title>Why &amp; how to retry</title>
 <meta name="author" content="Ada Example"><meta property="article:published_time" content="2024-03-05">

@@ -25,7 +25,7 @@ from clew.trail.model.edge import EdgeType
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.code_in_memory import Code
-from tests.knowledge.documents.writing import RETRIES, OpenLibrary, practice, verified
+from tests.knowledge.documents.sample_documents import RETRIES, OpenLibrary, practice, verified
 
 LIMIT = "A client must never retry more than five times, and should add jitter. [1]"
 
