@@ -19,7 +19,6 @@ from clew.catalog.servers.config import McpServerConfig, servers_of, written
 from clew.catalog.servers.secret_references import mask_arguments, mask_words, plain_address
 from clew.catalog.servers.value_references import FromEnv, FromSecret, Value
 from clew.catalog.skills.wishes import definition_wishes, find_definition_root
-from clew.catalog.sources.reach import place_of, reach_of
 from clew.catalog.workspace.domain_loader import offered_domains, target_of
 from clew.config import Config, SourceConfig
 from clew.errors import ConfigError
@@ -193,6 +192,8 @@ def _module_wish(kind: str, name: str, target: str, project: Path) -> Wish | Non
 def source_wish(name: str, source: SourceConfig, project: Path) -> Wish | None:
     """The wish of a table `[sources.NAME]`; None for one that stays in the project and uses no secret. It covers all
     settings but its description and its times, and where its paths lead."""
+    from clew.catalog.sources.reach import place_of, reach_of  # for folders that configure sources
+
     reached = reach_of(source.kind, source.options, project)
     if not reached:
         return None
