@@ -19,6 +19,8 @@ from clew.knowledge.code.models import CUT, FileFacts, SymbolKind
 
 _UNCOUNTED = re.compile(rb"\r|\f")
 """Characters that make Python count lines or columns in another way."""
+_BARE_FIELDS = frozenset(("ctx", "op", "ops"))
+"""Fields of nodes without names."""
 _NEW_SYNTAX = ("TypeAlias", "TypeVar", "TypeVarTuple", "ParamSpec", "TemplateStr")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -130,8 +132,9 @@ class _PythonReader(FactBuilder):
         reader = _READERS.get(type(node))
         if reader is not None:
             reader(self, node)
-        else:
-            for name in node._fields:
+            return
+        for name in node._fields:
+            if name not in _BARE_FIELDS:
                 self._visit_field(getattr(node, name, None))
 
     def _visit_field(self, value: object) -> None:
