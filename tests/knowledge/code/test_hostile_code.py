@@ -17,7 +17,7 @@ from clew.errors import NotFound
 from clew.knowledge.code import index_pass, pool
 from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.extract import extract, is_hard
-from clew.knowledge.code.languages.walker import MAX_SYMBOLS
+from clew.knowledge.code.languages.fact_builder import MAX_SYMBOLS
 from clew.knowledge.code.linking.link_worker import Links, serve
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
