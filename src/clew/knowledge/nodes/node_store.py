@@ -86,11 +86,6 @@ class NodeFields(TypedDict, total=False):
     scopes: Sequence[str]
 
 
-TEXTS = ("path", "package", "signature", "category", "url", "source", "content_hash")
-TIMES = ("timestamp", "published_at", "expires_at")
-NUMBERS = ("line_start", "line_end")
-
-
 def build_node(name: str, domain: NodeDomain, node_type: NodeType, content: str, fields: NodeFields) -> Draft:
     """The draft of a node. Raises InvalidInput for a type of another domain, and for a trust, confidence, line or time
     that is out of range."""
@@ -114,26 +109,24 @@ def build_node(name: str, domain: NodeDomain, node_type: NodeType, content: str,
 
 
 def _context(domain: NodeDomain, node_type: NodeType, content: str, fields: NodeFields) -> dict[str, Any]:
-    given: Mapping[str, Any] = fields
-    verification = Verification(given.get("verification", Verification.NONE))
-    context: dict[str, Any] = {
+    verification = fields.get("verification", Verification.NONE)
+    given = {key: value for key, value in fields.items() if key not in _OF_BREADCRUMB and value not in (None, (), [])}
+    context = {key: as_text(value, key) if isinstance(value, datetime) else value for key, value in given.items()} | {
         "content": content,
         "domain": int(domain),
         "node_type": int(node_type),
-        "verified": bool(given.get("verified", verification is not Verification.NONE)),
+        "verified": bool(fields.get("verified", verification is not Verification.NONE)),
         "verification_type": int(verification),
-        "trust_level": _in_range("trust", given.get("trust", DEFAULT_TRUST), 100),
-        "confidence": _in_range("confidence", given.get("confidence", 1.0), 1),
-        "metadata": dict(given.get("metadata") or {}),
+        "trust_level": _in_range("trust", fields.get("trust", DEFAULT_TRUST), 100),
+        "confidence": _in_range("confidence", fields.get("confidence", 1.0), 1),
+        "metadata": dict(fields.get("metadata") or {}),
     }
-    context |= {key: given[key] for key in (*TEXTS, *NUMBERS) if given.get(key) is not None}
-    context |= {key: as_text(given[key], key) for key in TIMES if given.get(key) is not None}
-    if authors := given.get("authors"):
-        context["authors"] = list(authors)
     _check_lines(context)
     return context
 
 
+_OF_BREADCRUMB = ("id", "session_id", "tags", "scopes", "verification", "trust")
+"""Fields that the breadcrumb itself has, or its context under another name."""
 _SHOWN = {"include": ["content"]}
 """The field with the content: models read it, and the vector is made from it and the name."""
 _SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value": True}}}
@@ -146,30 +139,23 @@ def to_node(breadcrumb: Breadcrumb) -> Node:
     if breadcrumb.schema_name != SCHEMA:
         raise NotFound("node", breadcrumb.id)
     context = breadcrumb.context
-    verification = Verification(context.get("verification_type", context.get("verification", 0)))
+    verification = context.get("verification_type", context.get("verification", 0))
     content = str(context.get("content", ""))
-    more: dict[str, Any] = {key: context.get(key) for key in (*TEXTS, *NUMBERS)}
-    more |= {key: _as_time(context.get(key)) for key in TIMES}
+    given = {
+        **context,
+        "id": breadcrumb.id,
+        "name": breadcrumb.title,
+        "content": marked(content) if is_doubted(context) else content,
+        "session_id": breadcrumb.session,
+        "verified": context.get("verified", bool(verification)),
+        "verification_type": verification,
+        "trust_level": context.get("trust_level", context.get("trust", DEFAULT_TRUST)),
+        "created_at": breadcrumb.created_at,
+        "updated_at": breadcrumb.updated_at,
+    }
     if context["domain"] != NodeDomain.CODE:
-        more |= dict.fromkeys(("path", *NUMBERS))
-    return Node(
-        id=breadcrumb.id,
-        name=breadcrumb.title,
-        domain=NodeDomain(context["domain"]),
-        node_type=NodeType(context["node_type"]),
-        content=marked(content) if is_doubted(context) else content,
-        session_id=breadcrumb.session,
-        authors=tuple(context.get("authors", ())),
-        metadata=context.get("metadata", {}),
-        verified=bool(context.get("verified", verification is not Verification.NONE)),
-        verification=verification,
-        confidence=context.get("confidence", 1.0),
-        trust=context.get("trust_level", context.get("trust", DEFAULT_TRUST)),
-        created_at=breadcrumb.created_at,
-        updated_at=breadcrumb.updated_at,
-        superseded_by=context.get("superseded_by"),
-        **more,
-    )
+        given |= dict.fromkeys(("path", "line_start", "line_end"))
+    return msgspec.convert(given, Node)
 
 
 def is_doubted(context: Mapping[str, Any]) -> bool:
@@ -195,10 +181,6 @@ def as_text(moment: datetime, field: str) -> str:
     if moment.tzinfo is None:
         raise InvalidInput(field, "must carry a time zone", hint="For example 2026-01-01T00:00:00Z")
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def _as_time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 def _in_range(field: str, value: float, most: float) -> float:
