@@ -17,7 +17,8 @@ from clew.knowledge.documents.research import Library
 from clew.knowledge.history.journal import Archive
 from clew.knowledge.history.links import ensure_anchors, link
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import UNVERIFIED
 from clew.llm.requests import ModelReply, ModelRequest, OnText
 from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.trail.model.breadcrumb import Change
