@@ -1,5 +1,5 @@
-"""Tools that read and write knowledge: those of the domains `code`, `history` and `reference`, and the cross-agent names
-of the Librarian and the Archivalist."""
+"""Tools that read and write knowledge: those of the domains `code`, `history` and `reference`, and cross-agent names of
+the Librarian and the Archivalist."""
 
 from __future__ import annotations
 
