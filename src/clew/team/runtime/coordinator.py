@@ -13,7 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import ClewError, IllegalState, InvalidInput, NotFound
-from clew.team.machines.effects import AskAgent, CallTool, CloseSession, Effects, SendMessage
+from clew.team.machines.effects import AskAgent, CallTool, EndSession, Effects, SendMessage
 from clew.team.messages.message import SCHEMA, TeamMessage, read_message
 from clew.team.messages.message_types import MEMBERS, ORCHESTRATOR, RUNTIME, USER, MessageType
 from clew.team.messages.payloads import CallResult, MessageRefusal, RunEnd
@@ -89,7 +89,7 @@ class Coordinator:
             return self._refuse(message, applied.refusal.message, applied.refusal.hint)
         drafts: list[Draft] = []
         for number, effect in enumerate(applied.effects):
-            if isinstance(effect, CloseSession):
+            if isinstance(effect, EndSession):
                 await self._close(message.session_id, effect)
             else:
                 drafts += await self._effects.drafts(message, number, effect)
@@ -97,7 +97,7 @@ class Coordinator:
         self._unwritten = {message.id: applied.effects, **_newest(self._unwritten)}
         return drafts
 
-    async def _close(self, session: str, effect: CloseSession) -> None:
+    async def _close(self, session: str, effect: EndSession) -> None:
         """Close the session record. A session that is over already stays as it is."""
         action = SessionAction.CLOSE if effect.success else SessionAction.FAIL
         with suppress(IllegalState, NotFound):
