@@ -33,7 +33,7 @@ BUILT_IN = "built-in"
 """The origin of a definition that comes with Clew."""
 LOADING = """## Loading skills
 
-Call `load_skill` with a name of the list to get its instructions and its tools. A skill leaves when the work moves on."""
+Call `load_skill` with a name of the list. It brings instructions and tools, and leaves when the work moves on."""
 _SECTIONS = Sections(hints="never", loaded_skills="never", tools="never")
 _NAMESPACE = UUID("0f4a2a3e-6f0d-5c56-9d38-3b1a2f7de8c4")
 
