@@ -13,7 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import ClewError, IllegalState, InvalidInput, NotFound
-from clew.team.machines.effects import AskAgent, CallTool, EndSession, Effects, SendMessage
+from clew.team.machines.effects import AskAgent, CallTool, Effects, EndSession, SendMessage
 from clew.team.messages.message import SCHEMA, TeamMessage, read_message
 from clew.team.messages.message_types import MEMBERS, ORCHESTRATOR, RUNTIME, USER, MessageType
 from clew.team.messages.payloads import CallResult, MessageRefusal, RunEnd
