@@ -61,7 +61,9 @@ FILES = {
 
 def open_folder(folder: Path) -> TeamFolder:
     clock = SystemClock()
-    return TeamFolder(root=folder / "project", state=folder / "state", sandbox=open_sandbox(production=False), clock=clock)
+    return TeamFolder(
+        root=folder / "project", state=folder / "state", sandbox=open_sandbox(production=False), clock=clock
+    )
 
 
 def member_tools(team: Team, folder: TeamFolder, outside: Outside) -> list[Tool]:
