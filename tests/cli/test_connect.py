@@ -140,7 +140,7 @@ def test_only_our_own_lines_of_a_file_change(clew: Clew, folder: Path) -> None:
     assert [line for line in changed.lines if line.startswith("-")] == [f"--- {path}", '-                "mcp"']
 
 
-def test_what_a_user_added_to_our_entry_stays(clew: Clew, folder: Path) -> None:
+def test_keys_that_a_user_added_to_the_entry_stay(clew: Clew, folder: Path) -> None:
     path = folder.parent / ".mcp.json"
     own = {"command": "old", "args": [], "env": {"PYTHONPATH": "src"}, "disabled": True}
     path.write_text(json.dumps({"mcpServers": {"clew": own}}, indent=1))
@@ -212,7 +212,7 @@ def test_files_that_cannot_be_used_are_told_in_one_line(clew: Clew, folder: Path
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_what_is_no_regular_file_is_refused_without_waiting(folder: Path, kind: str) -> None:
+def test_devices_and_pipes_are_refused_without_waiting(folder: Path, kind: str) -> None:
     path = folder.parent / ".mcp.json"
     if kind == "pipe":
         os.mkfifo(path)
@@ -280,7 +280,7 @@ def test_removing_the_entry_restores_every_byte(clew: Clew, folder: Path, home: 
     assert (again.code, "is not connected" in again.err) == (0, True)
 
 
-def test_what_the_user_wrote_since_stays_when_the_entry_is_removed(
+def test_later_edits_of_the_user_stay_when_the_entry_is_removed(
     clew: Clew, folder: Path, home: Path, client: ClientFile
 ) -> None:
     path = file_of(client, folder, home)

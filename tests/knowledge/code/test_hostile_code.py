@@ -151,7 +151,7 @@ def bomb(number: int, unit: str = "%w(") -> str:
     return "\n".join(text[at : at + 1_000] for at in range(0, len(text), 1_000)) + f"//{number}\n"
 
 
-def test_what_a_parser_does_not_survive_is_tried_three_times_in_all() -> None:
+def test_a_file_that_kills_the_parser_is_tried_three_times() -> None:
     hard = [ParseJob(bomb(at).encode(), "go") for at in range(6)]
     easy = [ParseJob(b"package a\n\nfunc F() {}\n", "go"), ParseJob(b"def f(): pass\n", "python")]
     with Pool(1, seconds=0.5) as workers:

@@ -40,7 +40,7 @@ def test_the_title_counts_more_than_prose_and_prose_more_than_versions() -> None
     assert weight(ISSUE, "commands") > weight(ISSUE, "assumes") > weight(ISSUE, "numpy") > 0
 
 
-def test_what_a_template_left_in_a_comment_counts_nothing() -> None:
+def test_comments_left_by_a_template_do_not_count() -> None:
     assert weight(ISSUE, "kangaroos") == 0
 
 
