@@ -82,9 +82,7 @@ def find_connection(file: Path, entry: str) -> ConnectionRecord | None:
     return next((each for each in read_connections() if (each.file, each.entry) == (str(file), entry)), None)
 
 
-def replay_without(
-    gone: ConnectionRecord, content: bytes, without: Callable[[bytes], bytes]
-) -> list[ConnectionRecord]:
+def replay_without(gone: ConnectionRecord, content: bytes, without: Callable[[bytes], bytes]) -> list[ConnectionRecord]:
     """The changes of a file after that of one entry, as if that one had never been made. `without` removes its entry
     from a content. Empty if somebody else changed the file since."""
     later: list[tuple[ConnectionRecord, bytes]] = []
