@@ -309,6 +309,26 @@ def test_two_projects_have_an_entry_each(clew: Clew, folder: Path, home: Path, s
     assert set(left) == set(entries) - {"clew-shop"}
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 1, 0)], ids=str)
+@pytest.mark.parametrize("shared", SHARED, ids=lambda client: client.name)
+def test_projects_that_share_a_file_leave_no_trace_in_whatever_order_they_are_removed(
+    clew: Clew, folder: Path, home: Path, shared: ClientFile, order: tuple[int, ...]
+) -> None:
+    places = [folder.parent / name / ".clew" for name in ("one", "two", "three")]
+    path = shared.path(folder.parent, home)
+    for before in (None, BEFORE[path.suffix]):
+        if before is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(before)
+        for place in places:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            assert clew("connect", shared.name, "--folder", str(place)).code == 0
+        for at in order:
+            assert clew("connect", shared.name, "--folder", str(places[at]), "--remove").code == 0
+        assert (path.read_bytes() if path.exists() else None) == before
+        assert before is not None or not path.parent.exists()
+
+
 def test_a_file_that_is_committed_names_no_path_of_this_machine(
     clew: Clew, folder: Path, home: Path, client: ClientFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
