@@ -27,7 +27,7 @@ from clew.knowledge.answering.resolver import MAX_QUESTION, Resolver
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import IndexReport, Progress
-from clew.knowledge.code.refs import file_of
+from clew.knowledge.code.models import file_of
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.consented_trail import TrailConsent, consented_trail
 from clew.knowledge.documents.findings import SCHEMA as RESEARCH

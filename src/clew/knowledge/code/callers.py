@@ -26,11 +26,11 @@ from clew.knowledge.code.models import (
     ReferenceFact,
     SymbolLink,
     SymbolRow,
+    node_id,
     to_node,
 )
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.queries import SHOWN, definitions_of, find_in_file, find_place, get_symbols, too_many
-from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import EdgeHop, decode_facts, find_hops, find_summary, find_symbols
 from clew.sqlite_file import Sql
 from clew.trail.search.text import split_word

@@ -28,9 +28,9 @@ from clew.knowledge.code.models import (
     LocatedFile,
     SymbolLink,
     SymbolRow,
+    readings,
     to_node,
 )
-from clew.knowledge.code.refs import readings
 from clew.knowledge.code.search.passages import SYMBOL_KINDS
 from clew.knowledge.code.search.postings import PassagePlace
 from clew.knowledge.code.search.ranking import Shares

@@ -19,12 +19,16 @@ from clew.knowledge.code.linking.imports import HEADER_SUFFIXES, family
 from clew.knowledge.code.models import (
     CUT,
     FILE_KIND,
+    CodeRef,
     FileInfo,
     LeftOutFile,
     LocatedFile,
     SymbolRow,
+    check_ref,
+    name_parts,
+    readings,
+    short_ref,
 )
-from clew.knowledge.code.refs import CodeRef, check_ref, name_parts, readings, short_ref
 from clew.knowledge.code.rows import find_symbols, read_files
 from clew.knowledge.code.search.search_index import FileHit
 from clew.sqlite_file import Sql
