@@ -15,7 +15,7 @@ from clew.knowledge.code.languages.detect import LANGUAGES
 from clew.knowledge.code.languages.extract import MAX_BYTES, cut_tokens, extract
 from clew.knowledge.code.models import CUT, FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
-from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
+from tests.knowledge.code.fact_lines import docs, imports, read, references, signatures, symbols
 
 DEEP = 50_000
 FLOODS = (b"(", b"[", b"{", b"a(", b"a.b().", b"x=>", b"-", b"<", b'"')

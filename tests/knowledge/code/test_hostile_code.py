@@ -27,10 +27,10 @@ from clew.knowledge.code.search.passages import split_comments
 from clew.knowledge.code.search.words import parse_issue_text
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.project.style import _CASES
-from tests.knowledge.code.linked import edges_of, facts
+from tests.knowledge.code.linked_projects import edges_of, facts
 from tests.knowledge.code.programs import callers, flow_of
 from tests.knowledge.code.repositories import make_repository, write
-from tests.knowledge.code.sampling import opened
+from tests.knowledge.code.sample_project import opened
 
 
 def test_1_000_classes_above_each_other_are_followed() -> None:

@@ -1,5 +1,5 @@
-"""The records of this package: references to code (`path`, `path:line` or `path#qualname`, also after `code:`), facts of
-a content, edges, rows of symbols, and the results that callers see."""
+"""The records of this package: references to code (`path`, `path:line` or `path#qualname`, with or without `code:`),
+facts of a content, edges, rows of symbols, and the results that callers see."""
 
 from __future__ import annotations
 
