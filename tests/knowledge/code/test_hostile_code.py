@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from clew.errors import NotFound
@@ -22,6 +23,7 @@ from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import GIVEN_UP, MORE_MEMORY, NOT_SURVIVED, POOL_FROM, Pool, run_job, run_jobs
 from clew.knowledge.code.python_calls.program import PythonFlow
+from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.search.passages import split_comments
 from clew.knowledge.code.search.words import parse_issue_text
@@ -156,6 +158,14 @@ def test_what_a_parser_does_not_survive_is_tried_three_times_in_all() -> None:
         found = workers.submit([*hard, *easy]).result()
     assert [decode_facts(each.facts).error for each in found[:6]] == [NOT_SURVIVED] * 3 + [GIVEN_UP] * 3
     assert found[6:] == [run_job(job) for job in easy]
+
+
+def test_a_worker_answers_in_time_or_not_at_all_for_the_flow_too() -> None:
+    with Pool(1, seconds=0.0) as workers:
+        (found,) = workers.submit([ParseJob(b"x = 1\n", "python", has_facts=False, has_flow=True)]).result()
+    summary = msgspec.msgpack.decode(found.summary, type=FlowSummary)
+    assert summary.error in ("", NOT_SURVIVED)
+    assert found.summary
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limits of a process are read from /proc")

@@ -183,6 +183,16 @@ def test_a_worker_that_dies_takes_one_file_with_it() -> None:
         pool.close()
 
 
+def test_a_worker_that_dies_of_a_flow_still_gives_the_facts() -> None:
+    with Pool(workers=1) as pool:
+        job = ParseJob(b"def f():\n    pass\n", "python", has_flow=True)
+        (whole,) = pool.submit([job]).result()
+        os.kill(pool._all[0].process.pid, signal.SIGKILL)
+        (parsed,) = pool.submit([job]).result()
+    assert whole.summary
+    assert parsed == whole._replace(summary=b"")
+
+
 @pytest.mark.parametrize("files", [2, POOL_FROM])
 async def test_reading_before_following_gives_the_same_calls(files: int, tmp_path: Path) -> None:
     code = {f"pkg/m{at}.py": f"def f{at}():\n    pass\n" for at in range(files)}

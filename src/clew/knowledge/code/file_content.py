@@ -68,10 +68,12 @@ class FileContent(NamedTuple):
 
 
 class ParseJob(NamedTuple):
-    """A content to parse."""
+    """A content to parse: into facts and words, into the summary of its flow, or into both."""
 
     body: bytes
     language: str
+    has_facts: bool = True
+    has_flow: bool = False
 
 
 class ReadableFile(NamedTuple):
@@ -82,9 +84,10 @@ class ReadableFile(NamedTuple):
     text: str = ""
     left_out: str = ""
 
-    def job(self) -> ParseJob:
-        """The job that parses the text."""
-        return ParseJob(self.text.encode("utf-8", errors="replace"), self.language)
+    def job(self, *, has_facts: bool = True, has_flow: bool = False) -> ParseJob:
+        """The job that parses the text. Only Python has a flow."""
+        is_followed = has_flow and self.language == FOLLOWED
+        return ParseJob(self.text.encode("utf-8", errors="replace"), self.language, has_facts, is_followed)
 
 
 def blob_id(body: bytes) -> str:

@@ -37,7 +37,7 @@ _DOCUMENTS = frozenset(
     (".md", ".rst", ".txt", ".json", ".csv", ".svg", ".html", ".xml", ".lock", ".yml", ".yaml", ".css")
 )
 Until = Literal["read", "linked", "embedded", "followed"]
-"""The last step of a refresh."""
+"""The last step of a refresh. One that only reads prepares for `follow`."""
 _UNTIL: tuple[Until, ...] = get_args(Until)
 Step = Callable[[Progress], None]
 
@@ -67,8 +67,10 @@ class IndexPass:
         report: Callable[[int], None],
         is_stopped: Callable[[], bool],
         seen: int,
+        has_flow: bool = False,
     ) -> None:
-        """`report` receives the number of files that are done; `seen` is the time of the pass in seconds."""
+        """`report` receives the number of files that are done; `seen` is the time of the pass in seconds. With
+        `has_flow`, it also summarizes how values move."""
         self.changed: list[str] = []
         self.gone: list[str] = []
         self.parsed = 0
@@ -78,6 +80,7 @@ class IndexPass:
         self._report = report
         self._is_stopped = is_stopped
         self._seen = seen
+        self._has_flow = has_flow
         self._done = 0
         self._unparsed: list[tuple[str, str]] = []
 
@@ -91,7 +94,7 @@ class IndexPass:
             return None
         entries = [self._read(path) for path in paths]
         unparsed = [entry.readable for entry in entries if entry.readable is not None and entry.is_unparsed]
-        return entries, [readable.job() for readable in unparsed]
+        return entries, [readable.job(has_flow=self._has_flow) for readable in unparsed]
 
     def _read(self, path: str) -> _FileEntry:
         content = read_content(self._tree.root, path)
@@ -218,7 +221,7 @@ class Indexer:
             self._mark_whole(not doubtful and not gone and self.is_whole)
             if doubtful or gone:
                 self._links.prepare(len(present))
-            done = self._pass(known, report, len(doubtful))
+            done = self._pass(known, report, len(doubtful), has_flow=until == "read")
             done.run(sorted(doubtful, key=_order))
             self._drop(gone)
             self._prune()
@@ -300,7 +303,7 @@ class Indexer:
         with self._store.reading() as sql:
             return bool(read_meta(sql, "generation", 0) == read_meta(sql, mark, 0))
 
-    def _pass(self, known: dict[str, FileInfo], report: Progress, total: int) -> IndexPass:
+    def _pass(self, known: dict[str, FileInfo], report: Progress, total: int, *, has_flow: bool = False) -> IndexPass:
         return IndexPass(
             self._tree,
             self._store,
@@ -308,6 +311,7 @@ class Indexer:
             report=lambda done: report(done, total, "reading"),
             is_stopped=self._stopped.is_set,
             seen=int(self._clock.now().timestamp()),
+            has_flow=has_flow,
         )
 
     def _list_files(self) -> tuple[dict[str, FileStatus], dict[str, FileInfo]]:

@@ -22,12 +22,13 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from clew.knowledge.code.file_content import FOLLOWED, ParseJob
+from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.detect import LANGUAGES
 from clew.knowledge.code.languages.extract import extract, is_hard, takes_long
 from clew.knowledge.code.languages.python_syntax import parse_python
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
+from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.rows import ParsedContent, encode_facts
 from clew.knowledge.code.search.search_index import encode_text
 
@@ -95,7 +96,7 @@ def _finished(prepared: P, results: Future[list[ParsedContent]] | list[ParsedCon
 
 def run_jobs(jobs: Sequence[ParseJob], pool: Pool | None = None) -> list[ParsedContent]:
     """Parse contents in order. A worker parses those that may take long, and gives up after the time limit."""
-    hard = [at for at, job in enumerate(jobs) if is_hard(job.body, job.language)]
+    hard = [at for at, job in enumerate(jobs) if job.has_facts and is_hard(job.body, job.language)]
     found = {at: run_job(job) for at, job in enumerate(jobs) if at not in hard}
     if hard:
         with contextlib.nullcontext(pool) if pool is not None else Pool(1) as workers:
@@ -112,10 +113,12 @@ def run_job(job: ParseJob, *, is_careful: bool = False) -> ParsedContent:
 
 
 def _run_job(job: ParseJob, is_careful: bool) -> ParsedContent:
+    summary = _encoder.encode(summarize(job.body)) if job.has_flow else b""
+    if not job.has_facts:
+        return ParsedContent(b"", summary)
     is_code = job.language in LANGUAGES
     if is_careful and is_code and takes_long(job.body, job.language):
         return _unparsed(job, GIVEN_UP)
-    summary = _encoder.encode(summarize(job.body)) if job.language == FOLLOWED else b""
     text = job.body.decode("utf-8", errors="replace")
     known = extract(job.body, job.language) if is_code else None
     facts = known or FileFacts(language=job.language, lines=text.count("\n") + 1)
@@ -123,6 +126,8 @@ def _run_job(job: ParseJob, is_careful: bool) -> ParsedContent:
 
 
 def _unparsed(job: ParseJob, reason: str) -> ParsedContent:
+    if not job.has_facts:
+        return ParsedContent(b"", _encoder.encode(FlowSummary(error=reason)))
     facts = FileFacts(language=job.language, lines=job.body.count(b"\n") + 1, error=reason)
     return ParsedContent(encode_facts(facts), words=encode_text(facts, job.body.decode("utf-8", errors="replace")))
 
@@ -164,7 +169,8 @@ class Pool:
         return found
 
     def _parse_some(self, jobs: list[ParseJob], worker: _Worker) -> list[ParsedContent]:
-        """Parse up to the content that crashes the worker. If that may not be its fault, it is tried again alone."""
+        """Parse up to the content that crashes the worker. If that may not be its fault, or that of its facts, it is
+        tried again alone, without its flow."""
         done: list[ParsedContent] = []
         is_new = worker.is_new
         try:
@@ -176,6 +182,8 @@ class Pool:
             self._idle.put(worker)
             return done
         culprit = jobs[len(done)]
+        if culprit.has_facts and culprit.has_flow:
+            return [*done, *self._parse_some([culprit._replace(has_flow=False)], self._start())]
         self._strikes[culprit.language] += 1
         if worker.has_timed_out or (is_new and not done):
             return [*done, _unparsed(culprit, NOT_SURVIVED)]

@@ -81,7 +81,7 @@ def find_facts(sql: Sql, blob: str, language: str) -> bytes | None:
 
 
 def find_summary(sql: Sql, blob: str, language: str) -> bytes | None:
-    """The encoded summary of a content's flow; empty if it has none."""
+    """The encoded summary of a content's flow; None or empty before it is made."""
     return _find_column(sql, "summary", blob, language)
 
 
@@ -89,6 +89,11 @@ def _find_column(sql: Sql, column: str, blob: str, language: str) -> bytes | Non
     query = f"SELECT {column} FROM blobs WHERE blob = ? AND language = ?"
     row = sql.execute(query, (bytes.fromhex(blob), language)).fetchone()
     return row[0] if row else None
+
+
+def write_summary(sql: Sql, blob: str, language: str, summary: bytes) -> None:
+    query = "UPDATE blobs SET summary = ? WHERE blob = ? AND language = ?"
+    sql.execute(query, (summary, bytes.fromhex(blob), language))
 
 
 def write_parsed(sql: Sql, blob: str, language: str, parsed: ParsedContent, seen: int) -> None:

@@ -20,11 +20,11 @@ import msgspec
 
 from clew.errors import ClewError, Corrupted, StorageError
 from clew.knowledge.code import rows
-from clew.knowledge.code.file_content import FOLLOWED, read_content
+from clew.knowledge.code.file_content import FOLLOWED, ParseJob, ReadableFile, read_content, readable_text
 from clew.knowledge.code.linking.imports import DeclaredFolders
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.pool import end_process, start_process
+from clew.knowledge.code.pool import end_process, parse_batches, start_process
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 from clew.sqlite_file import Sql
@@ -73,6 +73,7 @@ class Links:
         """Bring the edges of all files up to date. If following values needs too much, names alone decide."""
         with self._store.reading() as sql:
             generation, contents, missing = _read_state(sql)
+        self._summarize(contents)
         try:
             with self._store.reading() as sql:
                 linker, touched = self._update(sql, contents)
@@ -102,6 +103,28 @@ class Links:
             touched = linker.update(facts, summaries, self._known.keys() - contents.keys())
         self._linker, self._known = linker, contents
         return linker, touched
+
+    def _summarize(self, contents: Contents) -> None:
+        """Make the missing summaries of the files that still have their content."""
+        with self._store.reading() as sql:
+            wanted = {
+                content[0]: path
+                for path, content in contents.items()
+                if content[1] == FOLLOWED and self._known.get(path) != content and not rows.find_summary(sql, *content)
+            }
+        for blobs, results in parse_batches(list(wanted.items()), self._prepare_summaries):
+            with self._store.writing() as sql:
+                for blob, parsed in zip(blobs, results, strict=True):
+                    rows.write_summary(sql, blob, FOLLOWED, parsed.summary)
+
+    def _prepare_summaries(self, batch: Iterable[tuple[str, str]]) -> tuple[list[str], list[ParseJob]]:
+        found: dict[str, ParseJob] = {}
+        for blob, path in batch:
+            content = read_content(self._root, path)
+            if content is not None and content.blob == blob:
+                readable = ReadableFile(content, FOLLOWED, readable_text(content.body))
+                found[blob] = readable.job(has_facts=False, has_flow=True)
+        return [*found], [*found.values()]
 
     def _packages(self, paths: Iterable[str]) -> DeclaredFolders:
         """The packages that the manifests among the files declare."""
