@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from clew.knowledge.code.file_content import readable_text
 from clew.knowledge.code.languages.detect import LANGUAGES
-from clew.knowledge.code.languages.extract import MAX_BYTES, extract
-from clew.knowledge.code.languages.token_limit import cut_tokens
+from clew.knowledge.code.languages.extract import MAX_BYTES, cut_tokens, extract
 from clew.knowledge.code.models import CUT, FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.fact_lines import docs, imports, read, references, signatures, symbols

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code import index_pass, pool
+from clew.knowledge.code import index, pool
 from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.extract import extract, is_hard
 from clew.knowledge.code.languages.fact_builder import MAX_SYMBOLS
@@ -25,8 +25,8 @@ from clew.knowledge.code.pool import GIVEN_UP, MORE_MEMORY, NOT_SURVIVED, POOL_F
 from clew.knowledge.code.python_calls.program import PythonFlow
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.rows import decode_facts
-from clew.knowledge.code.search.issue_text import parse_issue_text
 from clew.knowledge.code.search.passages import split_comments
+from clew.knowledge.code.search.words import parse_issue_text
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.project.style import _CASES
 from tests.knowledge.code.linked_projects import edges_of, facts
@@ -195,7 +195,7 @@ async def test_files_that_no_parser_survives_are_told_once_and_remembered(
 
 
 def test_code_is_not_taken_for_hard() -> None:
-    place = Path(index_pass.__file__)
+    place = Path(index.__file__)
     assert not [path for path in place.parent.glob("*.py") if is_hard(path.read_bytes(), "python")]
     assert not is_hard(b"", "python")
     assert not is_hard(b"x", "")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.code.search.issue_text import parse_issue_text, split_zones
-from clew.knowledge.code.search.words import terms_of
+from clew.knowledge.code.search.words import parse_issue_text, split_zones, terms_of
 
 ISSUE = """Table.read fails for lower case commands
 ### Description

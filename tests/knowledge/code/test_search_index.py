@@ -10,7 +10,7 @@ import pytest
 
 from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import FileContent, ParseJob, blob_id
-from clew.knowledge.code.index_pass import advance
+from clew.knowledge.code.index import advance
 from clew.knowledge.code.models import FileFacts, FileStatus, Symbol
 from clew.knowledge.code.pool import run_job
 from clew.knowledge.code.search.search_index import SearchIndex, encode_text

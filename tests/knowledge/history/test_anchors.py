@@ -8,7 +8,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import InvalidInput
-from clew.knowledge.code.refs import CodeRef, parse_ref
+from clew.knowledge.code.models import CodeRef, parse_ref
 from clew.knowledge.history.links import anchor_id, ensure_anchors
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_graph import NodeGraph

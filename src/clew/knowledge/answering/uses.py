@@ -25,8 +25,7 @@ from clew.knowledge.answering.question import (
 from clew.knowledge.answering.sources import path_distance
 from clew.knowledge.code.files import TEST, TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.models import SymbolLink
-from clew.knowledge.code.refs import name_parts
+from clew.knowledge.code.models import SymbolLink, name_parts
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node
 from clew.knowledge.project.texts import FileText, read_files
