@@ -13,7 +13,6 @@ import msgspec
 from clew.catalog.domain import Domain
 from clew.catalog.operations.text import code_span, fence, inline
 from clew.errors import NotFound
-from clew.knowledge.code.file_content import find_origins
 from clew.knowledge.domains.tool_builder import (
     READS,
     OpenKnowledge,
@@ -26,7 +25,6 @@ from clew.knowledge.domains.tool_builder import (
     symbol_ref,
 )
 from clew.knowledge.evidence.trust import on_one_line
-from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.links import Limit, Query
 from clew.knowledge.nodes.node_store import Node, ScoredNode
@@ -194,14 +192,12 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
     async def get_history_for_code(
         file_path: FilePath,
         ctx: ToolContext,
-        line: Annotated[int, msgspec.Meta(ge=0, description="only what concerns it")] = 0,
         limit: Limit = 10,
     ) -> str:
-        """List what was noted of a file, and the commits that touched it or made a line of it what it is, newest
-        first."""
+        """List what was noted of a file, and the commits that touched it, newest first."""
         knowledge = await known()
         noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
-        commits = await knowledge.code.with_rebuild(lambda: _commits_of(knowledge, file_path, line, limit))
+        commits = await knowledge.code.with_rebuild(lambda: _commits_of(knowledge, file_path, limit))
         lines = [*map(node_line, noted), *map(commit_line, commits)]
         return "\n".join(lines) or "Nothing was noted of it, and no commit touched it."
 
@@ -260,10 +256,7 @@ def _project_tools(known: OpenKnowledge) -> Sequence[Tool]:
     )
 
 
-async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) -> Sequence[GitCommit]:
-    if line:
-        [origin] = await asyncio.to_thread(find_origins, knowledge.root, path, line, line)
-        return await asyncio.to_thread(read_line_history, knowledge.root, origin, limit=limit)
+async def _commits_of(knowledge: Knowledge, path: str, limit: int) -> Sequence[GitCommit]:
     await knowledge.commits.read()
     paths = tuple(await knowledge.commits.paths_of(path)) or (path,)
     return (await knowledge.commits.select(CommitFilter(paths=paths), limit))[0]
