@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.knowledge.git.tags import version_key
+from clew.knowledge.git.log import version_key
 from clew.knowledge.history.beliefs import normal_name, normal_value
 
 
