@@ -1,0 +1,145 @@
+"""Builds the runtime and the team of a folder from its open trail, its settings and its models."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.access import Principal
+from clew.agents.assembly import build_runtime
+from clew.agents.conversations.conversation import Conversations, open_conversations
+from clew.agents.conversations.no_model_fallback import find_missing_model
+from clew.agents.hooks.place_rules import PlaceRules
+from clew.agents.hooks.run_skills import RunSkills
+from clew.agents.runtime import Runtime
+from clew.agents.tools.builtin_tools import code_tools, folder_tools
+from clew.catalog.catalog import Catalog
+from clew.catalog.workspace.workspace import Workspace
+from clew.clock import Clock
+from clew.config import Config
+from clew.context.definition import AgentDefinition
+from clew.llm.model import Models
+from clew.skills.exposure_store import TrailExposures
+from clew.skills.manifest import Manifest
+from clew.skills.rules.tree import Rules
+from clew.team.members.member_definitions import manifest_for, mirror_members
+from clew.team.members.member_skills import MemberSkills
+from clew.team.messages.message_types import ARCHITECT
+from clew.team.runtime.completion_gate import completion_gate
+from clew.team.runtime.team_handlers import team_additions
+from clew.team.runtime.team_states import TeamStates
+from clew.team.team import Team
+from clew.team.worktrees.repository import state_folder
+from clew.team.worktrees.team_tools import TeamFolder, team_tools
+from clew.tools.files.folder import WorkingFolder
+from clew.tools.permissions.policy import Policy
+from clew.tools.sandbox import Sandbox, open_sandbox
+from clew.trail.store import Trail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderParts:
+    """The parts of a folder that agents work with."""
+
+    trail: Trail
+    clock: Clock
+    me: Principal
+    config: Config
+    models: Models
+    policy: Policy
+    workspace: Callable[[], Awaitable[Workspace]]
+
+    @property
+    def root(self) -> Path:
+        return self.config.folder.absolute().parent
+
+    def sandbox(self) -> Sandbox:
+        """Raises SandboxUnavailable in production where nothing can confine code."""
+        config = self.config
+        return open_sandbox(
+            production=config.production, deny=[str(config.folder.absolute())], wall=config.adapters.sandbox
+        )
+
+    def team_folder(self, sandbox: Sandbox) -> TeamFolder:
+        """The project with the place of its work trees. Raises InvalidInput."""
+        return TeamFolder(root=self.root, state=state_folder(self.root), sandbox=sandbox, clock=self.clock)
+
+    async def conversations(self) -> Conversations:
+        return await open_conversations(self.trail, self.clock, by=self.me)
+
+
+async def build_folder_runtime(parts: FolderParts) -> Runtime:
+    """Everything that runs the agents and the team of a folder. Raises ConfigError, SandboxUnavailable."""
+    trail, clock, me = parts.trail, parts.clock, parts.me
+    sandbox, folder = parts.sandbox(), WorkingFolder(parts.root)
+    own_rules = Rules(parts.root, trail, by=me, root_file=parts.config.rules.root)
+    rules = PlaceRules(own_rules, TrailExposures(trail, clock), clock)
+    members = _member_skills(parts)
+
+    async def open_catalog() -> Catalog:
+        return (await parts.workspace()).catalog
+
+    own_tools = folder_tools(
+        folder,
+        parts.config.folder,
+        clock,
+        sandbox=sandbox,
+        policy=parts.policy,
+        open_catalog=open_catalog,
+        hook=rules,
+    )
+    return await build_runtime(
+        trail,
+        clock,
+        parts.models,
+        by=me,
+        from_record=code_tools(trail, parts.root, sandbox, by=me),
+        tools=(*own_tools, *team_tools(parts.team_folder(sandbox)), members.load_tool()),
+        policy=parts.policy,
+        place=folder.locate,
+        skills=members,
+        hooks=(rules.prompt_hook(trail, me), *members.hooks()),
+        is_isolated=sandbox.status().isolated,
+        additions=team_additions(trail, await parts.conversations(), clock, completion_gate, by=me),
+    )
+
+
+def _member_skills(parts: FolderParts) -> MemberSkills:
+    """The skills of members, by the phase of their session; other agents have those of the folder."""
+    states = TeamStates(parts.trail, completion_gate, by=parts.me)
+
+    async def phase_of(session: str) -> str:
+        return (await states.latest(session)).phase
+
+    async def manifest_of() -> Manifest:
+        return manifest_for((await parts.workspace()).definitions)
+
+    others = RunSkills(parts.workspace, parts.me)
+    return MemberSkills(parts.trail, parts.clock, manifest_of, parts.me, others, phase_of)
+
+
+async def build_team(parts: FolderParts, require_ownership: Callable[[], Awaitable[None]]) -> Team:
+    """The team of a folder, as doors use it. A request is refused on a trail that the user did not agree to, and
+    where no model is configured."""
+    conversations = await parts.conversations()
+    flow = conversations.flow
+
+    async def prepare() -> None:
+        await require_ownership()
+        definitions = (await parts.workspace()).definitions
+        architect = AgentDefinition(agent_id=ARCHITECT, model=manifest_for(definitions).agents[ARCHITECT].model)
+        missing = await find_missing_model(parts.trail, flow, parts.models, architect, by=parts.me)
+        if missing is not None:
+            raise missing
+        await mirror_members(parts.trail, flow, definitions, by=parts.me, start=True)
+
+    return Team(
+        parts.trail,
+        conversations,
+        parts.clock,
+        completion_gate,
+        me=parts.me,
+        prepare=prepare,
+        folder=lambda: parts.team_folder(parts.sandbox()),
+    )
