@@ -8,7 +8,7 @@ import pytest
 
 from clew.team.evidence.found_tests import is_test_file, read_tests
 from clew.team.evidence.related_tests import find_covering, is_code
-from tests.tools.working import plant
+from tests.tools.working_folder import plant
 
 FILES = {
     "src/app/__init__.py": "",

@@ -17,7 +17,7 @@ from clew.tools.sandbox import open_sandbox
 from clew.tools.tool import Tool, ToolContext
 from tests.team.evidence.completions import own_programs_first
 from tests.team.worktrees.projects import TEAM_CALL, git, make_repository
-from tests.tools.working import plant
+from tests.tools.working_folder import plant
 
 NAMES = {"team-open", "team-worktree", "team-commit", "team-check", "team-merge", "team-diff"}
 DOUBLE = {
