@@ -55,10 +55,10 @@ def replay(root: Path, most: int) -> MergeFigures:
     """Merge the parents of each merge commit in both ways."""
     figures = MergeFigures(name=root.name)
     with tempfile.TemporaryDirectory() as place:
-        folder = make_git_folder(find_repository(root, Path(place)), Path(place, "git"), None)
         clone = Path(place, "clone")
-        git(Path(place), "clone", "--quiet", "--shared", "--no-checkout", str(root), str(clone))
-        for commit, ours, theirs in find_merges(root, most):
+        git(Path(place), "clone", "--quiet", "--no-checkout", str(root), str(clone))
+        folder = make_git_folder(find_repository(clone, Path(place)), Path(place, "git"), None)
+        for commit, ours, theirs in find_merges(clone, most):
             compare(figures, folder, clone, commit, ours, theirs)
     return figures
 
@@ -89,10 +89,14 @@ def compare(figures: MergeFigures, folder: GitFolder, clone: Path, commit: str, 
 
 
 def find_roots(given: str) -> list[Path]:
-    """The clones that an argument names."""
+    """The repositories that an argument names, bare ones among them."""
     paths = [Path(each).expanduser() for each in given.split(",")]
-    inner = [child for each in paths if not (each / ".git").exists() for child in sorted(each.iterdir())]
-    return [each for each in (*paths, *inner) if (each / ".git").exists()]
+    inner = [child for each in paths if not is_repository(each) for child in sorted(each.iterdir())]
+    return [each for each in (*paths, *inner) if is_repository(each)]
+
+
+def is_repository(path: Path) -> bool:
+    return (path / ".git").exists() or (path / "HEAD").is_file()
 
 
 def main() -> None:
