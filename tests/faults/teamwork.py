@@ -23,10 +23,10 @@ from clew.tools.tool import Effects, Tool, ToolContext, tool
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.flow import read_flow
 from clew.trail.store import Trail
-from tests.agents.running import running
-from tests.faults.crashing import NOWHERE, Doom, Outside, arm
+from tests.agents.runtimes import running
 from tests.faults.processes import open_at
-from tests.team.runtime.teaming import define
+from tests.faults.tool_conversation import NOWHERE, Doom, Outside, arm
+from tests.team.runtime.scripted_crew import define
 from tests.team.worktrees.projects import git, make_repository
 
 ME = Principal(owner_id="acme", agent_id="ann")

@@ -11,9 +11,9 @@ import pytest
 
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import shipped_flow
-from tests.faults.crashing import NOWHERE, Doom, Point
 from tests.faults.processes import KILLED, Child
 from tests.faults.teamwork import RIGHT, final_state, head_of, prepare, work
+from tests.faults.tool_conversation import NOWHERE, Doom, Point
 
 PATIENCE = 300.0
 MOST = 200
