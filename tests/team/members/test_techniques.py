@@ -90,7 +90,7 @@ async def test_a_checkpoint_restores_notes_files_and_the_next_step_in_a_new_proc
     assert found.files_read == ("calc/core.py",)
     assert found.files_modified == ("calc/sub.py",)
     assert [each.content for each in found.scratchpad] == ["Use v2."]
-    assert [each.choice for each in found.decisions] == ["SQLite"]
+    assert [each.choice for each in found.decisions] == ["[UNVERIFIED] SQLite"]
     assert found.hint == "Next: write"
 
 
