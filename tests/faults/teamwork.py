@@ -1,5 +1,5 @@
-"""A scripted team that does real work in a real repository, for test_team_crash.py, and a process that runs it and can be
-killed around one event."""
+"""A scripted team that does real work in a real repository, and a process that runs it and can be killed around one
+event."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from clew.tools.tool import Effects, Tool, ToolContext, tool
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.flow import read_flow
 from clew.trail.store import Trail
-from tests.agents.running import running
-from tests.faults.crashing import NOWHERE, Doom, Outside, arm
+from tests.agents.runtimes import running
 from tests.faults.processes import open_at
+from tests.faults.tool_conversation import NOWHERE, Doom, Outside, arm
 from tests.team.runtime.teaming import define
 from tests.team.worktrees.projects import git, make_repository
 

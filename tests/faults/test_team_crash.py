@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from tests.faults.crashing import NOWHERE, Doom
 from tests.faults.processes import KILLED, Child
 from tests.faults.teamwork import final_state, prepare, work
+from tests.faults.tool_conversation import NOWHERE, Doom
 
 PATIENCE = 120.0
 
