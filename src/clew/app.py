@@ -214,6 +214,7 @@ class App:
         from clew.llm.model import open_models
         from clew.skills.exposure_store import TrailExposures
         from clew.skills.rules.tree import Rules
+        from clew.team.sessions.session_prompt import session_hook
         from clew.tools.files.folder import WorkingFolder
         from clew.tools.sandbox import open_sandbox
 
@@ -245,7 +246,7 @@ class App:
             policy=policy,
             place=folder.locate,
             skills=RunSkills(self.workspace, self.me),
-            hooks=(rules.prompt_hook(self.trail, self.me),),
+            hooks=(rules.prompt_hook(self.trail, self.me), session_hook(self.trail, self.me)),
             is_isolated=sandbox.status().isolated,
         )
 

@@ -43,7 +43,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
     CliCommand("chat", "Talk to an agent of this folder.", "clew.cli.chat.chat:chat", "[MESSAGE...]"),
     Group(
         "session",
-        "Begin, list, switch, suspend, resume and close sessions.",
+        "Begin, list, switch, suspend, resume and close sessions of work.",
         (
             CliCommand("new", "Begin a session and focus it.", "clew.cli.commands.session:new", "[NAME]"),
             CliCommand("ls", "List the sessions, newest first.", "clew.cli.commands.session:ls"),
@@ -53,7 +53,40 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
                 "resume", "Resume a suspended session and focus it.", "clew.cli.commands.session:resume", "WHICH"
             ),
             CliCommand(
-                "show", "Show the state, times and summary of a session.", "clew.cli.commands.session:show", "[WHICH]"
+                "show",
+                "Show the state, private context and counts of a session.",
+                "clew.cli.commands.session:show",
+                "[WHICH]",
+            ),
+            CliCommand(
+                "update",
+                "Note the task, the steps and your wishes in a session.",
+                "clew.cli.commands.session:update",
+                "[WHICH]",
+            ),
+            CliCommand(
+                "history",
+                "Show the messages and answers of a session, oldest first.",
+                "clew.cli.commands.session:history",
+                "[WHICH]",
+            ),
+            CliCommand(
+                "entries",
+                "List the journal entries of a session, and which of them are promoted.",
+                "clew.cli.commands.session:entries",
+                "[WHICH]",
+            ),
+            CliCommand(
+                "promote",
+                "Make journal entries of a session readable in all sessions.",
+                "clew.cli.commands.session:promote",
+                "ENTRIES...",
+            ),
+            CliCommand(
+                "unpromote",
+                "Undo a promotion: only the session of an entry reads it.",
+                "clew.cli.commands.session:unpromote",
+                "ENTRIES...",
             ),
             CliCommand("close", "Close a session for good.", "clew.cli.commands.session:close", "[WHICH]"),
         ),
