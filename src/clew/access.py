@@ -42,7 +42,10 @@ OWN_SCHEMAS = frozenset(
 RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1"))
 """Schemas that decide how runs work, beyond those that the flow names."""
 
-OWN_CONSUMERS = ("agent/", "context/", "workflow/", "models-runner", "tools-runner")
+TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1"))
+"""Schemas of the team. Only Clew writes them: doors and the tools of agents send a message through the Guide."""
+
+OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner")
 """Prefixes of the consumers by which Clew runs agents. Without these consumers runs never end."""
 
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
@@ -79,9 +82,10 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     def require_schema(self, name: str | None, flow: GuardedSchemas) -> None:
         """Raise AccessDenied for a schema that only Clew and curators write. The tool of an agent may not steer, even
         as a curator: it would answer its own permission questions."""
-        if name in flow.steering and not self.steers:
+        is_steering = name in flow.steering or name in TEAM_SCHEMAS
+        if is_steering and not self.steers:
             raise AccessDenied(f"write {name} as the tool of an agent", ["a person"])
-        is_guarded = name in OWN_SCHEMAS or name in RUN_SCHEMAS or name in flow.own or name in flow.steering
+        is_guarded = is_steering or name in OWN_SCHEMAS or name in RUN_SCHEMAS or name in flow.own
         if is_guarded and not self.may("administer"):
             raise AccessDenied(f"write {name}, which is Clew's own", sorted(VERBS["administer"]))
 

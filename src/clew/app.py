@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clew.agents.runtime import Runtime
-    from clew.catalog.catalog import Catalog
     from clew.catalog.operations.answers import Known
     from clew.catalog.workspace.workspace import Workspace
     from clew.knowledge.base import Knowledge
     from clew.llm.model import Models
     from clew.llm.recorded_model import RecordedModel
+    from clew.team.assembly import FolderParts
     from clew.team.router import Router
+    from clew.team.team import Team
     from clew.tools.permissions.policy import Policy
     from clew.trail.work.webhooks import WebhookSender
 
@@ -206,48 +207,32 @@ class App:
         Raises ConfigError, also on a trail that the user neither made nor agreed to; SandboxUnavailable in production
         where nothing can shut code in.
         """
-        # agents, models and the sandbox are for commands that run agents
-        from clew.agents.assembly import build_runtime
-        from clew.agents.hooks.place_rules import PlaceRules
-        from clew.agents.hooks.run_skills import RunSkills
-        from clew.agents.tools.builtin_tools import code_tools, folder_tools
-        from clew.llm.model import open_models
-        from clew.skills.exposure_store import TrailExposures
-        from clew.skills.rules.tree import Rules
-        from clew.team.sessions.session_prompt import session_hook
-        from clew.tools.files.folder import WorkingFolder
-        from clew.tools.sandbox import open_sandbox
+        from clew.team.assembly import build_folder_runtime  # agents are for commands that run them
 
         await self.ownership.require()
         await self.bootstrap()
         await self.mirror_agents()
-        root, own = self.config.folder.absolute().parent, self.config.folder
-        wall = self.config.adapters.sandbox
-        sandbox = open_sandbox(production=self.config.production, deny=[str(own.absolute())], wall=wall)
-        policy = self._policy(root)
-        folder = WorkingFolder(root)
-        own_rules = Rules(root, self.trail, by=self.me, root_file=self.config.rules.root)
-        rules = PlaceRules(own_rules, TrailExposures(self.trail, self.clock), self.clock)
-        return await build_runtime(
-            self.trail,
-            self.clock,
-            models or self._own_models(open_models),
-            by=self.me,
-            from_record=code_tools(self.trail, root, sandbox, by=self.me),
-            tools=folder_tools(
-                folder,
-                own,
-                self.clock,
-                sandbox=sandbox,
-                policy=policy,
-                open_catalog=self._open_catalog,
-                hook=rules,
-            ),
-            policy=policy,
-            place=folder.locate,
-            skills=RunSkills(self.workspace, self.me),
-            hooks=(rules.prompt_hook(self.trail, self.me), session_hook(self.trail, self.me)),
-            is_isolated=sandbox.status().isolated,
+        return await build_folder_runtime(self._parts(models))
+
+    async def team(self, models: Models | None = None) -> Team:
+        """The team of this folder. A `runtime` does its work, in this process or another one. Raises ConfigError."""
+        from clew.team.assembly import build_team  # agents are for commands that run them
+
+        await self.bootstrap()
+        return await build_team(self._parts(models), self.ownership.require)
+
+    def _parts(self, models: Models | None) -> FolderParts:
+        from clew.llm.model import open_models  # models are for commands that may ask one
+        from clew.team.assembly import FolderParts
+
+        return FolderParts(
+            trail=self.trail,
+            clock=self.clock,
+            me=self.me,
+            config=self.config,
+            models=models or self._own_models(open_models),
+            policy=self._policy(self.config.folder.absolute().parent),
+            workspace=self.workspace,
         )
 
     def _own_models(self, open_models: Callable[[Config], Models]) -> Models:
@@ -288,9 +273,6 @@ class App:
                     await self.mirror_agents()
                 except ClewError as error:  # the next look may do better
                     log.warning("the folder's agents were not looked at: %s", error)
-
-    async def _open_catalog(self) -> Catalog:
-        return (await self.workspace()).catalog
 
     def _policy(self, root: Path) -> Policy:
         """The permission policy of this folder; rules beyond the default need the user's consent. Raises

@@ -67,6 +67,12 @@ async def test_the_last_user_message_selects_the_exchange() -> None:
     assert (await model.answer(asked(user(context)))).content == "I look it up."
 
 
+async def test_answers_to_earlier_messages_do_not_count() -> None:
+    earlier = (user("thanks"), Message(role="assistant"), user("weather"), Message(role="assistant"))
+    answer = await ScriptedModel(read_script(SCRIPT)).answer(asked(*earlier, user("thanks")))
+    assert answer.content == "You are welcome."
+
+
 @pytest.mark.parametrize(
     ("messages", "tools", "said"),
     [
@@ -81,7 +87,11 @@ async def test_the_last_user_message_selects_the_exchange() -> None:
             (TOOL,),
             "the script expects '18 °C' before answer 2, but what came is: rain",
         ),
-        ((user("thanks"), Message(role="assistant"), user("thanks")), (TOOL,), "the script ends after 1 answer here"),
+        (
+            (user("thanks"), Message(role="assistant"), Message(role="tool", content="rain", name="get-weather")),
+            (TOOL,),
+            "the script ends after 1 answer here",
+        ),
         ((), (TOOL,), "but what came is: nothing"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,8 +48,11 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow, read_flow
 from clew.trail.store import Trail
-from clew.trail.work.correlation import CONSUMER_TAG, find_root
+from clew.trail.work.correlation import CONSUMER_TAG, find_root, find_run
 from clew.trail.work.handlers import Handler, HandlerFunction
+
+BudgetLookup = Callable[[str, str], Awaitable[str | None]]
+"""Finds the budget of a session and a run, which was opened by somebody else; None where there is none."""
 
 
 async def build_runtime(
@@ -65,13 +68,16 @@ async def build_runtime(
     hooks: Sequence[Hook] = (),
     skills: PromptSkills | None = None,
     is_isolated: bool = True,
+    additions: RuntimeAdditions | None = None,
 ) -> Runtime:
     """Build a runtime on a bootstrapped trail, for the owner of `by`.
 
     `tools` come with the program; `from_record` builds a tool from a breadcrumb. `policy` limits all agents, in
     addition to their definitions. `place` resolves a path. `hooks` are added to the default ones. `skills` finds the
-    skills of a run. `is_isolated` says whether the sandbox confines code of every language.
+    skills of a run. `is_isolated` says whether the sandbox confines code of every language. `additions` come from a
+    layer above agents.
     """
+    more = additions or RuntimeAdditions()
     flow = await read_flow(trail, by=by)
     deps = RuntimeDeps(
         trail=trail,
@@ -84,10 +90,20 @@ async def build_runtime(
         budgets=Budgets(trail, flow, clock),
         toolbox=Toolbox(trail, flow, from_record, tools),
         runs=RunRecords(trail, flow, clock, by=by),
+        find_budget=more.find_budget,
     )
     deps.toolbox.add(_own_tools(deps))
     decider = PermissionDecider(deps.registry, deps.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
-    return Runtime(_parts(deps, decider, _hooks(deps, decider, skills, hooks)))
+    parts = _parts(deps, decider, _hooks(deps, decider, skills, hooks))
+    return Runtime(replace(parts, always=(*parts.always, *more.handlers)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeAdditions:
+    """Parts of a runtime that a layer above agents brings: handlers, and a lookup of budgets."""
+
+    handlers: Sequence[Handler] = ()
+    find_budget: BudgetLookup | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +120,11 @@ class RuntimeDeps:
     budgets: Budgets
     toolbox: Toolbox
     runs: RunRecords
+    find_budget: BudgetLookup | None = None
 
     @property
     def accounts(self) -> CallBudgets:
-        return CallBudgets(self.budgets, self.registry, self.by)
+        return CallBudgets(self.budgets, self.registry, self.by, self.find_budget)
 
 
 def _own_tools(deps: RuntimeDeps) -> tuple[Tool, ...]:
@@ -221,24 +238,32 @@ def _contexts(deps: RuntimeDeps, builder: ContextBuilder) -> ContextHandlers:
 
 
 class CallBudgets:
-    """Finds the budget that pays for a call: one lent by another agent, or the agent's own budget in this session."""
+    """Finds the budget that pays for a call: one lent by another agent, that of the session as `find_budget` knows it,
+    or the agent's own budget in this session."""
 
-    def __init__(self, budgets: Budgets, registry: AgentRegistry, by: Principal) -> None:
+    def __init__(
+        self, budgets: Budgets, registry: AgentRegistry, by: Principal, find_budget: BudgetLookup | None = None
+    ) -> None:
         self._budgets = budgets
         self._registry = registry
         self._by = by
+        self._find_budget = find_budget
 
     async def of_agent(self, agent: AgentDefinition, record: Breadcrumb) -> str | None:
         """The name of a budget that is there; None where nothing limits the agent."""
-        return await self._of(agent, record.session or find_root(record))
+        run = find_run(record) or record.id
+        return await self._of(agent, record.session or find_root(record), run)
 
     async def of_context(self, agent_id: str, context: ToolContext) -> str | None:
         agent = await self._registry.find_agent(agent_id)
-        return None if agent is None else await self._of(agent, context.by.session or context.root or context.run)
+        session = context.by.session or context.root or context.run
+        return None if agent is None else await self._of(agent, session, context.run)
 
-    async def _of(self, agent: AgentDefinition, session: str) -> str | None:
+    async def _of(self, agent: AgentDefinition, session: str, run: str) -> str | None:
         if (caller := find_caller(agent.metadata)) is not None:
             return caller.budget
+        if self._find_budget is not None and (found := await self._find_budget(session, run)) is not None:
+            return found
         if not agent.budget:
             return None
         name = f"{agent.agent_id}/{session}"

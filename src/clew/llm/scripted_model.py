@@ -65,7 +65,7 @@ class ScriptedModel:
         self.requests.append(request)
         del self.requests[:-MAX_REQUESTS]
         exchange = self._exchange_of(request.messages)
-        number = sum(each.role == "assistant" for each in request.messages)
+        number = _answers_given(request.messages)
         turns = self._exchanges[exchange]
         if number >= len(turns):
             many = "1 answer" if len(turns) == 1 else f"{len(turns)} answers"
@@ -168,6 +168,12 @@ def _check(turn: ScriptedTurn, number: int, request: ModelRequest) -> None:
     missing = [name for name in turn.tools if name not in offered]
     if missing:
         raise _left(f"the script expects the tool {missing[0]!r} to be offered", ", ".join(offered) or "no tools")
+
+
+def _answers_given(messages: Sequence[Message]) -> int:
+    """Return the number of answers since the last message of the user. Answers to earlier messages are history."""
+    last = max((at for at, each in enumerate(messages) if each.role == "user"), default=-1)
+    return sum(each.role == "assistant" for each in messages[last + 1 :])
 
 
 def _message(text: str) -> str:

@@ -39,7 +39,7 @@ MAX_NAME = 4_096
 """Bytes of a file that names a folder."""
 _CHUNK = 1 << 18
 _QUICK = ("rev-parse", "config")
-_SAFE = (
+SAFE_OPTIONS = (
     "--no-pager",
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null"),
@@ -55,6 +55,7 @@ _SAFE = (
     *("-c", "core.sshCommand=false"),
     "--literal-pathspecs",
 )
+"""Options that stop git from running what a repository configures."""
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REPACK = "`git repack -a -d` and removing its objects/info/alternates make it whole"
 _PLAIN = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
@@ -82,9 +83,9 @@ def start_git(
     more = apart or {}
     try:
         return subprocess.Popen(
-            ["git", *_SAFE, *arguments],
+            ["git", *SAFE_OPTIONS, *arguments],
             cwd=more.get("GIT_DIR", root),
-            env={**_environment(), **more},
+            env={**git_environment(), **more},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -175,7 +176,7 @@ def _read(process: subprocess.Popen[bytes], end: float) -> Iterator[bytes]:
     raise TimeoutError
 
 
-def _environment() -> dict[str, str]:
+def git_environment() -> dict[str, str]:
     """Our environment without variables that redirect git or let it prompt. The protocol variables hold against all
     settings of a repository."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

@@ -42,13 +42,15 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
 
     `read`, `write` and `deny` are paths, relative to `cwd`; a writable path is readable. Below them, keys and passwords
     (`.env`, `.ssh`, `.aws`), `.clew` and `deny` are hidden, and files that make programs run (`.git/hooks`, `.vscode`)
-    are read-only. `disk_mb` limits what it may write. `net` lists hosts, with or without a port. Code gets `secrets` as
+    are read-only. `programs` are folders of installed programs and libraries, which are readable as a whole. `disk_mb`
+    limits what it may write. `net` lists hosts, with or without a port. Code gets `secrets` as
     `context.secrets`; they are masked in all output.
     """
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
     net: tuple[str, ...] = ()
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, str] = msgspec.field(default_factory=dict)

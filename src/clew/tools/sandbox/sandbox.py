@@ -79,6 +79,7 @@ class LocalSandbox:
         with ResultPipe(is_wanted=program.language == "python") as results:
             reach = grants if self._is_isolated else _without_holders(grants)
             command = build_command(program, confinement, reach, result_to=results.target)
+            command = msgspec.structs.replace(command, needs=(*command.needs, *confinement.programs))
             if not (self._is_isolated or command.confines_itself):
                 self._accept_no_wall()
             with self._wall.enclose(command, confinement, grants) as launch:

@@ -1,0 +1,334 @@
+"""Checks of a work tree: the project's own linters, formatters, type checkers and tests, run in the sandbox, with a
+receipt for each command. Only a committed tree is checked, and it is restored afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from clew.clock import Clock
+from clew.errors import InvalidInput
+from clew.team.evidence.base_comparison import TestComparison, compare_tests
+from clew.team.evidence.check_commands import (
+    LINT,
+    CheckCommand,
+    Discover,
+    has_test_files,
+    lint_command,
+    npm_test,
+    runner_command,
+    scan_tools,
+)
+from clew.team.evidence.found_tests import is_test_file
+from clew.team.evidence.import_recorder import SOURCE
+from clew.team.evidence.issue_parsers import parse_issues
+from clew.team.evidence.receipts import (
+    CheckKind,
+    CheckResult,
+    CheckScope,
+    CodeIssue,
+    Receipt,
+    TestCounts,
+    TestFailure,
+    bounded_log,
+    hash_log,
+)
+from clew.team.evidence.related_tests import find_covering, loaded_statically
+from clew.team.evidence.report_parsers import parse_report
+from clew.team.worktrees.changes import compare_trees
+from clew.team.worktrees.confinement import CommandSetup, find_setup, worktree_confinement
+from clew.team.worktrees.session_trees import SessionTrees, WorkTree, restore_files
+from clew.tools.shell import CommandRunner
+
+MAX_COMMANDS = 20
+MAX_COMPARED = 2_000_000
+SHELL = "shell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRequest:
+    """One check. `run` is the id of the request, `base_commit` the commit that changes are compared with."""
+
+    session: str
+    pipeline: str
+    run: str
+    kind: CheckKind
+    scope: CheckScope
+    commands: tuple[str, ...] = ()
+    base_commit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckTools:
+    """The dependencies of checks. `checkout` is the user's project folder, whose installed programs are used."""
+
+    sandbox: CommandRunner
+    clock: Clock
+    checkout: Path
+    wall: str = ""
+    discover: Discover = scan_tools
+    net: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOutcome:
+    """A receipt, and the findings in its output."""
+
+    receipt: Receipt
+    issues: tuple[CodeIssue, ...] = ()
+    failures: tuple[TestFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSubject:
+    """A tree under test. Paths of `changed` are relative to the project's folder, which is `prefix` in the tree."""
+
+    request: CheckRequest
+    tree: WorkTree
+    commit: str
+    tree_hash: str
+    base_commit: str
+    changed: tuple[str, ...]
+    comparison: TestComparison
+    prefix: str = ""
+
+    @property
+    def existing(self) -> tuple[str, ...]:
+        return tuple(path for path in self.changed if (self.tree.project / path).is_file())
+
+
+async def run_check(trees: SessionTrees, request: CheckRequest, tools: CheckTools) -> CheckResult:
+    """Run a check on the committed tree of a pipeline, or of the session. Raises InvalidInput for a tree with changes
+    that are not committed."""
+    commit, tree_hash, is_clean = await asyncio.to_thread(trees.status, request.pipeline)
+    if not is_clean:
+        raise InvalidInput("pipeline", f"{request.pipeline} has changes that are not committed", hint="Commit first")
+    tree = await asyncio.to_thread(trees.tree, request.pipeline)
+    subject = await asyncio.to_thread(describe_subject, request, tree, commit, tree_hash)
+    scratch = await asyncio.to_thread(make_scratch, trees.place)
+    try:
+        setup = await asyncio.to_thread(find_setup, tools.checkout, tree.project, scratch=scratch)
+        commands, missing, found = await _find_commands(subject, tools, setup)
+        outcomes = [await run_command(subject, each, tools, setup, scratch) for each in commands]
+    finally:
+        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+    return _conclude(subject, outcomes, missing, found)
+
+
+def make_scratch(place: Path) -> Path:
+    """A temporary folder for the caches and reports of one check."""
+    scratch = place / "scratch" / secrets.token_hex(8)
+    scratch.mkdir(parents=True)
+    (scratch / "python").mkdir()
+    (scratch / "python" / "sitecustomize.py").write_text(SOURCE)
+    return scratch
+
+
+def describe_subject(request: CheckRequest, tree: WorkTree, commit: str, tree_hash: str) -> CheckSubject:
+    base = request.base_commit or tree.base_commit
+    changed = compare_trees(tree.git, base, commit).changed
+    prefix = tree.project.relative_to(tree.folder).as_posix()
+    inner = "" if prefix == "." else f"{prefix}/"
+    old, new = read_versions(tree, base, changed), read_versions(tree, commit, changed)
+    return CheckSubject(
+        request=request,
+        tree=tree,
+        commit=commit,
+        tree_hash=tree_hash,
+        base_commit=base,
+        changed=tuple(path.removeprefix(inner) for path in changed if path.startswith(inner)),
+        comparison=compare_tests(old, new),
+        prefix=inner,
+    )
+
+
+def read_versions(tree: WorkTree, commit: str, paths: Sequence[str]) -> dict[str, str]:
+    """The text of some files in a commit; those that it lacks, and long ones, are left out."""
+    asked = "".join(f"{commit}:{path}\n" for path in paths if "\n" not in path).encode(errors="replace")
+    names = [path for path in paths if "\n" not in path]
+    sizes = tree.git.run(["cat-file", "--batch-check=%(objecttype) %(objectsize)"], stdin=asked).stdout.splitlines()
+    found = {}
+    for path, about in zip(names, sizes, strict=False):
+        kind, _, size = about.decode(errors="replace").partition(" ")
+        if kind == "blob" and size.isdigit() and int(size) <= MAX_COMPARED:
+            found[path] = tree.git.run(["cat-file", "blob", f"{commit}:{path}"]).stdout.decode(errors="replace")
+    return found
+
+
+# -- commands ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    has_tests: bool = False
+    has_linters: bool = False
+
+
+async def _find_commands(
+    subject: CheckSubject, tools: CheckTools, setup: CommandSetup
+) -> tuple[list[CheckCommand], list[str], _Found]:
+    """The commands of a check, the reasons for those that cannot run, and what the project has."""
+    request, project = subject.request, subject.tree.project
+    commands: list[CheckCommand] = []
+    has_tests = has_linters = False
+    if request.kind == "lint":
+        files = subject.existing if request.scope != "all" else ()
+        for category in LINT if request.scope == "all" or files else ():
+            for tool in await tools.discover(project, category):
+                has_linters = True
+                if (command := lint_command(tool, files)) is not None:
+                    commands.append(command)
+    elif request.kind == "test":
+        has_tests = await asyncio.to_thread(_has_tests, subject)
+        covering = await asyncio.to_thread(find_covering, str(project), subject.changed) if has_tests else ()
+        chosen = covering if request.scope != "all" else ()
+        runners = await tools.discover(project, "test_framework") if has_tests else ()
+        commands += [runner_command(each, chosen) for each in runners[:1]] or npm_test(project, has_tests=has_tests)
+    missing = [f"{each.tool} is not installed" for each in commands if setup.find(each.program) is None]
+    ready = [each for each in commands if setup.find(each.program) is not None]
+    unique = list({each.command: each for each in ready}.values())
+    extra = [
+        CheckCommand(tool=SHELL, category="linter", command=each, program=SHELL)
+        for each in request.commands[:MAX_COMMANDS]
+    ]
+    return [*unique, *extra], list(dict.fromkeys(missing)), _Found(has_tests=has_tests, has_linters=has_linters)
+
+
+def _has_tests(subject: CheckSubject) -> bool:
+    """Whether the project has or had test files."""
+    if has_test_files(str(subject.tree.project)):
+        return True
+    names = subject.tree.git.run(["ls-tree", "-r", "-z", "--name-only", subject.base_commit]).fields()
+    return any(is_test_file(os.fsdecode(name)) for name in names)
+
+
+async def run_command(
+    subject: CheckSubject, check: CheckCommand, tools: CheckTools, setup: CommandSetup, scratch: Path
+) -> CommandOutcome:
+    """Run one command in the sandbox, and write its receipt."""
+    report = scratch / f"report-{secrets.token_hex(4)}"
+    imported = scratch / "python" / "imported"
+    sources = os.pathsep.join(filter(None, (str(scratch / "python"), setup.variables.get("PYTHONPATH", ""))))
+    program = setup.program(check.command, CLEW_REPORT=str(report), PYTHONPATH=sources)
+    readable = await asyncio.to_thread(setup.readable, "" if check.tool == SHELL else check.program)
+    tree = subject.tree
+    confinement = worktree_confinement(tree.folder, scratch=scratch, programs=readable, cwd=tree.project, net=tools.net)
+    started_at = tools.clock.now()
+    ran = await tools.sandbox.run(program, confinement)
+    is_test = check.category == "test_framework"
+    parsed = parse_report(check.report, report, ran.stdout, ran.stderr)
+    loaded = await asyncio.to_thread(_find_loaded, subject, imported) if is_test else ()
+    was_changed = await asyncio.to_thread(restore_files, tree.git, subject.commit)
+    log = bounded_log(ran.stdout, ran.stderr)
+    comparison = subject.comparison
+    receipt = Receipt(
+        id=tools.clock.new_id(),
+        session=subject.request.session,
+        pipeline=subject.request.pipeline,
+        run=subject.request.run,
+        kind="command" if check.tool == SHELL else subject.request.kind,
+        scope=subject.request.scope,
+        tool=check.tool,
+        command=check.command,
+        exit_code=ran.code,
+        tree=subject.tree_hash,
+        commit=subject.commit,
+        base_commit=subject.base_commit,
+        log=log,
+        log_hash=hash_log(log),
+        started_at=started_at,
+        seconds=round(ran.seconds, 3),
+        tests=_count(parsed.counts, comparison) if is_test else None,
+        imported=loaded,
+        test_changes=comparison.sentences if is_test else (),
+        changed_tree=was_changed,
+        killed_by=ran.killed_by or "",
+        environment=_environment(check, tools, setup),
+    )
+    issues = () if is_test or check.tool == SHELL else _issues(check, ran.stdout, ran.stderr, str(tree.project))
+    return CommandOutcome(receipt=receipt, issues=issues, failures=parsed.failures)
+
+
+def _count(counts: TestCounts, comparison: TestComparison) -> TestCounts:
+    return msgspec.structs.replace(counts, deleted=len(comparison.deleted), weakened=len(comparison.weakened))
+
+
+def _issues(check: CheckCommand, stdout: str, stderr: str, root: str) -> tuple[CodeIssue, ...]:
+    return parse_issues(check.tool, check.category, stdout, stderr, root)
+
+
+def _environment(check: CheckCommand, tools: CheckTools, setup: CommandSetup) -> str:
+    program = setup.find(check.program) or check.program
+    shown = os.path.relpath(program, tools.checkout) if program.startswith(f"{tools.checkout}/") else program
+    return f"{shown}; sandbox: {tools.wall or 'none'}"
+
+
+def _find_loaded(subject: CheckSubject, imported: Path) -> tuple[str, ...]:
+    """The changed files that a test run loaded: as its Python processes recorded, else as its tests import or name
+    them."""
+    project = os.path.realpath(subject.tree.project)
+    names: set[str] = set()
+    for file in imported.glob("*.json") if imported.is_dir() else ():
+        try:
+            names.update(json.loads(file.read_text()))
+        except (OSError, ValueError, TypeError):
+            continue
+    inner = {
+        os.path.relpath(name, project) for name in names if isinstance(name, str) and name.startswith(f"{project}/")
+    }
+    is_recorded = any(is_test_file(name) for name in inner)
+    loaded = inner if is_recorded else loaded_statically(project, subject.changed)
+    return tuple(f"{subject.prefix}{path}" for path in subject.changed if path in loaded)
+
+
+# -- the result --------------------------------------------------------------------------------------------------
+
+
+def _conclude(
+    subject: CheckSubject, outcomes: Sequence[CommandOutcome], missing: Sequence[str], found: _Found
+) -> CheckResult:
+    receipts = tuple(each.receipt for each in outcomes)
+    is_unproven = (
+        subject.request.kind == "test" and found.has_tests and not any(each.kind == "test" for each in receipts)
+    )
+    passed = all(map(_is_good, receipts)) and not is_unproven
+    return CheckResult(
+        passed=passed,
+        receipts=receipts,
+        issues=tuple(issue for each in outcomes for issue in each.issues),
+        failures=tuple(failure for each in outcomes for failure in each.failures),
+        skipped_reason=_skipped(subject, receipts, missing, found),
+        has_tests=found.has_tests,
+        has_linters=found.has_linters,
+    )
+
+
+def _is_good(receipt: Receipt) -> bool:
+    is_empty = receipt.tests is not None and receipt.tests.is_counted and receipt.tests.run == 0
+    return receipt.exit_code == 0 and not receipt.killed_by and not is_empty and not receipt.changed_tree
+
+
+def _skipped(subject: CheckSubject, receipts: Sequence[Receipt], missing: Sequence[str], found: _Found) -> str:
+    """The reason why a part of the check did not run; empty if all of it did."""
+    kind = subject.request.kind
+    if kind == "lint" and subject.request.scope != "all" and not subject.existing:
+        return "no changed file is left to check"
+    if kind == "lint" and not found.has_linters:
+        return "the project has no linter, formatter or type checker"
+    if kind == "lint" and not receipts and not missing:
+        return "no linter of the project is for the changed files"
+    if kind == "test" and not found.has_tests:
+        return "the project has no tests"
+    if kind == "test" and not receipts and not missing:
+        return "no test runner was found for the tests of the project"
+    if kind == "command" and not receipts:
+        return "no command was given"
+    return "; ".join(missing)

@@ -1,0 +1,123 @@
+"""Records of checks: receipts of commands, line-level issues and failed tests. The tool that ran a command writes its
+receipt, never a model, and the receipt names the tree that was tested."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from clew.fences import clean
+from clew.secrecy import mask_document
+
+MAX_LOG = 16_000
+MAX_MESSAGE = 1_000
+CheckKind = Literal["lint", "test", "command"]
+CheckScope = Literal["changed", "covering", "all"]
+IssueCategory = Literal["lint", "format", "type", "compliance"]
+Severity = Literal["error", "warning"]
+
+
+class TestCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tests of a run, and tests that were deleted or weakened against the base commit. `is_counted` says that a report
+    of the runner was read; without it only the exit code is known."""
+
+    __test__ = False
+
+    run: int = 0
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    deleted: int = 0
+    weakened: int = 0
+    is_counted: bool = False
+
+
+class CodeIssue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A finding of a linter, formatter or type checker at a line; line 0 is the file as a whole."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+    category: IssueCategory = "lint"
+    severity: Severity = "error"
+    message: str = ""
+    suggestion: str = ""
+
+
+class TestFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A test that failed."""
+
+    __test__ = False
+
+    test_name: str
+    file: str = ""
+    message: str = ""
+    expected: str = ""
+    actual: str = ""
+    stack_trace: str = ""
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """The proof that a command ran. `run` is the request that it answers, `tree` the git tree that was tested.
+    `changed_tree` says that the command itself changed tracked files. `imported` are changed files that the tests
+    loaded, `test_changes` describe tests that were deleted or weakened, in words."""
+
+    id: str
+    session: str
+    pipeline: str
+    run: str
+    kind: CheckKind
+    scope: CheckScope = "all"
+    tool: str
+    command: str
+    exit_code: int
+    tree: str
+    commit: str
+    base_commit: str
+    log: str
+    log_hash: str
+    started_at: datetime
+    seconds: float
+    tests: TestCounts | None = None
+    imported: tuple[str, ...] = ()
+    test_changes: tuple[str, ...] = ()
+    changed_tree: bool = False
+    killed_by: str = ""
+    environment: str = ""
+
+    @property
+    def digest(self) -> str:
+        """A hash of everything that the receipt says."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `team-check`. A check without receipts has a `skipped_reason` and proves nothing."""
+
+    passed: bool
+    receipts: tuple[Receipt, ...] = ()
+    issues: tuple[CodeIssue, ...] = ()
+    failures: tuple[TestFailure, ...] = ()
+    skipped_reason: str = ""
+    has_tests: bool = False
+    has_linters: bool = False
+
+
+def hash_log(log: str) -> str:
+    return hashlib.sha256(log.encode(errors="replace")).hexdigest()
+
+
+def bounded_log(stdout: str, stderr: str) -> str:
+    """Output as text without invisible characters and secrets; the middle of a long one is left out."""
+    text = mask_document(clean(f"{stdout}\n{stderr}".strip()))
+    if len(text) <= MAX_LOG:
+        return text
+    half = MAX_LOG // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half:,} characters left out ...]\n{text[-half:]}"
+
+
+def shorten(text: str, limit: int = MAX_MESSAGE) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -1,0 +1,220 @@
+"""Test results from the reports of test runners: how many tests ran, and which failed and why."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from clew.team.evidence.check_commands import Report
+from clew.team.evidence.receipts import TestCounts, TestFailure, shorten
+
+MAX_FAILURES = 50
+MAX_REPORT = 30_000_000
+MAX_TRACE = 4_000
+_EXPECTED = re.compile(r"(?im)^E?\s*(?:expected|wanted)\s*[:=]\s*(?P<value>.+)$")
+_ACTUAL = re.compile(r"(?im)^E?\s*(?:actual|received|got)\s*[:=]\s*(?P<value>.+)$")
+_COMPARED = re.compile(r"(?m)^E?\s*(?:AssertionError:\s*)?assert (?P<actual>.+?) == (?P<expected>.+)$")
+_UNITTEST = re.compile(
+    r"^(?P<name>\w+) \((?P<owner>[\w.]+)\).*? \.\.\. (?P<state>ok|FAIL|ERROR|skipped|expected failure)"
+)
+_CARGO = re.compile(r"^test (?P<name>\S+)(?: - should panic)? \.\.\. (?P<state>ok|FAILED|ignored)")
+_TAP = re.compile(r"^\s*(?P<bad>not )?ok\b\s*\d*\s*-?\s*(?P<name>[^#]*)(?:#\s*(?P<mark>SKIP|TODO)\b)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestOutcome:
+    """One test of a report: passed, failed or skipped."""
+
+    __test__ = False
+
+    name: str
+    state: str
+    file: str = ""
+    message: str = ""
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestReport:
+    """Counts and failures of a run. Without a readable report nothing is counted."""
+
+    __test__ = False
+
+    counts: TestCounts
+    failures: tuple[TestFailure, ...] = ()
+
+
+def parse_report(form: Report, report: Path, stdout: str, stderr: str) -> TestReport:
+    """Read the report of a test run; from its file, or from what it printed."""
+    match form:
+        case "junit":
+            outcomes = _read_junit(report)
+        case "jest":
+            outcomes = _read_jest(report)
+        case "mocha":
+            outcomes = _read_mocha(stdout)
+        case "go":
+            outcomes = _read_go(stdout)
+        case "cargo":
+            outcomes = _by_lines(stdout, _CARGO, {"ok": "passed", "FAILED": "failed", "ignored": "skipped"})
+        case "unittest":
+            states = {"ok": "passed", "FAIL": "failed", "ERROR": "failed", "expected failure": "skipped"}
+            outcomes = _by_lines(stderr, _UNITTEST, states)
+        case "tap":
+            outcomes = _read_tap(stdout)
+        case _:
+            outcomes = None
+    return TestReport(counts=TestCounts()) if outcomes is None else _summarise(outcomes)
+
+
+def _summarise(outcomes: Iterable[TestOutcome]) -> TestReport:
+    listed = list(outcomes)
+    states = [each.state for each in listed]
+    passed, failed, skipped = (states.count(each) for each in ("passed", "failed", "skipped"))
+    counts = TestCounts(run=passed + failed, passed=passed, failed=failed, skipped=skipped, is_counted=True)
+    failures = [_failure(each) for each in listed if each.state == "failed"]
+    return TestReport(counts=counts, failures=tuple(failures[:MAX_FAILURES]))
+
+
+def _failure(outcome: TestOutcome) -> TestFailure:
+    text = f"{outcome.message}\n{outcome.trace}"
+    compared, expected, actual = _COMPARED.search(text), _EXPECTED.search(text), _ACTUAL.search(text)
+    return TestFailure(
+        test_name=outcome.name,
+        file=outcome.file,
+        message=shorten(outcome.message),
+        expected=shorten(expected["value"] if expected else compared["expected"] if compared else "", 300),
+        actual=shorten(actual["value"] if actual else compared["actual"] if compared else "", 300),
+        stack_trace=outcome.trace[-MAX_TRACE:],
+    )
+
+
+def _read_text(report: Path) -> str | None:
+    try:
+        return report.read_text(errors="replace") if report.stat().st_size <= MAX_REPORT else None
+    except OSError:
+        return None
+
+
+def _read_junit(report: Path) -> list[TestOutcome] | None:
+    text = _read_text(report)
+    if text is None or "<!DOCTYPE" in text or "<!ENTITY" in text:
+        return None
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError:
+        return None
+    return [_junit_case(case) for case in root.iter("testcase")]
+
+
+def _junit_case(case: ElementTree.Element) -> TestOutcome:
+    owner = case.get("classname", "")
+    name = f"{owner}.{case.get('name', '')}".strip(".")
+    bad = next((each for each in case if each.tag in ("failure", "error")), None)
+    is_skipped = bad is None and any(each.tag == "skipped" for each in case)
+    return TestOutcome(
+        name=name,
+        state="failed" if bad is not None else "skipped" if is_skipped else "passed",
+        file=case.get("file") or (f"{owner.replace('.', '/')}.py" if owner else ""),
+        message=(bad.get("message") or "") if bad is not None else "",
+        trace=(bad.text or "") if bad is not None else "",
+    )
+
+
+def _read_jest(report: Path) -> list[TestOutcome] | None:
+    parsed = _parse_json(_read_text(report) or "")
+    if parsed is None:
+        return None
+    states = {"passed": "passed", "failed": "failed"}
+    found = []
+    for file in parsed.get("testResults", ()):
+        cases = file.get("assertionResults") or ()
+        if not cases and file.get("status") == "failed":
+            name = str(file.get("name", ""))
+            found.append(TestOutcome(name=name, state="failed", file=name, message=str(file.get("message", ""))))
+        for each in cases:
+            trace = "\n".join(map(str, each.get("failureMessages") or ()))
+            found.append(
+                TestOutcome(
+                    name=str(each.get("fullName") or each.get("title")),
+                    state=states.get(str(each.get("status")), "skipped"),
+                    file=str(file.get("name", "")),
+                    message=trace.partition("\n")[0],
+                    trace=trace,
+                )
+            )
+    return found
+
+
+def _read_mocha(stdout: str) -> list[TestOutcome] | None:
+    parsed = _parse_json(stdout[stdout.find("{") :])
+    if parsed is None:
+        return None
+    states = (("passes", "passed"), ("failures", "failed"), ("pending", "skipped"))
+    return [
+        TestOutcome(
+            name=str(each.get("fullTitle")),
+            state=state,
+            file=str(each.get("file") or ""),
+            message=str((each.get("err") or {}).get("message", "")),
+            trace=str((each.get("err") or {}).get("stack", "")),
+        )
+        for group, state in states
+        for each in parsed.get(group, ())
+    ]
+
+
+def _read_go(stdout: str) -> list[TestOutcome] | None:
+    events = [each for line in stdout.splitlines() if (each := _parse_json(line)) is not None]
+    if not events:
+        return None
+    printed: dict[tuple[str, str], str] = {}
+    found: list[TestOutcome] = []
+    for each in events:
+        key = (str(each.get("Package", "")), str(each.get("Test", "")))
+        if each.get("Action") == "output":
+            printed[key] = (printed.get(key, "") + str(each.get("Output", "")))[-MAX_TRACE:]
+        state = {"pass": "passed", "fail": "failed", "skip": "skipped"}.get(str(each.get("Action")), "")
+        if state and (key[1] or (state == "failed" and not any(known.state == "failed" for known in found))):
+            text = printed.get(key, "").strip()
+            name = ".".join(filter(None, key))
+            found.append(TestOutcome(name=name, state=state, message=text.partition("\n")[0], trace=text))
+    return found
+
+
+def _by_lines(text: str, pattern: re.Pattern[str], states: Mapping[str, str]) -> list[TestOutcome] | None:
+    """One test a line; None if no line is one."""
+    matches = [match for line in text.splitlines() if (match := pattern.match(line))]
+    found = [
+        TestOutcome(
+            name=".".join(filter(None, (match.groupdict().get("owner"), match["name"]))),
+            state=states.get(match["state"], "skipped"),
+        )
+        for match in matches
+    ]
+    return found or None
+
+
+def _read_tap(stdout: str) -> list[TestOutcome] | None:
+    return list(_tap_lines(stdout)) or None
+
+
+def _tap_lines(stdout: str) -> Iterator[TestOutcome]:
+    for line in stdout.splitlines():
+        match = _TAP.match(line)
+        if match is not None:
+            state = "skipped" if match["mark"] else "failed" if match["bad"] else "passed"
+            yield TestOutcome(name=match["name"].strip(), state=state)
+
+
+def _parse_json(text: str) -> dict[str, Any] | None:
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None

@@ -1,0 +1,51 @@
+"""The conversation of a member: `<session>.<pipeline>.<role>`. The pipeline is `main` outside of a task."""
+
+from __future__ import annotations
+
+import msgspec
+
+from clew.errors import InvalidInput
+from clew.team.messages.message_types import AGENTS
+
+MAIN = "main"
+
+
+class MemberConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a conversation's id. `pipeline` is empty outside of a task."""
+
+    session: str
+    pipeline: str
+    role: str
+
+    @property
+    def id(self) -> str:
+        return conversation_id(self.session, self.pipeline, self.role)
+
+
+def conversation_id(session: str, pipeline: str, role: str) -> str:
+    """The id of the conversation of a role in a session or in one of its pipelines."""
+    return f"{session}.{pipeline or MAIN}.{role}"
+
+
+def find_conversation(id: str | None) -> MemberConversation | None:
+    """The parts of an id, or None for an id of another kind. A session's id has no dot, a pipeline's id may have."""
+    session, _, rest = (id or "").partition(".")
+    pipeline, _, role = rest.rpartition(".")
+    if not session or not pipeline or role not in AGENTS:
+        return None
+    return MemberConversation(session=session, pipeline="" if pipeline == MAIN else pipeline, role=role)
+
+
+def get_conversation(id: str | None) -> MemberConversation:
+    """Like `find_conversation`, but raises InvalidInput."""
+    found = find_conversation(id)
+    if found is None:
+        hint = "Members of the team work in conversations such as SESSION.main.architect"
+        raise InvalidInput("session", f"{(id or '')[:100]!r} is not a conversation of the team", hint=hint)
+    return found
+
+
+def team_session(id: str | None) -> str:
+    """The session of a conversation; the id itself where it is not a conversation of the team."""
+    found = find_conversation(id)
+    return found.session if found is not None else id or ""

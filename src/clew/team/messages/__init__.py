@@ -1,0 +1,1 @@
+"""Messages of the team: the envelope, the types, and the payload of each type."""

@@ -1,0 +1,1 @@
+"""Plans: their nodes, their order, their estimate, and their text."""

@@ -1,0 +1,147 @@
+"""The coordinator: the one handler of all messages of a team. It applies a message to the state of its session, and
+writes the records of the effects together with the acknowledgement of the message."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.clock import Clock
+from clew.errors import ClewError, IllegalState, InvalidInput, NotFound
+from clew.team.machines.effects import AskAgent, CallTool, Effects, EndSession, SendMessage
+from clew.team.messages.message import SCHEMA, TeamMessage, read_message
+from clew.team.messages.message_types import MEMBERS, ORCHESTRATOR, RUNTIME, USER, MessageType
+from clew.team.messages.payloads import CallResult, MessageRefusal, RunEnd
+from clew.team.runtime.effect_drafts import EffectDrafts
+from clew.team.runtime.status_records import StatusRecords
+from clew.team.runtime.team_states import EXPIRED, TeamStates, apply
+from clew.team.sessions.session import MAX_SUMMARY, SessionAction
+from clew.team.sessions.session_manager import SessionManager
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.selector import Selector
+from clew.trail.work.handlers import Handler
+
+NAME = "team/coordinator"
+RETRY = RetryPolicy(attempts=100, backoff=0.5, backoff_limit=30.0)
+"""Only failures of the storage are tried again; a message itself is applied or refused."""
+_REFUSAL, _INSTEAD = 1_000, 2_000
+"""Numbers of the records that do not come from an effect."""
+
+_log = logging.getLogger(__name__)
+
+
+class Coordinator:
+    """Applies messages, those of one session in order."""
+
+    def __init__(
+        self,
+        states: TeamStates,
+        effects: EffectDrafts,
+        sessions: SessionManager,
+        status: StatusRecords,
+        clock: Clock,
+        *,
+        by: Principal,
+    ) -> None:
+        self._states = states
+        self._effects = effects
+        self._sessions = sessions
+        self._status = status
+        self._clock = clock
+        self._by = by
+        self._unwritten: dict[str, Effects] = {}
+        """The effects of messages whose records are on their way to the trail."""
+
+    def handler(self) -> Handler:
+        return Handler(
+            name=NAME,
+            selector=Selector(schema_name=SCHEMA),
+            function=self._handle,
+            retry=RETRY,
+            start="beginning",
+            types=("breadcrumb.created",),
+            refused=self._on_refused,
+        )
+
+    async def _handle(self, event: Event, deps: Any) -> Sequence[Draft]:
+        record = event.breadcrumb
+        if record is None:
+            return ()
+        try:
+            message = read_message(record)
+        except InvalidInput as error:
+            _log.warning("the message %s cannot be read: %s", record.id, error)
+            return ()
+        return await self._carry_out(message)
+
+    async def _carry_out(self, message: TeamMessage) -> Sequence[Draft]:
+        state = await self._states.before(message)
+        if message.is_expired(self._clock.now()):
+            return self._refuse(message, EXPIRED, "Send it again with a later deadline")
+        applied = apply(state, message, self._states.gate)
+        if applied.refusal is not None:
+            return self._refuse(message, applied.refusal.message, applied.refusal.hint)
+        drafts: list[Draft] = []
+        for number, effect in enumerate(applied.effects):
+            if isinstance(effect, EndSession):
+                await self._close(message.session_id, effect)
+            else:
+                drafts += await self._effects.drafts(message, number, effect)
+        await self._status.write(applied.state)
+        self._unwritten = {message.id: applied.effects, **_newest(self._unwritten)}
+        return drafts
+
+    async def _close(self, session: str, effect: EndSession) -> None:
+        """Close the session record. A session that is over already stays as it is."""
+        action = SessionAction.CLOSE if effect.success else SessionAction.FAIL
+        with suppress(IllegalState, NotFound):
+            await self._sessions.act(session, action, by=self._by, summary=effect.summary[:MAX_SUMMARY])
+
+    def _refuse(self, message: TeamMessage, reason: str, hint: str) -> Sequence[Draft]:
+        """The answer to a message that changes nothing. A refusal is not refused in turn."""
+        if message.type is MessageType.MESSAGE_REFUSED:
+            return ()
+        _log.info("%s of %s is refused: %s", message.type, message.source, reason)
+        target = message.source if message.source in MEMBERS else USER
+        refusal = MessageRefusal(message=message.id, type=message.type, reason=reason or "refused", hint=hint)
+        return (self._message(message, _REFUSAL, MessageType.MESSAGE_REFUSED, target, refusal),)
+
+    def _on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
+        """The records in place of those that cannot be written: every prompt and every call ends with the error, so
+        that the team does not wait for it."""
+        if event.breadcrumb is None:
+            return ()
+        message = read_message(event.breadcrumb)
+        why = f"it cannot be stored: {error}"[:500]
+        drafts = list(self._refuse(message, why, ""))
+        for number, effect in enumerate(self._unwritten.get(message.id, ()), _INSTEAD):
+            match effect:
+                case AskAgent():
+                    ended = RunEnd(
+                        conversation=effect.conversation,
+                        role=effect.role,
+                        pipeline=effect.pipeline,
+                        status="failed",
+                        error=why,
+                    )
+                    drafts.append(self._message(message, number, MessageType.RUN_ENDED, ORCHESTRATOR, ended))
+                case CallTool():
+                    failed = CallResult(call=effect.call, tool=effect.tool, status="error", error=why)
+                    drafts.append(self._message(message, number, MessageType.CALL_RESULT, ORCHESTRATOR, failed))
+        return drafts
+
+    def _message(
+        self, cause: TeamMessage, number: int, type: MessageType, target: str, payload: msgspec.Struct
+    ) -> Draft:
+        effect = SendMessage(type=type, source=RUNTIME, target=target, payload=msgspec.to_builtins(payload))
+        return self._effects.message(cause, number, effect)
+
+
+def _newest(unwritten: dict[str, Effects], most: int = 64) -> dict[str, Effects]:
+    return dict(list(unwritten.items())[:most])

@@ -1,0 +1,119 @@
+"""The status of each team in one small record, so that a list of sessions reads no messages. It is derived: the work
+never depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from uuid import UUID, uuid5
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.conversations.sessions import title_of
+from clew.clock import Clock
+from clew.errors import AlreadyExists, Conflict
+from clew.skills.lru_cache import LruCache
+from clew.team.machines.dag import NodeStatus
+from clew.team.machines.team_state import TeamState
+from clew.team.messages.message import SESSION_TAG
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+
+STATUS = "team.status.v1"
+MAX_LISTED = 1_000
+_NAMESPACE = UUID("0b6c3f6e-86a1-5a37-8f0b-3d8f3c2e5a11")
+_ACTIVE = (NodeStatus.RUNNING, NodeStatus.WAITING, NodeStatus.MERGING)
+
+
+class TeamStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The work of one session in short. `waits_for_user` says that it goes on only after an answer or a decision."""
+
+    session_id: str
+    request: str = ""
+    phase: str
+    stage: str = ""
+    outcome: str = ""
+    reason: str = ""
+    tasks: int = 0
+    passed: int = 0
+    running: int = 0
+    failed: int = 0
+    questions: int = 0
+    tokens: int = 0
+    budget: int = 0
+    branch: str = ""
+    waits_for_user: bool = False
+    is_halted: bool = False
+    updated_at: datetime | None = None
+
+
+class StatusRecords:
+    """Writes and reads the statuses of one owner."""
+
+    def __init__(self, trail: Trail, clock: Clock, *, by: Principal) -> None:
+        self._records = trail.records
+        self._clock = clock
+        self._by = by
+        self._written: LruCache[str, TeamStatus] = LruCache(1_000)
+
+    async def write(self, state: TeamState) -> None:
+        """Write the status of a state where it has changed."""
+        status = status_of(state)
+        if self._written.find(state.session) == status:
+            return
+        id = str(uuid5(_NAMESPACE, f"{self._by.owner_id}\n{state.session}"))
+        context = msgspec.to_builtins(msgspec.structs.replace(status, updated_at=self._clock.now()))
+        found = (await self._records.find_many([id], by=self._by)).get(id)
+        with suppress(Conflict, AlreadyExists):  # another process wrote a newer status
+            if found is None:
+                tags = (SESSION_TAG + state.session,)
+                draft = Draft(id=id, title="Team", schema_name=STATUS, tags=tags, context=context, embed="never")
+                await self._records.create(draft, by=self._by)
+            else:
+                change = Change(context=context, embed="never")
+                await self._records.update(id, change, expect=found.version, by=self._by)
+        self._written.keep(state.session, status)
+
+    async def list(self, *, by: Principal, limit: int = 200) -> Sequence[TeamStatus]:
+        """The newest teams first. Raises AccessDenied."""
+        page = await self._records.list(Selector(schema_name=STATUS), by=by, limit=min(max(limit, 1), MAX_LISTED))
+        found = (msgspec.convert(each.context, TeamStatus) for each in page.items)
+        return sorted(found, key=_moment, reverse=True)
+
+
+def status_of(state: TeamState) -> TeamStatus:
+    """The status of a state, without the time."""
+    nodes = [] if state.dag is None else [each.status for each in state.dag.nodes.values()]
+    return TeamStatus(
+        session_id=state.session,
+        request=title_of(state.request.request) if state.request else "",
+        phase=state.phase,
+        stage=state.stage,
+        outcome=state.outcome,
+        reason=state.reason,
+        tasks=len(nodes),
+        passed=nodes.count(NodeStatus.PASSED),
+        running=sum(each in _ACTIVE for each in nodes),
+        failed=nodes.count(NodeStatus.FAILED),
+        questions=len(state.questions),
+        tokens=state.tokens,
+        budget=state.request.budget if state.request else 0,
+        branch=state.branch,
+        waits_for_user=waits_for_user(state),
+        is_halted=state.is_halted,
+    )
+
+
+def waits_for_user(state: TeamState) -> bool:
+    """Whether the work goes on only after the user has said something."""
+    if state.is_over:
+        return False
+    stages = (state.stage.name, *(each.stage.name for each in state.pipelines.values() if not each.is_over))
+    return bool(state.questions) or state.is_halted or bool({"APPROVAL", "CHOICE"} & set(stages))
+
+
+def _moment(status: TeamStatus) -> str:
+    return status.updated_at.isoformat() if status.updated_at else ""

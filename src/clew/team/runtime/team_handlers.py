@@ -1,0 +1,39 @@
+"""The handlers of the team for one runtime: the coordinator, the bridges and the timers."""
+
+from __future__ import annotations
+
+from clew.access import Principal
+from clew.agents.assembly import RuntimeAdditions
+from clew.agents.budgets.budget_tree import Budgets
+from clew.agents.conversations.conversation import Conversations
+from clew.clock import Clock
+from clew.team.machines.pipeline import Gate
+from clew.team.runtime.bridges import TeamBridges
+from clew.team.runtime.coordinator import Coordinator
+from clew.team.runtime.effect_drafts import EffectDrafts
+from clew.team.runtime.session_budgets import SessionBudgets
+from clew.team.runtime.status_records import StatusRecords
+from clew.team.runtime.team_states import TeamStates
+from clew.team.runtime.timers import timer_handler
+from clew.team.sessions.session_manager import SessionManager
+from clew.trail.store import Trail
+
+
+def team_additions(
+    trail: Trail, conversations: Conversations, clock: Clock, gate: Gate, *, by: Principal
+) -> RuntimeAdditions:
+    """The handlers and the budgets of the team, for `build_runtime`. `gate` decides whether work counts as done."""
+    budgets = SessionBudgets(Budgets(trail, conversations.flow, clock), clock, by=by)
+    coordinator = Coordinator(
+        TeamStates(trail, gate, by=by),
+        EffectDrafts(conversations.flow, conversations.sessions, clock, by=by),
+        SessionManager(trail, conversations, clock),
+        StatusRecords(trail, clock, by=by),
+        clock,
+        by=by,
+    )
+    bridges = TeamBridges(trail, conversations, budgets, clock, by=by)
+    return RuntimeAdditions(
+        handlers=(coordinator.handler(), *bridges.handlers(), timer_handler(clock, by=by)),
+        find_budget=budgets.of_run,
+    )

@@ -1,0 +1,311 @@
+"""The team as doors use it: start a request, steer it, watch it and take its result. Every method writes one message
+through the Guide or reads the trail; the work itself is done by a runtime, in this process or another one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.budgets.budget_tree import Budgets
+from clew.agents.conversations.conversation import Conversations, inside
+from clew.agents.conversations.steps import Step, shown_schemas, step_of
+from clew.clock import Clock
+from clew.errors import IllegalState, InvalidInput, NotFound
+from clew.team.guide import Guide, build_message, passed_draft
+from clew.team.machines.pipeline import Gate
+from clew.team.machines.pipeline_state import TaskPipeline
+from clew.team.machines.team_state import TeamState
+from clew.team.messages import payloads as p
+from clew.team.messages.message import SCHEMA, SESSION_TAG, TYPE_TAG, TeamMessage, read_message
+from clew.team.messages.message_types import INSPECTOR, TESTER, USER, MessageType
+from clew.team.runtime.session_budgets import SessionBudgets
+from clew.team.runtime.status_records import StatusRecords, TeamStatus
+from clew.team.runtime.team_states import TeamStates, apply, session_selector
+from clew.team.sessions.session import Session, SessionAction, SessionStatus
+from clew.team.sessions.session_manager import SessionManager
+from clew.trail.model.event import Event
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+
+Interrupt = Literal["halt", "add", "ask", "suspend", "stop"]
+TaskAction = Literal["prompt", "query", "interrupt", "ignore_inspector", "ignore_tester"]
+TASK_TYPES: dict[str, MessageType] = {
+    "prompt": MessageType.USER_TASK_PROMPT,
+    "query": MessageType.USER_TASK_QUERY,
+    "interrupt": MessageType.USER_TASK_INTERRUPT,
+    "ignore_inspector": MessageType.USER_IGNORE_INSPECTOR,
+    "ignore_tester": MessageType.USER_IGNORE_TESTER,
+}
+"""The message of each action on a task."""
+LOOK_EVERY = 30.0
+_PAGE = 500
+
+
+class TeamOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a request. `budget` limits tokens, 0 means without limit; `approves_plan` starts the work without a
+    question unless the estimate is over the budget."""
+
+    name: str = ""
+    budget: int = 0
+    max_agents: int = 4
+    base: str = "HEAD"
+    takes_changes: bool = False
+    approves_plan: bool = False
+    research: bool = False
+
+
+class TeamEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened in a session: a message of the team, or a step of one of its agents. `conversation` is
+    where the step happened."""
+
+    seq: int
+    message: TeamMessage | None = None
+    step: Step | None = None
+    conversation: str = ""
+
+
+class Team:
+    """The teams of one owner. Each call has the rights of a principal. `prepare` makes the members ready before a
+    request is sent, and raises an error where they cannot work."""
+
+    def __init__(
+        self,
+        trail: Trail,
+        conversations: Conversations,
+        clock: Clock,
+        gate: Gate,
+        *,
+        me: Principal,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._trail = trail
+        self._prepare = prepare
+        self._flow = conversations.flow
+        self._clock = clock
+        self.guide = Guide(trail, conversations, clock, by=me)
+        self.sessions = SessionManager(trail, conversations, clock)
+        self._states = TeamStates(trail, gate, by=inside(me))
+        self._budgets = SessionBudgets(Budgets(trail, conversations.flow, clock), clock, by=me)
+        self._status = StatusRecords(trail, clock, by=me)
+
+    # -- the request -------------------------------------------------------------------------------------
+
+    async def start(self, request: str, *, by: Principal, options: TeamOptions | None = None) -> Session:
+        """Begin a session for a request. The Architect plans first. Raises InvalidInput, AccessDenied, AlreadyExists
+        (an open session has that name), ModelError (no model is configured)."""
+        chosen = options or TeamOptions()
+        payload = p.PlanRequest(
+            request=request,
+            base=chosen.base,
+            takes_changes=chosen.takes_changes,
+            approves_plan=chosen.approves_plan,
+            research=chosen.research,
+            budget=chosen.budget,
+            max_agents=chosen.max_agents,
+        )
+        message = self._message(MessageType.PLAN_REQUEST, payload, "")
+        passed_draft(message)
+        if self._prepare is not None:
+            await self._prepare()
+        session = await self.sessions.create(chosen.name, by=by)
+        await self._budgets.open(session.id, chosen.budget)
+        await self.guide.send(msgspec.structs.replace(message, session_id=session.id), by=by)
+        return session
+
+    async def approve(self, session: str, *, by: Principal, over_budget: bool = False) -> TeamMessage:
+        """Approve the plan that was proposed last. Raises IllegalState, also for a plan over budget unless
+        `over_budget`."""
+        plan = (await self.state(session, by=by)).plan
+        payload = p.PlanApproval(plan_id=plan.id if plan else "", over_budget=over_budget)
+        return await self._send(session, MessageType.PLAN_APPROVED, payload, by)
+
+    async def modify(self, session: str, text: str, *, by: Principal) -> TeamMessage:
+        """Ask the Architect to change the plan. Raises IllegalState."""
+        return await self._send(session, MessageType.PLAN_MODIFIED, p.TextPayload(text=_text(text)), by)
+
+    async def reject(self, session: str, *, by: Principal, reason: str = "") -> TeamMessage:
+        """Reject the plan, which ends the session's work. Raises IllegalState."""
+        return await self.interrupt(session, "stop", reason or "the plan was rejected", by=by)
+
+    async def answer(self, session: str, text: str, *, by: Principal, question: str = "") -> TeamMessage:
+        """Answer an open question: the one of this id, or the only one. Raises NotFound, InvalidInput, IllegalState."""
+        id = _find_question(await self.state(session, by=by), question)
+        asked = (await self.state(session, by=by)).questions[id]
+        payload = p.QuestionAnswer(text=_text(text), request=id, pipeline=asked.pipeline)
+        return await self._send(session, MessageType.CLARIFICATION_RESPONSE, payload, by)
+
+    # -- steering ----------------------------------------------------------------------------------------
+
+    async def interrupt(self, session: str, kind: Interrupt, text: str = "", *, by: Principal) -> TeamMessage:
+        """Halt, add a requirement, ask, suspend or stop. Halted work starts nothing new. Raises IllegalState."""
+        if kind in ("add", "ask"):
+            _text(text)
+        sent = await self._send(session, MessageType.USER_INTERRUPT, p.UserInterrupt(kind=kind, text=text), by)
+        if kind == "suspend":
+            await self.sessions.act(session, SessionAction.SUSPEND, by=by)
+        return sent
+
+    async def ask(self, session: str, text: str, *, by: Principal) -> TeamMessage:
+        """Ask the Architect about the work. The answer comes as a message to the user."""
+        return await self.interrupt(session, "ask", text, by=by)
+
+    async def stop(self, session: str, *, by: Principal, reason: str = "") -> TeamMessage:
+        """End the work. Everything that was committed stays on its branches. Raises IllegalState."""
+        return await self.interrupt(session, "stop", reason, by=by)
+
+    async def resume(self, session: str, *, by: Principal) -> TeamState:
+        """Continue work that was halted or suspended. Raises NotFound, IllegalState."""
+        found = await self.sessions.get(session, by=by)
+        if found.state is SessionStatus.SUSPENDED:
+            await self.sessions.act(session, SessionAction.RESUME, by=by)
+        if (await self.state(session, by=by)).is_halted:
+            await self._send(session, MessageType.USER_INTERRUPT, p.UserInterrupt(kind="continue"), by)
+        return await self.state(session, by=by)
+
+    async def task(self, session: str, which: str, action: TaskAction, text: str = "", *, by: Principal) -> TeamMessage:
+        """Act on one task, by its id, the id of its pipeline, or its number in the plan. Raises NotFound, InvalidInput,
+        IllegalState."""
+        if action not in TASK_TYPES:
+            hint = f"Actions are {', '.join(TASK_TYPES)}"
+            raise InvalidInput("action", f"{str(action)[:50]!r} is not an action on a task", hint=hint)
+        if action in ("prompt", "query"):
+            _text(text)
+        pipeline = find_task(await self.state(session, by=by), which)
+        return await self._send(session, TASK_TYPES[action], p.TaskText(pipeline=pipeline.id, text=text), by)
+
+    async def choose(
+        self,
+        session: str,
+        choice: Literal["ignore", "fail", "retry"],
+        *,
+        by: Principal,
+        task: str = "",
+        reason: str = "",
+    ) -> TeamMessage:
+        """Decide on a task that used all its rounds, or without a task on the findings of the whole session. Raises
+        NotFound, IllegalState."""
+        pipeline = find_task(await self.state(session, by=by), task).id if task else ""
+        payload = p.PipelineChoice(pipeline=pipeline, choice=choice, reason=reason)
+        return await self._send(session, MessageType.USER_CHOICE, payload, by)
+
+    async def override(
+        self, session: str, reason: str, *, by: Principal, what: Literal["inspection", "testing"] = "inspection"
+    ) -> TeamMessage:
+        """Accept the open findings of the session's inspection or tests. The summary lists the reason. Raises
+        IllegalState."""
+        payload = p.UserOverride(reason=_text(reason), what=what)
+        target = INSPECTOR if what == "inspection" else TESTER
+        return await self._send(session, MessageType.USER_OVERRIDE, payload, by, target)
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    async def state(self, session: str, *, by: Principal) -> TeamState:
+        """The state of the work of a session. Raises NotFound, AccessDenied."""
+        by.require("read")
+        await self.sessions.get(session, by=by)
+        return await self._states.latest(session)
+
+    async def status(self, *, by: Principal, limit: int = 200) -> Sequence[TeamStatus]:
+        """The work of all sessions in short, the newest first. Raises AccessDenied."""
+        return await self._status.list(by=by, limit=limit)
+
+    async def log(self, session: str, *, by: Principal, limit: int = 1_000) -> Sequence[TeamMessage]:
+        """The newest messages of a session, oldest first. Raises NotFound, AccessDenied."""
+        await self.sessions.get(session, by=by)
+        found: list[TeamMessage] = []
+        cursor = None
+        while len(found) < limit:
+            size = min(_PAGE, limit - len(found))
+            page = await self._trail.records.list(session_selector(session), by=by, limit=size, cursor=cursor)
+            found += [read_message(each) for each in page.items]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        return found[::-1]
+
+    async def follow(self, session: str, *, by: Principal, after: int | None = None) -> AsyncGenerator[TeamEvent, None]:
+        """What happens in a session, from its beginning or `after` an event, until its work is over. Raises NotFound,
+        AccessDenied."""
+        by.require("subscribe")
+        await self.sessions.get(session, by=by)
+        seq = 0 if after is None else after
+        schemas = (SCHEMA, *shown_schemas(self._flow))
+        selector = Selector(schema_names=schemas, tag_prefix=SESSION_TAG + session)
+        while True:
+            is_over = await self.is_over(session, by=by)
+            events, seq = await self._trail.log.read(seq, by=by, selector=selector)
+            for found in filter(None, (self._event(each, session) for each in events)):
+                yield found
+            if not events and is_over:
+                return
+            if not events:
+                await self._trail.log.wait(seq, LOOK_EVERY, selector=selector)
+
+    async def is_over(self, session: str, *, by: Principal) -> bool:
+        """Whether the work of a session has ended, with its summary on the trail."""
+        if not (await self._states.latest(session)).is_over:
+            return False
+        tags = [TYPE_TAG + each for each in (MessageType.WORKFLOW_COMPLETE, MessageType.PLAN_REQUEST)]
+        selector = Selector(schema_name=SCHEMA, session=session, any_tags=tags)
+        newest = (await self._trail.records.list(selector, by=by, limit=1)).items
+        return bool(newest) and read_message(newest[0]).type is MessageType.WORKFLOW_COMPLETE
+
+    def _event(self, event: Event, session: str) -> TeamEvent | None:
+        record = event.breadcrumb
+        if record is None or event.type != "breadcrumb.created" or (record.session or "").partition(".")[0] != session:
+            return None
+        if record.schema_name == SCHEMA:
+            return TeamEvent(seq=event.seq, message=read_message(record))
+        step = step_of(event, self._flow)
+        return None if step is None else TeamEvent(seq=event.seq, step=step, conversation=record.session or "")
+
+    # -- messages ----------------------------------------------------------------------------------------
+
+    def _message(self, type: MessageType, payload: msgspec.Struct, session: str, target: str = "") -> TeamMessage:
+        content: dict[str, Any] = msgspec.to_builtins(payload)
+        return build_message(type, content, source=USER, target=target, session_id=session, clock=self._clock)
+
+    async def _send(
+        self, session: str, type: MessageType, payload: msgspec.Struct, by: Principal, target: str = ""
+    ) -> TeamMessage:
+        """Send a message of the user. Raises IllegalState with what is possible where the state does not allow it."""
+        message = self._message(type, payload, session, target)
+        tried = apply(await self.state(session, by=by), message, self._states.gate)
+        if tried.refusal is not None:
+            raise tried.refusal
+        return await self.guide.send(message, by=by)
+
+
+def find_task(state: TeamState, which: str) -> TaskPipeline:
+    """The pipeline of a task: by the id of the pipeline or the task, or by the number of the task in the plan. Of
+    several pipelines of a task it is the newest. Raises NotFound."""
+    plan = state.dag.plan if state.dag else None
+    ids = [each.id for each in plan.nodes] if plan else []
+    if which.isdecimal() and 1 <= int(which) <= len(ids):
+        which = ids[int(which) - 1]
+    found = [each for each in state.pipelines.values() if which in (each.id, each.task_id)]
+    if not found:
+        hint = f"Tasks are {', '.join(f'{at} {id}' for at, id in enumerate(ids, 1))}" if ids else "No task has started"
+        raise NotFound("task", which[:50], hint=hint)
+    return found[-1]
+
+
+def _find_question(state: TeamState, question: str) -> str:
+    """The id of an open question, or of the only one where none is named. Raises NotFound, InvalidInput."""
+    found = [id for id in state.questions if not question or id == question or id.startswith(question)]
+    if not state.questions:
+        raise IllegalState("answer", "a question", "without an open question", ("wait for one",))
+    if not found:
+        raise NotFound("question", question[:50], hint=f"Open questions are {', '.join(state.questions)}")
+    if len(found) > 1:
+        raise InvalidInput("question", f"{len(found)} are open", hint=f"Name one: {', '.join(found)}")
+    return found[0]
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise InvalidInput("text", "is empty")
+    return text

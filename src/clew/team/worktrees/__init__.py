@@ -1,0 +1,1 @@
+"""Git work trees of the team: one for a session, one for each pipeline, and the merges between them."""
