@@ -21,13 +21,18 @@ from clew.config import Config
 from clew.context.definition import AgentDefinition
 from clew.llm.model import Models
 from clew.skills.exposure_store import TrailExposures
+from clew.skills.manifest import Manifest
 from clew.skills.rules.tree import Rules
-from clew.team.machines.pipeline_state import TaskPipeline
+from clew.team.members.member_definitions import manifest_for, mirror_members
+from clew.team.members.member_skills import MemberSkills
 from clew.team.messages.message_types import ARCHITECT
-from clew.team.planning.plan import PlanNode
+from clew.team.runtime.completion_gate import completion_gate
 from clew.team.runtime.team_handlers import team_additions
+from clew.team.runtime.team_states import TeamStates
 from clew.team.sessions.session_prompt import session_hook
 from clew.team.team import Team
+from clew.team.worktrees.repository import state_folder
+from clew.team.worktrees.team_tools import TeamFolder, team_tools
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.permissions.policy import Policy
 from clew.tools.sandbox import Sandbox, open_sandbox
@@ -57,6 +62,10 @@ class FolderParts:
             production=config.production, deny=[str(config.folder.absolute())], wall=config.adapters.sandbox
         )
 
+    def team_folder(self, sandbox: Sandbox) -> TeamFolder:
+        """The project with the place of its work trees. Raises InvalidInput."""
+        return TeamFolder(root=self.root, state=state_folder(self.root), sandbox=sandbox, clock=self.clock)
+
     async def conversations(self) -> Conversations:
         return await open_conversations(self.trail, self.clock, by=self.me)
 
@@ -67,48 +76,71 @@ async def build_folder_runtime(parts: FolderParts) -> Runtime:
     sandbox, folder = parts.sandbox(), WorkingFolder(parts.root)
     own_rules = Rules(parts.root, trail, by=me, root_file=parts.config.rules.root)
     rules = PlaceRules(own_rules, TrailExposures(trail, clock), clock)
+    members = _member_skills(parts)
 
     async def open_catalog() -> Catalog:
         return (await parts.workspace()).catalog
 
+    own_tools = folder_tools(
+        folder,
+        parts.config.folder,
+        clock,
+        sandbox=sandbox,
+        policy=parts.policy,
+        open_catalog=open_catalog,
+        hook=rules,
+    )
     return await build_runtime(
         trail,
         clock,
         parts.models,
         by=me,
         from_record=code_tools(trail, parts.root, sandbox, by=me),
-        tools=folder_tools(
-            folder,
-            parts.config.folder,
-            clock,
-            sandbox=sandbox,
-            policy=parts.policy,
-            open_catalog=open_catalog,
-            hook=rules,
-        ),
+        tools=(*own_tools, *team_tools(parts.team_folder(sandbox)), members.load_tool()),
         policy=parts.policy,
         place=folder.locate,
-        skills=RunSkills(parts.workspace, me),
-        hooks=(rules.prompt_hook(trail, me), session_hook(trail, me)),
+        skills=members,
+        hooks=(rules.prompt_hook(trail, me), session_hook(trail, me), *members.hooks()),
         is_isolated=sandbox.status().isolated,
-        additions=team_additions(trail, await parts.conversations(), clock, _gate, by=me),
+        additions=team_additions(trail, await parts.conversations(), clock, completion_gate, by=me),
     )
 
 
-async def build_team(parts: FolderParts, prepare: Callable[[], Awaitable[None]]) -> Team:
-    """The team of a folder, as doors use it. `prepare` runs before each request."""
-    conversations = await parts.conversations()
+def _member_skills(parts: FolderParts) -> MemberSkills:
+    """The skills of members, by the phase of their session; other agents have those of the folder."""
+    states = TeamStates(parts.trail, completion_gate, by=parts.me)
 
-    async def make_ready() -> None:
-        await prepare()
-        architect = AgentDefinition(agent_id=ARCHITECT)
-        missing = await find_missing_model(parts.trail, conversations.flow, parts.models, architect, by=parts.me)
+    async def phase_of(session: str) -> str:
+        return (await states.latest(session)).phase
+
+    async def manifest_of() -> Manifest:
+        return manifest_for((await parts.workspace()).definitions)
+
+    others = RunSkills(parts.workspace, parts.me)
+    return MemberSkills(parts.trail, parts.clock, manifest_of, parts.me, others, phase_of)
+
+
+async def build_team(parts: FolderParts, require_ownership: Callable[[], Awaitable[None]]) -> Team:
+    """The team of a folder, as doors use it. A request is refused on a trail that the user did not agree to, and
+    where no model is configured."""
+    conversations = await parts.conversations()
+    flow = conversations.flow
+
+    async def prepare() -> None:
+        await require_ownership()
+        definitions = (await parts.workspace()).definitions
+        architect = AgentDefinition(agent_id=ARCHITECT, model=manifest_for(definitions).agents[ARCHITECT].model)
+        missing = await find_missing_model(parts.trail, flow, parts.models, architect, by=parts.me)
         if missing is not None:
             raise missing
+        await mirror_members(parts.trail, flow, definitions, by=parts.me, start=True)
 
-    return Team(parts.trail, conversations, parts.clock, _gate, me=parts.me, prepare=make_ready)
-
-
-def _gate(pipeline: TaskPipeline, node: PlanNode) -> tuple[str, ...]:
-    """The reasons why a task does not count as done."""
-    return ()
+    return Team(
+        parts.trail,
+        conversations,
+        parts.clock,
+        completion_gate,
+        me=parts.me,
+        prepare=prepare,
+        folder=lambda: parts.team_folder(parts.sandbox()),
+    )

@@ -3,6 +3,7 @@ through the Guide or reads the trail; the work itself is done by a runtime, in t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Literal
 
@@ -14,18 +15,22 @@ from clew.agents.conversations.conversation import Conversations, inside
 from clew.agents.conversations.steps import Step, shown_schemas, step_of
 from clew.clock import Clock
 from clew.errors import IllegalState, InvalidInput, NotFound
+from clew.team.evidence.verification import TaskEvidence, Verification, verify
 from clew.team.guide import Guide, build_message, passed_draft
 from clew.team.machines.pipeline import Gate
 from clew.team.machines.pipeline_state import TaskPipeline
-from clew.team.machines.team_state import TeamState
+from clew.team.machines.team_state import Outcome, TeamState
 from clew.team.messages import payloads as p
 from clew.team.messages.message import SCHEMA, SESSION_TAG, TYPE_TAG, TeamMessage, read_message
 from clew.team.messages.message_types import INSPECTOR, TESTER, USER, MessageType
+from clew.team.runtime.completion_gate import evidence_of
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.status_records import StatusRecords, TeamStatus
 from clew.team.runtime.team_states import TeamStates, apply, session_selector
 from clew.team.sessions.session import Session, SessionAction, SessionStatus
 from clew.team.sessions.session_manager import SessionManager
+from clew.team.worktrees.checkout_merge import CheckoutMerge, merge_into_checkout
+from clew.team.worktrees.team_tools import TeamFolder
 from clew.trail.model.event import Event
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -69,7 +74,7 @@ class TeamEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 class Team:
     """The teams of one owner. Each call has the rights of a principal. `prepare` makes the members ready before a
-    request is sent, and raises an error where they cannot work."""
+    request is sent, and raises an error where they cannot work. `folder` is the project with its work trees."""
 
     def __init__(
         self,
@@ -80,8 +85,10 @@ class Team:
         *,
         me: Principal,
         prepare: Callable[[], Awaitable[None]] | None = None,
+        folder: Callable[[], TeamFolder] | None = None,
     ) -> None:
         self._trail = trail
+        self._folder = folder
         self._prepare = prepare
         self._flow = conversations.flow
         self._clock = clock
@@ -262,6 +269,35 @@ class Team:
         step = step_of(event, self._flow)
         return None if step is None else TeamEvent(seq=event.seq, step=step, conversation=record.session or "")
 
+    # -- the result --------------------------------------------------------------------------------------
+
+    async def merge(self, session: str, *, by: Principal) -> CheckoutMerge:
+        """Merge the branch of a session into the user's checkout. Raises IllegalState, AccessDenied, NotFound,
+        InvalidInput."""
+        by.require("administer")
+        state = await self.state(session, by=by)
+        if state.outcome is not Outcome.COMPLETED:
+            allowed = ("wait for the end",) if not state.is_over else (f"look at the branch {state.branch}",)
+            raise IllegalState("merge", f"session {session}", state.outcome or state.phase, allowed)
+        folder = self._project()
+        return await asyncio.to_thread(merge_into_checkout, folder.find(session), self._clock)
+
+    async def why_done(self, session: str, which: str, *, by: Principal) -> TaskEvidence:
+        """The evidence of a task: its claim, its receipts and the verdict. Raises NotFound."""
+        return _evidence(await self.state(session, by=by), which)
+
+    async def verify(self, session: str, which: str, *, by: Principal) -> Verification:
+        """Run the commands of a task again on the tree that they were run on. Raises NotFound, InvalidInput."""
+        by.require("administer")
+        evidence = _evidence(await self.state(session, by=by), which)
+        folder = self._project()
+        return await verify(folder.find(session), evidence, folder.checks())
+
+    def _project(self) -> TeamFolder:
+        if self._folder is None:
+            raise NotFound("project", "of this team", hint="Open the team with `App.team`")
+        return self._folder()
+
     # -- messages ----------------------------------------------------------------------------------------
 
     def _message(self, type: MessageType, payload: msgspec.Struct, session: str, target: str = "") -> TeamMessage:
@@ -291,6 +327,12 @@ def find_task(state: TeamState, which: str) -> TaskPipeline:
         hint = f"Tasks are {', '.join(f'{at} {id}' for at, id in enumerate(ids, 1))}" if ids else "No task has started"
         raise NotFound("task", which[:50], hint=hint)
     return found[-1]
+
+
+def _evidence(state: TeamState, which: str) -> TaskEvidence:
+    pipeline = find_task(state, which)
+    assert state.dag is not None  # a pipeline belongs to a plan
+    return evidence_of(pipeline, state.dag.plan.node(pipeline.task_id))
 
 
 def _find_question(state: TeamState, question: str) -> str:

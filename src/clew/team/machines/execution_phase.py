@@ -107,6 +107,7 @@ def start_node(state: TeamState, id: str, message: TeamMessage) -> Moved:
         start_from=previous.commit if previous and not progress.note else "",
         skips_inspector=previous.skips_inspector if previous else False,
         skips_tester=previous.skips_tester if previous else False,
+        touches_tests=state.dag.plan.touches_tests,
     )
     new, effects = pipelines.start(new)
     dag = dags.mark(state.dag, id, NodeStatus.RUNNING, pipeline=name, attempts=attempts, note="")

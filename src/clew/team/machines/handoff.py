@@ -115,6 +115,7 @@ def committed(state: TeamState, old_id: str, result: CallResult, message: TeamMe
         skips_inspector=old.skips_inspector,
         skips_tester=old.skips_tester,
         overrides=old.overrides,
+        touches_tests=old.touches_tests,
         handoff_index=bundled.handoff_index,
     )
     new, effects = pipelines.start(new)

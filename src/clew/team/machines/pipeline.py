@@ -126,6 +126,7 @@ def _on_commit(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode, m
         context=context,
         commit=str(output.get("commit") or ""),
         tree=str(output.get("tree") or ""),
+        committed_at=message.timestamp,
         receipts=(),
     )
     if output.get("is_empty"):
@@ -213,7 +214,12 @@ def _tail(receipt: dict[str, Any]) -> str:
 
 
 def _with_receipts(pipeline: TaskPipeline, output: dict[str, Any]) -> TaskPipeline:
-    return msgspec.structs.replace(pipeline, receipts=(*pipeline.receipts, *(output.get("receipts") or ())))
+    return msgspec.structs.replace(
+        pipeline,
+        receipts=(*pipeline.receipts, *(output.get("receipts") or ())),
+        has_tests=pipeline.has_tests or bool(output.get("has_tests")),
+        has_linters=pipeline.has_linters or bool(output.get("has_linters")),
+    )
 
 
 # -- runs of agents ------------------------------------------------------------------------------------------------

@@ -104,7 +104,16 @@ def fail(pipeline: TaskPipeline, reason: str, message: TeamMessage, *, retryable
         is_run_active=False,
     )
     failed, effects = _end(failed, False, reason)
-    return failed, (*(cancel_run(pipeline, reason) if pipeline.is_run_active else ()), *effects)
+    return failed, (*(cancel_run(pipeline, reason) if pipeline.is_run_active else ()), *_keep_work(pipeline), *effects)
+
+
+def _keep_work(pipeline: TaskPipeline) -> Effects:
+    """Commit the unfinished work of a builder to its branch. Nothing waits for the result."""
+    if pipeline.state is not _S.RUNNING or not pipeline.asks:
+        return ()
+    message = f"Unfinished work on {pipeline.task_id}"
+    given = {"session": pipeline.session_id, "pipeline": pipeline.id, "message": message, "files": []}
+    return (CallTool(call=f"{pipeline.id}/unfinished/{pipeline.calls + 1}", tool="team-commit", input=given),)
 
 
 def _end(pipeline: TaskPipeline, success: bool, reason: str) -> Moved:

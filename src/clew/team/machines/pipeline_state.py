@@ -108,7 +108,13 @@ class TaskPipeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     base_commit: str = ""
     commit: str = ""
     tree: str = ""
+    committed_at: datetime | None = None
     receipts: tuple[dict[str, Any], ...] = ()
+    has_tests: bool = False
+    has_linters: bool = False
+    """Whether the checks found tests and linters in the project."""
+    touches_tests: bool = False
+    """Whether the plan states that tests are removed, skipped or made weaker."""
     diff: str = ""
     handoff_index: int = 0
     reason: str = ""
