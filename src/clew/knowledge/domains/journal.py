@@ -31,8 +31,8 @@ def journal_tools(known: OpenKnowledge) -> Sequence[Tool]:
     made = partial(method_tool, known, lambda knowledge, by: knowledge.chronicle(by, by.session or NO_SESSION))
     return (
         made(Chronicle.store, lambda entry: f"Stored as {entry.id} ({entry.category}).", effects=WRITES),
-        made(query, _lines),
-        made(cross_session_query, _lines),
+        made(query, entry_lines),
+        made(cross_session_query, entry_lines),
         made(summarise_session, lambda brief: brief.text, name="session_summary"),
         made(Chronicle.promote_pattern, _promotion, effects=MARKS),
         made(Chronicle.promote, _promotion, effects=MARKS),
@@ -95,7 +95,8 @@ def _promotion(entry: Node) -> str:
     )
 
 
-def _lines(found: Sequence[Node]) -> str:
+def entry_lines(found: Sequence[Node]) -> str:
+    """Entries of the journal, a line each."""
     return "\n".join(map(_line, found)) or "No entry fits."
 
 

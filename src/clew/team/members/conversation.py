@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from clew.errors import InvalidInput
+from clew.team.machines.effects import MAIN, conversation_id
 from clew.team.messages.message_types import AGENTS
-
-MAIN = "main"
 
 
 class MemberConversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,11 +19,6 @@ class MemberConversation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return conversation_id(self.session, self.pipeline, self.role)
-
-
-def conversation_id(session: str, pipeline: str, role: str) -> str:
-    """The id of the conversation of a role in a session or in one of its pipelines."""
-    return f"{session}.{pipeline or MAIN}.{role}"
 
 
 def find_conversation(id: str | None) -> MemberConversation | None:

@@ -1,0 +1,1 @@
+"""The tools of members, one module for each role or subject."""
