@@ -41,6 +41,36 @@ class Group:
 
 COMMANDS: tuple[CliCommand | Group, ...] = (
     CliCommand("chat", "Talk to an agent of this folder.", "clew.cli.chat.chat:chat", "[MESSAGE...]"),
+    CliCommand("code", "Let a team plan, build, check and test a request.", "clew.cli.commands.code:code", "[TEXT...]"),
+    Group(
+        "team",
+        "Watch and steer the work of the team.",
+        (
+            CliCommand("status", "List the work of the team, newest first.", "clew.cli.commands.team:status", ""),
+            CliCommand("log", "Show the messages of the team in a session.", "clew.cli.commands.team:log", "[SESSION]"),
+            CliCommand("approve", "Approve the plan of a session.", "clew.cli.commands.team:approve", "[SESSION]"),
+            CliCommand("modify", "Ask the Architect to change the plan.", "clew.cli.commands.team:modify", "TEXT..."),
+            CliCommand("ask", "Ask the Architect about the work.", "clew.cli.commands.team:ask", "TEXT..."),
+            CliCommand("answer", "Answer a question of the Architect.", "clew.cli.commands.team:answer", "TEXT..."),
+            CliCommand("add", "Add a requirement to work under way.", "clew.cli.commands.team:add", "TEXT..."),
+            CliCommand(
+                "task",
+                "Prompt, ask or interrupt a task, or ignore its Inspector or Tester.",
+                "clew.cli.commands.team:task",
+                "TASK ACTION [TEXT...]",
+            ),
+            CliCommand(
+                "choose", "Decide on a task that used all its rounds.", "clew.cli.commands.team:choose", "CHOICE [TASK]"
+            ),
+            CliCommand(
+                "override", "Accept the open findings of the session.", "clew.cli.commands.team:override", "REASON..."
+            ),
+            CliCommand(
+                "stop", "Stop the work of a session; its branches stay.", "clew.cli.commands.team:stop", "[SESSION]"
+            ),
+        ),
+        default="status",
+    ),
     Group(
         "session",
         "Begin, list, switch, suspend, resume and close sessions of work.",
@@ -242,7 +272,9 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
         "clew.cli.commands.trust:trust",
         "[NAMES...]",
     ),
-    CliCommand("verify", "Verify a source that a tool ingested.", "clew.cli.commands.verify:verify", "ID"),
+    CliCommand(
+        "verify", "Run the commands of a task again, or vouch for a source.", "clew.cli.commands.verify:verify", "ID"
+    ),
     Group(
         "rules",
         "Show the rules of this folder, such as AGENTS.md.",
