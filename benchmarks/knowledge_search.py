@@ -24,7 +24,7 @@ from typing import Any
 from clew.errors import ConfigError
 from clew.knowledge.code.search.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.node_search import CANDIDATES, boost_by_neighbours, link_in_order
+from clew.knowledge.nodes.node_graph import CANDIDATES, boost_by_neighbours, link_in_order
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft

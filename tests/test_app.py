@@ -23,7 +23,7 @@ from clew.llm.model import open_models
 from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.trail.model.event import Consumer
 from clew.trail.model.selector import Selector
-from tests.trusting import trust_all
+from tests.consent import trust_all
 
 PATIENCE = 60.0
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from clew.cli import main
+from clew.cli.process import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -131,8 +131,8 @@ class Conflict(ClewError):
 
 
 class AlreadyExists(ClewError):
-    def __init__(self, kind: str, id: str) -> None:
-        super().__init__(f"{kind} {id} exists already")
+    def __init__(self, kind: str, id: str, *, hint: str = "") -> None:
+        super().__init__(f"{kind} {id} exists already", hint=hint)
         self.kind = kind
         self.id = id
 

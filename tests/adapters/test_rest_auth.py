@@ -19,7 +19,7 @@ from clew.adapters.rest.app import OPERATIONS
 from clew.adapters.rest.operation import RestOperation
 from clew.clock import ManualClock, SystemClock
 from clew.errors import ConfigError, NotAuthenticated
-from tests.serving import Served, give_key, private_key, serve
+from tests.servers import Served, give_key, private_key, serve
 
 ASKED = {"owner_id": "ada", "agent_id": "a1", "roles": ["curator"]}
 

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from tests.serving import PATIENCE, Served
+from tests.servers import PATIENCE, Served
 
 JSON = {"Content-Type": "application/json"}
 

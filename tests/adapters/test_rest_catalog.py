@@ -17,8 +17,8 @@ from clew.adapters.rest import Keys, build_app, open_keys, run_server
 from clew.app import App, open_app
 from clew.cli import main
 from clew.config import read_config
-from tests.serving import PATIENCE, give_key
-from tests.trusting import trust_all
+from tests.consent import trust_all
+from tests.servers import PATIENCE, give_key
 
 CODE = '''
 from clew.catalog.domain import Domain

@@ -21,8 +21,8 @@ from clew.trail.model.event import RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.work.handlers import Worker, handles
 from tests.adapters.test_rest_stream import Reader
-from tests.chatting import AGENT, PATIENCE, Stage, define, playing
-from tests.serving import Served, serve
+from tests.conversations import AGENT, PATIENCE, Stage, define, playing
+from tests.servers import Served, serve
 
 ADA = Principal(owner_id="ada", agent_id="runner")
 BOB = Principal(owner_id="bob", agent_id="runner")

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from clew.adapters.rest.app import OPERATIONS
-from tests.serving import Served
+from tests.servers import Served
 
 NOTE = {"title": "Moon landing", "context": {"text": "the eagle has landed"}, "tags": ["space", "session:s1"]}
 

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 
 from clew.adapters.rest.app import OPERATIONS
 from clew.adapters.rest.openapi import build_document
-from tests.serving import Served
+from tests.servers import Served
 
 CHECKS = [
     not_a_server_error,

@@ -14,7 +14,7 @@ from clew.errors import AccessDenied, InvalidInput
 from clew.trail.bootstrap import bootstrap, piece_id, read_pieces
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.flow import KEY, SCHEMA, read_flow, shipped_flow
-from tests.serving import Served, serve
+from tests.servers import Served, serve
 
 ADA = Principal(owner_id="ada", agent_id="runner")
 EMITTER = frozenset({"emitter"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.serving import Served
+from tests.servers import Served
 
 
 async def one(http: httpx.AsyncClient, title: str, **more: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from clew.adapters.rest import Metrics
-from tests.serving import Served
+from tests.servers import Served
 
 
 def samples(text: str, name: str) -> dict[tuple[str, ...], float]:

@@ -15,10 +15,10 @@ import pytest
 from clew.access import ROLES, Principal
 from clew.clock import SystemClock
 from clew.trail.model.selector import Selector
-from tests.agents.paying import PAYING, Bank, ask_for, asked
-from tests.agents.running import Running
-from tests.agents.waiting import CLERK, hire
-from tests.serving import PATIENCE, Served, serve
+from tests.agents.payments import PAYING, Bank, ask_for, asked
+from tests.agents.runtimes import Running
+from tests.agents.whole_runs import CLERK, hire
+from tests.servers import PATIENCE, Served, serve
 
 ADA = Principal(owner_id="ada", agent_id="runner")
 EMITTER = frozenset({"emitter"})

@@ -13,7 +13,7 @@ import pytest
 
 from clew.adapters.rest.protocol import MAX_HEADERS, ArrivalLimits
 from clew.adapters.rest.server import run_server
-from tests.serving import PATIENCE, Served, serve
+from tests.servers import PATIENCE, Served, serve
 
 LONG = 600.0
 SOON = 0.5

@@ -11,7 +11,7 @@ import pytest
 
 from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.team.router import Router
-from tests.serving import Served, serve
+from tests.servers import Served, serve
 
 ANSWER = {"target": "librarian", "intent": "PATTERN", "subject": "caching", "time_scope": "", "confidence": 0.92}
 QUESTION = "what is our caching strategy"

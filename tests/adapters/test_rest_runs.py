@@ -9,8 +9,8 @@ import pytest
 
 from clew.access import Principal
 from clew.trail.model.breadcrumb import Draft
-from tests.chatting import AGENT, define
-from tests.serving import Served, serve
+from tests.conversations import AGENT, define
+from tests.servers import Served, serve
 
 
 @pytest.mark.req("SYL-117")

@@ -19,12 +19,12 @@ from clew.clock import SystemClock
 from clew.errors import Busy, ConfigError, Corrupted, StorageFull
 from clew.trail import open_trail
 from clew.trail.work.hygiene import Hygiene
-from tests.serving import PATIENCE, give_key, serve
+from tests.servers import PATIENCE, give_key, serve
 
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from tests.serving import serve
+from tests.servers import serve
 
 async def main():
     from clew.adapters.rest import run_server

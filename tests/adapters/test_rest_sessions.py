@@ -16,8 +16,8 @@ from clew.errors import IllegalState
 from clew.team.sessions.session import Session, SessionAction, SessionConfig, SessionStatus
 from clew.team.sessions.session_manager import SessionManager
 from clew.trail.store import Trail
-from tests.chatting import AGENT, define
-from tests.serving import Served, serve
+from tests.conversations import AGENT, define
+from tests.servers import Served, serve
 
 ADA = Principal(owner_id="ada", agent_id="runner")
 

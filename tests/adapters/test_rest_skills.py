@@ -11,8 +11,8 @@ import pytest
 from clew.cli import main
 from tests.adapters.test_rest_catalog import serve
 from tests.catalog.skills.northline import LOAD, write_project
-from tests.serving import give_key
-from tests.trusting import trust_all
+from tests.consent import trust_all
+from tests.servers import give_key
 
 
 @pytest.mark.req("BEY-12")

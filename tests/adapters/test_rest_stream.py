@@ -14,7 +14,7 @@ import pytest
 
 from clew.adapters.rest import sse
 from clew.clock import ManualClock
-from tests.serving import PATIENCE, Served, serve
+from tests.servers import PATIENCE, Served, serve
 
 
 class Reader:

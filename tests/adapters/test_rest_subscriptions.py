@@ -9,7 +9,7 @@ import pytest
 
 from clew.access import ROLES, Principal
 from clew.config import Config, WebhookConfig
-from tests.serving import serve
+from tests.servers import serve
 
 ADA = Principal(owner_id="ada", agent_id="tester")
 

@@ -11,7 +11,7 @@ import pytest
 
 from clew.access import Principal
 from clew.trail.bootstrap import bootstrap
-from tests.serving import serve
+from tests.servers import serve
 
 ADA = Principal(owner_id="ada", agent_id="runner")
 

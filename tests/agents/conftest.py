@@ -9,7 +9,7 @@ from clew.clock import ManualClock
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.flow import Flow, read_flow
 from clew.trail.store import Trail
-from tests.agents.paying import Bank
+from tests.agents.payments import Bank
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from clew.catalog.registry import DomainRegistry
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound
 from clew.trail.store import Trail
-from tests.chatting import AGENT, PATIENCE, define, playing
+from tests.conversations import AGENT, PATIENCE, define, playing
 
 
 @pytest.fixture

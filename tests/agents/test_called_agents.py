@@ -10,8 +10,8 @@ import pytest
 from clew.agents.tools.toolbox import SPAWN
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import Selector
-from tests.agents.paying import PAYING, Bank, answer, asked
-from tests.agents.waiting import hire
+from tests.agents.payments import PAYING, Bank, answer, asked
+from tests.agents.whole_runs import hire
 
 BOSS = "boss"
 SCRIPT: list[dict[str, Any]] = [

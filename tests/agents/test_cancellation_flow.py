@@ -19,8 +19,8 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import read_flow
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
-from tests.agents.waiting import CLERK, answer_of, hire, is_done_with
+from tests.agents.runtimes import Running, running
+from tests.agents.whole_runs import CLERK, answer_of, hire, is_done_with
 from tests.faults.processes import Child, open_at
 
 Script = list[dict[str, Any]]

@@ -16,7 +16,7 @@ from clew.trail.model.breadcrumb import Change
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.correlation import run_tag
-from tests.agents.running import Running, running
+from tests.agents.runtimes import Running, running
 
 READS = Effects(reads_only=True)
 

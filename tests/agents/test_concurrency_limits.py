@@ -15,8 +15,8 @@ from clew.tools.tool import Effects, Tool, tool
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import NotNow
-from tests.agents.running import Running, running
-from tests.agents.waiting import answer_of, hire
+from tests.agents.runtimes import Running, running
+from tests.agents.whole_runs import answer_of, hire
 
 
 class Gate:

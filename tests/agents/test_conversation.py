@@ -29,7 +29,7 @@ from clew.trail.model.event import Consumer, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker, handles
-from tests.chatting import AGENT, PATIENCE, Stage, define, playing
+from tests.conversations import AGENT, PATIENCE, Stage, define, playing
 
 EMITTER = frozenset({"emitter"})
 

@@ -23,7 +23,7 @@ from clew.tools.tool import Effects, Tool, tool
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
 from clew.trail.store import Trail
-from tests.agents.making import shipped_reliability
+from tests.agents.records import shipped_reliability
 
 ORDER = (
     "session_context",

@@ -17,9 +17,9 @@ from clew.tools.search.search_tools import search_tools
 from clew.tools.search.searchers import PythonSearcher
 from clew.tools.shell import shell_tools
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
-from tests.agents.waiting import CLERK, hire
-from tests.tools.working import plant
+from tests.agents.runtimes import Running, running
+from tests.agents.whole_runs import CLERK, hire
+from tests.tools.working_folder import plant
 
 DENY = {"deny": ["*(private/**)"]}
 FILES = {"private/pay.txt": "IBAN 1\n", "open.txt": "IBAN 2\n"}

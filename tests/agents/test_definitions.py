@@ -14,8 +14,8 @@ from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.tools.tool import Effects, tool
 from clew.trail.store import Trail
-from tests.agents.running import PATIENCE, running
-from tests.agents.waiting import CLERK, answer_of, hire
+from tests.agents.runtimes import PATIENCE, running
+from tests.agents.whole_runs import CLERK, answer_of, hire
 
 
 @pytest.mark.parametrize(

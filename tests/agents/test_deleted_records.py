@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from clew.tools.tool import tool
 from clew.trail.model.selector import ContextMatch, Selector
-from tests.agents.paying import Bank, answer
-from tests.agents.waiting import answer_of
+from tests.agents.payments import Bank, answer
+from tests.agents.whole_runs import answer_of
 
 FOUND = "the number of the safe is 4711"
 

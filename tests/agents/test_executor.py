@@ -12,7 +12,7 @@ from clew.agents.runs.executor import Gathered, UniversalExecutor, inherit
 from clew.context.definition import Subscription
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Event
-from tests.agents.making import event, record
+from tests.agents.records import event, record
 
 SOURCE = Path(__file__).parents[2] / "src" / "clew"
 

@@ -17,7 +17,7 @@ from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.tools.permissions.policy import Policy, decide, narrow, read_policy
 from clew.trail.model.selector import Selector
-from tests.trusting import trust_all
+from tests.consent import trust_all
 
 
 def write_agent(folder: Path, text: str) -> None:

@@ -14,8 +14,8 @@ from clew.tools.tool import Effects, ToolContext, tool
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.flow import read_flow
 from clew.trail.model.selector import Selector
-from tests.agents.paying import PAYING, PERMISSIONS, Bank, answer, answer_draft, ask_for, asked, say
-from tests.agents.waiting import CLERK, answer_of, hire, is_done_with
+from tests.agents.payments import PAYING, PERMISSIONS, Bank, answer, answer_draft, ask_for, asked, say
+from tests.agents.whole_runs import CLERK, answer_of, hire, is_done_with
 
 
 async def test_an_answer_without_a_question_has_no_effect(bank: Bank) -> None:

@@ -17,9 +17,9 @@ from clew.tools.hook_chain import Hook, HookPriority
 from clew.tools.tool import Effects, ToolLimits, tool
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
+from tests.agents.runtimes import Running, running
 from tests.agents.test_default_hooks import ORDER
-from tests.agents.waiting import let_time_pass
+from tests.agents.whole_runs import let_time_pass
 
 READS = Effects(reads_only=True)
 

@@ -16,8 +16,8 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.correlation import find_hop, find_root, find_run
-from tests.agents.running import Running, running
-from tests.agents.waiting import CLERK, hire, is_done_with
+from tests.agents.runtimes import Running, running
+from tests.agents.whole_runs import CLERK, hire, is_done_with
 
 SAYS: list[dict[str, Any]] = [{"say": "Yes."}]
 

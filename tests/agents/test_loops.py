@@ -20,7 +20,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.correlation import find_hop, find_root, hop_tags, inherited_tags
-from tests.agents.running import PATIENCE, Running, running
+from tests.agents.runtimes import PATIENCE, Running, running
 
 STEP = {"id": "a", "tool": "count", "input": {}}
 SAYS: list[dict[str, Any]] = [{"say": "Yes."}]

@@ -25,8 +25,8 @@ from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.flow import read_flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
-from tests.agents.waiting import CLERK, answer_of, hire, let_time_pass
+from tests.agents.runtimes import Running, running
+from tests.agents.whole_runs import CLERK, answer_of, hire, let_time_pass
 from tests.faults.processes import Child, eventually, open_at
 
 READS = Effects(reads_only=True)

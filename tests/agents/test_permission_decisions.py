@@ -16,7 +16,7 @@ from clew.trail.bootstrap import bootstrap, read_pieces
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.flow import shipped_flow
 from clew.trail.store import Trail
-from tests.agents.running import no_code
+from tests.agents.runtimes import no_code
 
 FLOW = shipped_flow(read_pieces())
 

@@ -7,8 +7,8 @@ import pytest
 from clew.agents.conversations.steps import Choice
 from clew.agents.runs.requests import response_draft
 from clew.errors import AlreadyExists
-from tests.agents.paying import PAYING, PERMISSIONS, Bank, answer, answer_draft, asked, of_pay, say
-from tests.agents.waiting import CLERK, answer_of, hire, is_done_with
+from tests.agents.payments import PAYING, PERMISSIONS, Bank, answer, answer_draft, asked, of_pay, say
+from tests.agents.whole_runs import CLERK, answer_of, hire, is_done_with
 
 
 async def test_a_question_is_a_record_and_nothing_runs_before_its_answer(bank: Bank) -> None:

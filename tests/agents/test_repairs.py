@@ -21,7 +21,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector, matches
 from clew.trail.store import Trail
-from tests.agents.making import shipped_reliability
+from tests.agents.records import shipped_reliability
 
 REPAIRS = shipped_reliability().repairs
 BUG = ToolFailure("runtime", "x is not defined", stack="at add (tool.js:1:9)")

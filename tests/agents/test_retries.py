@@ -14,7 +14,7 @@ from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Event, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.handling import ANN, Calls, handler_of, note, until, working
+from tests.handlers import ANN, Calls, handler_of, note, until, working
 
 FAST = RetryPolicy(attempts=3, backoff=0.01)
 

@@ -12,7 +12,7 @@ from clew.errors import AccessDenied
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
-from tests.agents.running import running
+from tests.agents.runtimes import running
 from tests.agents.test_chat_flow import define
 
 SCRIPT = [{"user": "salary", "say": "I looked."}]

@@ -19,9 +19,9 @@ from clew.errors import Abort
 from clew.tools.hook_chain import Hook
 from clew.tools.tool import Effects, tool
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
+from tests.agents.runtimes import Running, running
 from tests.catalog.skills.northline import FILES, REFUND, open_project, write_project
-from tests.skills.writing import markdown
+from tests.skills.definition_trees import markdown
 
 HARBOUR = markdown(
     "Ring the bell twice.", description="Enter a harbour", triggers="{words: [harbour]}", toolsets="[money]"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clew.agents.conversations.steps import CHOICES, PermissionAsked, ToolAnswered, read_step, shown_schemas
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import shipped_flow
-from tests.agents.making import record
+from tests.agents.records import record
 
 FLOW = shipped_flow(read_pieces())
 NAMES = ("tool", "status", "error", "output", "input", "text", "index", "message", "creator", "choices", "request_id")

@@ -25,7 +25,7 @@ from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.flow import Flow, read_flow
 from clew.trail.store import Trail
-from tests.agents.making import shipped_reliability
+from tests.agents.records import shipped_reliability
 
 SHIPPED = shipped_reliability().thresholds
 EXPECTED = {

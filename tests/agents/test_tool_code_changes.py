@@ -14,7 +14,7 @@ from clew.tools.tool import Tool, tool
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
+from tests.agents.runtimes import Running, running
 
 REACHING = {"name": "weather", "code": "1", "permissions": {"net": ["example.org"]}}
 SHUT_IN = {"name": "weather", "code": "2", "permissions": {}}

@@ -14,8 +14,8 @@ from clew.tools.tool import Effects, Tool, tool
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
-from tests.agents.waiting import answer_of, hire, is_done_with
+from tests.agents.runtimes import Running, running
+from tests.agents.whole_runs import answer_of, hire, is_done_with
 
 
 @tool(effects=Effects(reads_only=True))

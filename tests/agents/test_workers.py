@@ -11,7 +11,7 @@ from clew.access import Principal
 from clew.agents.runs.workers import is_dead, release_dead_workers, worker_name
 from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
-from tests.conformance.making import make
+from tests.conformance.records import make
 
 
 def ended_worker() -> str:

@@ -9,7 +9,7 @@ import pytest
 from clew.agents.runs.workflow_runner import fill, read_workflow
 from clew.errors import InvalidInput
 from clew.trail.model.step_order import OrderedStep, dependencies
-from tests.agents.making import record
+from tests.agents.records import record
 
 
 def workflow(*steps: dict[str, Any], **more: Any) -> Any:

@@ -15,7 +15,7 @@ from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound, TooLarge
 from clew.llm.tokens import count_tokens
 from clew.tools import tool
-from tests.catalog.making import MemorySource
+from tests.catalog.sample_domains import MemorySource
 from tests.tools.fraud import (
     ANALYST,
     SUPPORT,

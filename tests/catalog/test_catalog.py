@@ -19,7 +19,7 @@ from clew.errors import AlreadyExists, HandleRefused, InvalidInput, NotFound
 from clew.skills.exposure import LIFE
 from clew.tools import GuidedContent, guide, tool
 from clew.trail import open_trail
-from tests.catalog.making import MemorySource, a_domain
+from tests.catalog.sample_domains import MemorySource, a_domain
 from tests.tools.fraud import (
     ANALYST,
     FINCRIME,

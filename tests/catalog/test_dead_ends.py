@@ -13,7 +13,7 @@ from clew.catalog.operations.dead_ends import find_dead_ends
 from clew.catalog.registry import DomainRegistry
 from clew.catalog.resource import Resource
 from clew.tools import Guidance, GuidedContent, Tool, guide, tool
-from tests.catalog.making import MemorySource, a_domain
+from tests.catalog.sample_domains import MemorySource, a_domain
 from tests.tools.fraud import SUPPORT, WAREHOUSE, catalog_at, get, guided_by, some_tool
 
 ORDER = "shop://tools/hidden/order"

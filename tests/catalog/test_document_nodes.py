@@ -26,7 +26,7 @@ from clew.catalog.resource import Pipeline, ResourceNode
 from clew.catalog.route import parse_route
 from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import check_context, check_tags, check_title
-from tests.catalog.making import MemorySource
+from tests.catalog.sample_domains import MemorySource
 
 PLACE = SourcePlace(
     owner_id="acme", domain="warehouse", source_id="memory:one", base_path="facts", scopes=("admin", "internal")

@@ -8,7 +8,7 @@ import pytest
 
 from clew.catalog.domain import Domain, SearchConfig
 from clew.errors import InvalidInput
-from tests.catalog.making import MemorySource, a_domain
+from tests.catalog.sample_domains import MemorySource, a_domain
 from tests.tools.fraud import WAREHOUSE, analyst, user_investigation
 
 

@@ -12,7 +12,7 @@ from clew.catalog.resource import DEFAULT_TTL_MS, Pipeline
 from clew.clock import ManualClock
 from clew.errors import SourceError
 from clew.trail.store import Trail
-from tests.catalog.making import FixedFormat, MemorySource, a_domain
+from tests.catalog.sample_domains import FixedFormat, MemorySource, a_domain
 
 HOUR = 3_600_000
 

@@ -11,7 +11,7 @@ import pytest
 from clew.catalog.domain import Domain
 from clew.catalog.resource import Resource
 from tests.catalog.laboratory import content_of, lab
-from tests.catalog.making import MemorySource, a_domain
+from tests.catalog.sample_domains import MemorySource, a_domain
 from tests.tools.fraud import (
     ME,
     catalog_at,

@@ -20,7 +20,7 @@ from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.catalog.making import MemorySource, a_domain
+from tests.catalog.sample_domains import MemorySource, a_domain
 
 
 class Start:

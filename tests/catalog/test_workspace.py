@@ -23,7 +23,7 @@ from clew.errors import ConfigError, ServerError
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trust import Trust
-from tests.trusting import trust_all
+from tests.consent import trust_all
 
 HOSTILE = Path(__file__).parent / "servers" / "fixtures" / "hostile.py"
 OWNER = Principal(owner_id="acme", agent_id="ann")

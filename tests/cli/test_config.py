@@ -150,6 +150,7 @@ def test_every_setting_that_waits_for_consent_is_marked(
 def test_secrets_are_never_shown(clew: Clew, toml: Path) -> None:
     toml.write_text(
         f"[sources.pulls]\nkind = 'github'\nrepo = 'a/b'\ntoken = '{SECRET}'\n"
+        f"base_url = 'https://git.example.org/api?key=hunter2x'\n"
         f"[[mcp.servers]]\nid = 'geo'\ncommand = ['x', '--token', '{SECRET}']\nenv = {{ TOKEN = '{SECRET}' }}\n"
         f"[providers.lab]\nkey = 'env:LAB_KEY'\n[models]\nfast = 'lab:{SECRET}'\n"
     )
@@ -158,6 +159,7 @@ def test_secrets_are_never_shown(clew: Clew, toml: Path) -> None:
         assert (shown.code, SECRET in shown.out + shown.err) == (0, False)
         assert MASK in shown.out
         assert "env:LAB_KEY" in shown.out
+        assert f"https://git.example.org/api?key={MASK}" in shown.out
 
 
 @pytest.mark.req("PLA-27")

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -354,6 +355,24 @@ def test_a_check_starts_the_server_as_the_client_does(
     assert (found.json["client"], found.json["tools"]) == (name, 2)
     assert found.json["answer"].startswith("README.md:1  Shop")
     assert "selling books" in found.json["answer"]
+
+
+@pytest.mark.parametrize("has_place", [True, False], ids=["folder of the user", "any folder"])
+def test_a_user_of_a_virtual_environment_is_told_the_command_that_puts_clew_on_the_path(
+    clew: Clew, folder: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_place: bool
+) -> None:
+    place = home / ".local" / "bin" if has_place else tmp_path / "some where"
+    place.mkdir(parents=True)
+    monkeypatch.setenv("PATH", os.pathsep.join((sysconfig.get_path("scripts"), str(place), "/usr/bin", "/bin")))
+    told = clew("connect", "claude-code").err.splitlines()
+    assert told[-2] == "Claude Code does not find `clew` outside of this virtual environment. Put it on your PATH:"
+    refused = clew("connect", "claude-code", "--check").err
+    assert told[-1].strip() in refused
+    subprocess.run(told[-1].strip(), shell=True, check=True)
+    assert (place / "clew").is_symlink()
+    assert clew("connect", "claude-code", "--check").code == 0
+    assert "does not find" not in clew("connect", "claude-code").err
+    assert sysconfig.get_path("scripts") not in (folder.parent / ".mcp.json").read_text()
 
 
 def test_a_check_names_what_does_not_work(clew: Clew, folder: Path, program: Path) -> None:

@@ -19,7 +19,7 @@ from clew.config import Config
 from clew.llm.providers import remote_model
 from clew.tools.sandbox.levels import Isolation, Level
 from tests.cli.conftest import Clew
-from tests.trusting import trust_all
+from tests.consent import trust_all
 
 Put = Callable[..., str]
 

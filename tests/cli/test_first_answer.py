@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.cli.terminal.answer import NOTHING
 from clew.knowledge import base
 from tests.cli.conftest import Clew
 from tests.knowledge.code.repositories import make_repository
@@ -47,3 +48,22 @@ def test_a_small_folder_is_indexed_before_its_first_answer(
     first = clew("ask", "what did we decide about retry of a payment")
     assert base.PARTIAL not in first.out
     assert "0001-retry.md:1" in first.out
+
+
+def test_a_question_that_nothing_is_close_to_says_so_while_indexing_goes_on(
+    clew: Clew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_repository(tmp_path, FILES)
+    monkeypatch.setattr(base, "BRIEF_SECONDS", 0.0)
+    monkeypatch.setattr(base, "FEW_FILES", 0)
+    answer = clew("ask", "xylophagous quasar brinkmanship")
+    assert base.PARTIAL in answer.out
+    assert NOTHING in answer.out
+
+
+def test_an_answer_that_the_files_do_not_have_is_not_padded_with_their_sections(clew: Clew, tmp_path: Path) -> None:
+    texts = {"docs/support.md": "# Support\n\nThe current version of the program is supported for two years.\n"}
+    make_repository(tmp_path, {**FILES, **texts})
+    answer = clew("ask", "does it support rate limiting")
+    assert "Nothing in this folder answers that" in answer.out
+    assert "repo://resources" not in answer.out

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import PATIENCE, Clew, start
 from tests.cli.test_doctor import findings
 from tests.knowledge.code.repositories import git
-from tests.serving import private_key
+from tests.servers import private_key
 
 
 def plant(folder: Path, settings: str = "", *, keys: bool = True) -> None:
@@ -132,15 +132,15 @@ def test_an_address_on_the_command_line_is_the_users_own(clew: Clew, folder: Pat
     assert served("--host", "0.0.0.0")[0]["url"].startswith("http://0.0.0.0:")
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]", "", "10.0.0.1"])
-def test_a_request_for_another_host_is_refused(folder: Path, host: str) -> None:
+def test_a_request_for_another_host_is_refused(folder: Path) -> None:
     with start("up", "--port", "0", "--json") as process:
         assert process.stdout is not None
         try:
             url = json.loads(process.stdout.readline())["url"]
-            for path in ("/breadcrumbs", "/auth/token", "/docs", "/health"):
-                answer = httpx.get(f"{url}{path}", headers={"Host": host}, timeout=PATIENCE)
-                assert (answer.status_code, answer.json()["error"]["code"]) == (421, "foreign_host")
+            for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]", "", "10.0.0.1"):
+                for path in ("/breadcrumbs", "/auth/token", "/docs", "/health"):
+                    answer = httpx.get(f"{url}{path}", headers={"Host": host}, timeout=PATIENCE)
+                    assert (answer.status_code, answer.json()["error"]["code"]) == (421, "foreign_host"), host
             assert httpx.get(url.replace("127.0.0.1", "localhost") + "/health", timeout=PATIENCE).status_code == 200
         finally:
             process.kill()

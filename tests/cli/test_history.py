@@ -70,6 +70,12 @@ def test_a_commit_is_shown_with_its_reason_and_its_whole_subject(clew: Clew, sho
     assert "More." not in shown
 
 
+def test_a_list_in_the_text_of_a_commit_is_shown_as_it_was_written(clew: Clew, shop: Path) -> None:
+    write(shop, "src/core.py", CORE.replace("LIMIT = 3", "LIMIT = 5"))
+    git(shop, "commit", "-qam", "Five attempts\n\n* for slow_lines (#7)")
+    assert "  * for slow_lines (#7)" in clew("blame-why", "src/core.py:3").lines
+
+
 def test_several_lines_name_each_commit_once(clew: Clew, shop: Path) -> None:
     write(shop, "src/core.py", f"# top\n{CORE}")
     shown = clew("blame-why", "src/core.py:1-9")

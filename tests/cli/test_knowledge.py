@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Clew, OnTerminal
 from tests.knowledge.code.repositories import git, make_repository, write
-from tests.knowledge.code.sampling import SAMPLE
+from tests.knowledge.code.sample_project import SAMPLE
 
 ADR = """# 1. Prices are rounded at the end
 

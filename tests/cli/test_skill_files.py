@@ -12,7 +12,7 @@ from clew.skills.checks.problems import Problem
 from clew.skills.definitions.manifest_loader import load_manifest
 from tests.catalog.skills.northline import FILES
 from tests.cli.conftest import Clew
-from tests.skills.writing import markdown, write
+from tests.skills.definition_trees import markdown, write
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from clew.skills.definitions.manifest_loader import load_manifest
 from clew.skills.definitions.skill_import import find_imports, write_imports
 from tests.catalog.skills.northline import FILES
 from tests.cli.conftest import Clew
-from tests.skills.writing import markdown, write
+from tests.skills.definition_trees import markdown, write
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from tests.catalog.skills.northline import FILES, REFUND
 from tests.cli.conftest import Clew
-from tests.skills.writing import markdown, write
-from tests.trusting import trust_all
+from tests.consent import trust_all
+from tests.skills.definition_trees import markdown, write
 
 
 @pytest.fixture

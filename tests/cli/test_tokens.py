@@ -12,7 +12,7 @@ from clew.access import ROLES
 from clew.adapters.rest import open_keys
 from clew.clock import SystemClock
 from tests.cli.conftest import Clew
-from tests.serving import give_key
+from tests.servers import give_key
 
 
 @pytest.fixture

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import io
 import json
 import os
-import pty
 import py_compile
-import select
 import shutil
-import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
 
+from clew.cli import main
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
+from tests.cli.terminal import answer_on_terminal
 
 HOSTILE = Path(__file__).parents[1] / "catalog" / "servers" / "fixtures" / "hostile.py"
 TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -54,6 +56,8 @@ class Repository:
         self.write_server("run.sh")
         monkeypatch.setenv("PYTHONPATH", str(self.root))
         monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        monkeypatch.syspath_prepend(str(self.root))
 
     def write_settings(self, domains: str) -> None:
         (self.folder / "config.toml").write_text(f"[catalog]\nrepository = false\ndomains = {domains}\n")
@@ -78,9 +82,16 @@ def repository(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return Repository(folder, monkeypatch)
 
 
-def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    """A command as a person has it, in a process that has imported nothing yet."""
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, **more)
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command in this process, which has imported no module of the folder."""
+    out, err, known = io.StringIO(), io.StringIO(), set(sys.modules)
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(arguments)
+    for name in set(sys.modules) - known:
+        if name.partition(".")[0] in ("stranger", "outer"):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def test_nothing_of_a_cloned_folder_runs_before_consent_and_all_of_it_after(repository: Repository) -> None:
@@ -125,7 +136,8 @@ def test_an_agent_that_is_served_learns_only_how_many_things_wait_and_gets_them_
             refused = await client.call_tool("get", {"routes": [{"route": "notes://tools/guide"}], "handle": handle})
             said.append(refused.content[0].text)
             assert repository.ran == []
-            assert run("trust", "--yes").returncode == 0
+            trusting = await asyncio.create_subprocess_exec(*COMMAND, "trust", "--yes", stdout=subprocess.DEVNULL)
+            assert await asyncio.wait_for(trusting.wait(), PATIENCE) == 0
             routes = [{"route": "notes://tools/guide"}, {"route": "evil://tools/look"}]
             got = await client.call_tool("get", {"routes": routes, "handle": handle})
             return said, got.content[0].text
@@ -259,33 +271,11 @@ def test_without_a_terminal_nothing_is_granted_unless_it_is_said(repository: Rep
     assert json.loads(run("trust", "--json").stdout) == {"granted": [], "awaiting": []}
 
 
-def answer_on_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
-    """What a person sees who types an answer."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
-    )
-    os.close(theirs)
-    shown = b""
-    while b"[y/N]" not in shown:
-        assert select.select([ours], [], [], PATIENCE)[0], shown
-        shown += os.read(ours, 65_536)
-    if answer == b"\x03":
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        os.write(ours, answer)
-    code = process.wait(PATIENCE)
-    os.close(ours)
-    return code, shown.decode()
-
-
-@pytest.mark.parametrize(
-    ("answer", "code", "is_granted"), [(b"y\n", 0, True), (b"\n", 1, False), (b"\x03", 130, False)]
-)
+@pytest.mark.parametrize(("answer", "code", "is_granted"), [("y\n", 0, True), ("\n", 1, False), ("\x03", 130, False)])
 def test_a_person_is_shown_what_would_run_and_asked(
-    repository: Repository, answer: bytes, code: int, is_granted: bool
+    repository: Repository, answer: str, code: int, is_granted: bool
 ) -> None:
-    ended, shown = answer_on_terminal(answer, "trust")
+    ended, shown = answer_on_terminal("[y/N]", answer, "trust")
     assert "server notes: runs sh run.sh" in shown
     assert ended == code
     assert ("not trusted" not in run("domains").stderr) == is_granted

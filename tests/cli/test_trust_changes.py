@@ -10,7 +10,7 @@ import pytest
 from clew.catalog.consent.consent_changes import MAX_COMPARED, MAX_SHOWN
 from tests.catalog.skills.northline import FILES
 from tests.cli.conftest import Clew
-from tests.skills.writing import markdown, write
+from tests.skills.definition_trees import markdown, write
 
 SKILL = ".clew/skills/refunding/SKILL.md"
 SCRIPT = ".clew/skills/refunding/scripts/pay.sh"

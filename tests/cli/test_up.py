@@ -22,7 +22,7 @@ import pytest
 from clew.client import Client
 from clew.trail.model.breadcrumb import Draft
 from tests.cli.conftest import PATIENCE, Clew, start
-from tests.serving import give_key
+from tests.servers import give_key
 
 
 @contextmanager

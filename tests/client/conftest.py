@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from clew.client import Client
-from tests.serving import Served, serve_in_thread
+from tests.servers import Served, serve_in_thread
 
 
 @pytest.fixture(scope="session")

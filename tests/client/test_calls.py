@@ -27,7 +27,7 @@ from clew.errors import (
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Ttl
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import ContextMatch, Selector
-from tests.serving import PATIENCE, Served, serve
+from tests.servers import PATIENCE, Served, serve
 
 
 def note(title: str = "Note", **more: object) -> Draft:

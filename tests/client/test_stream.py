@@ -19,7 +19,7 @@ from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotAuthenticated
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.selector import Selector
-from tests.serving import PATIENCE, Served, serve
+from tests.servers import PATIENCE, Served, serve
 
 
 def note(title: str) -> Draft:

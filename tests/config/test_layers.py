@@ -131,6 +131,8 @@ def test_models_and_providers_are_set_by_role_and_by_table(tmp_path: Path) -> No
         "[providers.lab]\napi_key = 'SECRET'",
         "[providers.lab]\nbase_url = 'https://ann:SECRET@models.example/v1'",
         "[providers.lab]\nbase_url = 'https://SECRET@models.example/v1'",
+        "[providers.lab]\nbase_url = 'https://models.example/v1?key=SECRET'",
+        "[providers.lab]\nbase_url = 'https://models.example/v1#SECRET'",
         "[providers]\nlab = 'SECRET'",
         "[models]\nkey = ['SECRET']",
     ],

@@ -8,7 +8,7 @@ from clew.access import Principal
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
-from tests.conformance.making import list_all
+from tests.conformance.records import list_all
 
 BIG = 3_000_000
 MANY = 14

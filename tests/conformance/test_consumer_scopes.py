@@ -12,7 +12,7 @@ from clew.errors import AlreadyExists, NotFound
 from clew.trail.model.event import Consumer
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.conformance.making import claim_one, make, titles
+from tests.conformance.records import claim_one, make, titles
 
 pytestmark = pytest.mark.req("RCR-19")
 

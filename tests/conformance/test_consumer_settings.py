@@ -8,7 +8,7 @@ from clew.access import Principal
 from clew.errors import InvalidInput, LeaseLost
 from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
-from tests.conformance.making import claim, draft, make, session, titles
+from tests.conformance.records import claim, draft, make, session, titles
 
 
 @pytest.mark.req("RCR-39")

@@ -13,7 +13,7 @@ from clew.errors import NotFound
 from clew.trail.model.event import Claim, Consumer, RetryPolicy
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import claim_one, draft, list_titles, make, make_all, short, succeeds
+from tests.conformance.records import claim_one, draft, list_titles, make, make_all, short, succeeds
 
 pytestmark = [pytest.mark.req("SYL-113"), pytest.mark.req("O16")]
 

@@ -11,7 +11,7 @@ from clew.access import Principal
 from clew.errors import AccessDenied
 from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
-from tests.conformance.making import claim_one, draft, list_all, make
+from tests.conformance.records import claim_one, draft, list_all, make
 
 EMITTER = Principal(owner_id="acme", agent_id="sensor", roles=frozenset({"emitter"}))
 WORKER = Principal(owner_id="acme", agent_id="worker", roles=frozenset({"emitter", "subscriber"}))

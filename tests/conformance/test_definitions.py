@@ -14,7 +14,7 @@ from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Change, Ttl
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import draft, lasting, list_titles, make, short, succeeds
+from tests.conformance.records import draft, lasting, list_titles, make, short, succeeds
 
 NEEDS_NAME = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}
 

@@ -16,7 +16,7 @@ from clew.trail.model.event import Claim, Consumer, RetryPolicy
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import (
+from tests.conformance.records import (
     PATIENCE,
     claim,
     claim_one,

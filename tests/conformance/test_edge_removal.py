@@ -10,8 +10,8 @@ from clew.errors import InvalidInput, NotFound
 from clew.trail.model.breadcrumb import Change
 from clew.trail.model.edge import Edge
 from clew.trail.store import Trail
-from tests.conformance.linking import arrows, link, nodes
-from tests.conformance.making import is_there, lasting, make
+from tests.conformance.lettered_edges import arrows, link, nodes
+from tests.conformance.records import is_there, lasting, make
 
 pytestmark = pytest.mark.req("O6")
 

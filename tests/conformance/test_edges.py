@@ -15,8 +15,8 @@ from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, Too
 from clew.trail.model.edge import ACYCLIC, REVERSES, Edge
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.linking import arrows, link, nodes
-from tests.conformance.making import UNKNOWN, make, make_all, short, succeeds
+from tests.conformance.lettered_edges import arrows, link, nodes
+from tests.conformance.records import UNKNOWN, make, make_all, short, succeeds
 
 pytestmark = pytest.mark.req("O6")
 

@@ -13,7 +13,7 @@ from clew.errors import NotFound
 from clew.trail.model.breadcrumb import NEVER, Change, Ttl
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import found_titles, is_there, lasting, list_titles, look_for, make, read_log, succeeds
+from tests.conformance.records import found_titles, is_there, lasting, list_titles, look_for, make, read_log, succeeds
 
 pytestmark = [pytest.mark.req("RCR-10"), pytest.mark.req("O11")]
 

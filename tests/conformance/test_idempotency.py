@@ -12,7 +12,7 @@ from clew.errors import AlreadyExists, InvalidInput
 from clew.trail.model.breadcrumb import Change
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import draft, lasting, list_all, list_titles, make, short
+from tests.conformance.records import draft, lasting, list_all, list_titles, make, short
 
 pytestmark = pytest.mark.req("RCR-06")
 

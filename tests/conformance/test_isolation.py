@@ -24,7 +24,7 @@ from clew.trail.model.event import Claim, Consumer
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.conformance.making import claim_one, draft, list_all, make, read_log
+from tests.conformance.records import claim_one, draft, list_all, make, read_log
 
 pytestmark = [pytest.mark.req("RCR-19"), pytest.mark.req("O12")]
 

@@ -14,7 +14,7 @@ from clew.errors import AlreadyExists, InvalidInput, LeaseLost
 from clew.trail.model.event import MAX_DEATHS, RetryPolicy
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import (
+from tests.conformance.records import (
     LEASE,
     claim,
     claim_one,

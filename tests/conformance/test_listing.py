@@ -16,7 +16,7 @@ from clew.trail.model.breadcrumb import Change
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import list_titles, make, make_all, short
+from tests.conformance.records import list_titles, make, make_all, short
 
 HALF = "\ud83d"
 

@@ -16,7 +16,7 @@ from clew.trail.model.event import Event
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import PATIENCE, draft, lasting, list_all, make, make_all, read_log
+from tests.conformance.records import PATIENCE, draft, lasting, list_all, make, make_all, read_log
 
 
 async def take(events: AsyncIterator[Event], count: int) -> list[Event]:

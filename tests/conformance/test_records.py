@@ -29,7 +29,7 @@ from clew.trail.model.breadcrumb import (
 )
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import (
+from tests.conformance.records import (
     FULL_ID,
     HALF,
     PATIENCE,

@@ -18,7 +18,7 @@ from clew.trail.model.edge import Edge
 from clew.trail.model.event import Claim, Consumer
 from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
-from tests.conformance.making import claim_one, draft, list_titles, make, make_all
+from tests.conformance.records import claim_one, draft, list_titles, make, make_all
 
 pytestmark = [pytest.mark.req("RCR-18"), pytest.mark.req("O12")]
 

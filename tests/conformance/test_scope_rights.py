@@ -8,7 +8,7 @@ from clew.access import Principal
 from clew.errors import AccessDenied
 from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
-from tests.conformance.making import claim_one, draft, list_all, make
+from tests.conformance.records import claim_one, draft, list_all, make
 
 pytestmark = pytest.mark.req("RCR-19")
 

@@ -15,7 +15,7 @@ from clew.trail.model.query import MAX_LIMIT, MAX_QUERY, SearchRequest
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import draft, found_titles, lasting, look_for, make, make_all, short
+from tests.conformance.records import draft, found_titles, lasting, look_for, make, make_all, short
 
 pytestmark = pytest.mark.req("O2")
 

@@ -11,7 +11,7 @@ from clew.access import Principal
 from clew.errors import AccessDenied, InvalidInput, NotFound, TooLarge
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import list_all, look_for, make, read_log, short
+from tests.conformance.records import list_all, look_for, make, read_log, short
 
 VALUE = "tr0ub4dor-and-three"
 

@@ -14,7 +14,7 @@ from clew.errors import AccessDenied, AlreadyExists, Conflict, InvalidInput, Not
 from clew.trail.model.breadcrumb import MAX_BATCH, NEVER, Breadcrumb, Change, Update
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import (
+from tests.conformance.records import (
     FULL_ID,
     HALF,
     UNKNOWN,

@@ -19,7 +19,7 @@ from clew.trail.model.prepare import embedding_text
 from clew.trail.model.readable import ReadableText
 from clew.trail.store import Purged, Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import (
+from tests.conformance.records import (
     LetterEmbedder,
     found_titles,
     is_there,

@@ -17,7 +17,7 @@ from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import draft, found_titles, list_titles, make, make_all
+from tests.conformance.records import draft, found_titles, list_titles, make, make_all
 
 pytestmark = pytest.mark.req("O3")
 

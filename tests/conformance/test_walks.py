@@ -12,8 +12,8 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.trail.model.edge import Edge
 from clew.trail.store import Trail
-from tests.conformance.linking import link, nodes, walked
-from tests.conformance.making import lasting, make, make_all
+from tests.conformance.lettered_edges import link, nodes, walked
+from tests.conformance.records import lasting, make, make_all
 
 pytestmark = pytest.mark.req("O6")
 

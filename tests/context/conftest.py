@@ -20,7 +20,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.edge import Edge
 from clew.trail.model.flow import Flow, shipped_flow
 from clew.trail.store import Trail
-from tests.handling import until
+from tests.handlers import until
 
 
 def _is_definition(piece: BootstrapPiece) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.serving import serve
+from tests.servers import serve
 
 
 async def serve_until_killed(channel: Connection, folder: Path, port: int) -> None:

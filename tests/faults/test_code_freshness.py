@@ -14,7 +14,7 @@ from clew.errors import NotFound
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.graph import CodeGraph
 from tests.knowledge.code.repositories import git, make_repository, write
-from tests.knowledge.code.sampling import opened
+from tests.knowledge.code.sample_project import opened
 
 MODULES, FUNCTIONS, STEPS = 24, 4, 200
 Span = tuple[int, int]

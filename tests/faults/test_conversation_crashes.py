@@ -10,7 +10,8 @@ import pytest
 
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import shipped_flow
-from tests.faults.crashing import (
+from tests.faults.processes import KILLED, Child, open_at
+from tests.faults.tool_conversation import (
     CLERK,
     ME,
     NOWHERE,
@@ -26,7 +27,6 @@ from tests.faults.crashing import (
     prepare,
     read_records,
 )
-from tests.faults.processes import KILLED, Child, open_at
 
 EVENTS = 31
 """How many events the conversation has from its message on."""

@@ -25,7 +25,7 @@ from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.catalog.making import MemorySource, a_domain
+from tests.catalog.sample_domains import MemorySource, a_domain
 from tests.faults.processes import Child, open_at
 
 ME = Principal(owner_id="acme", agent_id="refresher")

@@ -24,7 +24,7 @@ from clew.llm.model import open_models
 from clew.llm.scripted_model import ScriptedModel, read_script
 from clew.trail.model.selector import Selector
 from tests.adapters.test_rest_stream import Reader
-from tests.serving import PATIENCE, give_key
+from tests.servers import PATIENCE, give_key
 
 SCRIPT = """
 - user: what is in it

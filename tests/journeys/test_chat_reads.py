@@ -17,7 +17,7 @@ from clew.app import open_app
 from clew.config import read_config
 from clew.llm.model import open_models
 from clew.llm.scripted_model import ScriptedModel, read_script
-from tests.serving import PATIENCE
+from tests.servers import PATIENCE
 
 TURNS, TOOLS = 12, 3
 MOST = 400

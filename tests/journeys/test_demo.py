@@ -59,32 +59,6 @@ def in_order(shown: str, steps: list[str]) -> bool:
     return places == sorted(places)
 
 
-@pytest.mark.req("RCR-54", "ERN-15", "BEY-11")
-def test_make_run_fits_two_screens_with_a_question_a_walk_and_a_killed_conversation(demo: Path, tmp_path: Path) -> None:
-    shown = run(demo, tmp_path, "start.py")
-    assert in_order(
-        shown,
-        [
-            '  $ clew ask "where is the lease of a claim extended"\n  src/clew/trail/',
-            "  1  ask  Passenger 4711",
-            "= 203.0.113.77 is in Rockford (US), a relay.\n",
-            "= Ticket 1 is open in the VIP queue.\n",
-            "Tokens, counted",
-            "tokens in every request.\n",
-            "> How long is the crossing?\n",
-            "(kill -9; a new process goes on)\n",
-            "The crossing takes three hours.\n",
-            "The tool ran 1 time.\n",
-            "  clew ask ",
-            "  clew connect claude-code",
-            "  clew demo",
-            "The server answered at http://127.0.0.1:",
-        ],
-    )
-    assert len(shown.splitlines()) <= 90
-    assert max(map(len, shown.splitlines())) <= 110
-
-
 @pytest.mark.req("ERN-15")
 def test_the_walk_goes_from_a_question_to_an_answer_and_is_counted(demo: Path, tmp_path: Path) -> None:
     shown = run(demo, tmp_path, "run_demo.py", "walk")
@@ -144,7 +118,28 @@ def test_clew_demo_lists_all_examples_and_runs_one_by_name(tmp_path: Path) -> No
     assert "Did you mean edges?" in missing.stderr
 
 
-def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(demo: Path, tmp_path: Path) -> None:
+STEPS = [
+    '  $ clew ask "where is the lease of a claim extended"\n  src/clew/trail/',
+    "  1  ask  Passenger 4711",
+    "= 203.0.113.77 is in Rockford (US), a relay.\n",
+    "= Ticket 1 is open in the VIP queue.\n",
+    "Tokens, counted",
+    "tokens in every request.\n",
+    "> How long is the crossing?\n",
+    "(kill -9; a new process goes on)\n",
+    "The crossing takes three hours.\n",
+    "The tool ran 1 time.\n",
+    "  clew ask ",
+    "  clew connect claude-code",
+    "  clew demo",
+    "its reference is at http://127.0.0.1:",
+]
+
+
+@pytest.mark.req("RCR-54", "ERN-15", "BEY-11")
+def test_make_run_shows_a_question_a_walk_and_a_killed_conversation_on_two_screens_and_stays_until_ctrl_c(
+    demo: Path, tmp_path: Path
+) -> None:
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, str(demo / "start.py")],
@@ -155,17 +150,20 @@ def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(demo: 
         start_new_session=True,
     )
     os.close(follower)
-    shown = b""
-    while b"/docs.\r\n" not in shown:
-        assert select.select([leader], [], [], PATIENCE)[0], shown
-        shown += os.read(leader, 65_536)
+    raw = b""
+    while b"/docs.\r\n" not in raw:
+        assert select.select([leader], [], [], PATIENCE)[0], raw
+        raw += os.read(leader, 65_536)
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE)
     os.close(leader)
     assert (process.returncode, err) == (0, b"")
-    assert b"its reference is at http://127.0.0.1:" in shown
     assert not list(tmp_path.iterdir())
+    shown = re.sub(r"\x1b\[[\d;]*m|\r", "", raw.decode())
+    assert in_order(shown, STEPS)
+    assert len(shown.splitlines()) <= 90
+    assert max(map(len, shown.splitlines())) <= 110
 
 
 def test_the_example_workspace_works_from_the_command_line_as_its_page_says(tmp_path: Path) -> None:

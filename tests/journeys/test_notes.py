@@ -11,8 +11,8 @@ from clew.clock import ManualClock
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.agents.making import shipped_reliability
-from tests.agents.running import running
+from tests.agents.records import shipped_reliability
+from tests.agents.runtimes import running
 
 RESULTS = shipped_reliability().notes
 SAVING: list[dict[str, Any]] = [

@@ -14,12 +14,12 @@ from clew.client import Client
 from clew.errors import ClewError
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.selector import Selector
-from tests.serving import PATIENCE, give_key
+from tests.servers import PATIENCE, give_key
 
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from tests.serving import serve
+from tests.servers import serve
 
 async def main():
     async with serve(Path(sys.argv[1]), port=int(sys.argv[2])) as served:

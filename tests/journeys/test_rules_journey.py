@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from clew.llm.scripted_model import ScriptedModel, read_script
+from tests.consent import trust_all
 from tests.journeys.test_chat_journey import Place, serving
-from tests.trusting import trust_all
 
 ROOT, LOCAL, DOCUMENT = "Answer in short sentences.", "Never log tokens.", "Every migration is a numbered file."
 SCRIPT = """

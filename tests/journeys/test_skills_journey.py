@@ -16,8 +16,8 @@ from clew.skills.registry import META_TOOLS
 from clew.skills.variables import Variables
 from clew.tools.tool import Tool, tool
 from clew.trail import open_trail
+from tests.skills.definition_trees import markdown, write
 from tests.skills.research_manifest import call
-from tests.skills.writing import markdown, write
 
 FILES = {
     "agents/helper.md": markdown("You help {{ USER }}.", skills="[refunds, deploys]"),

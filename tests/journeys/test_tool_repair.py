@@ -16,8 +16,8 @@ from clew.tools.sandbox import open_sandbox
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
-from tests.agents.making import shipped_reliability
-from tests.agents.running import Running, running
+from tests.agents.records import shipped_reliability
+from tests.agents.runtimes import Running, running
 
 FIX = shipped_reliability().repairs.fix
 BUG = "def run(input, context):\n    return input['first'] + input['secnd']\n"

@@ -13,7 +13,7 @@ from clew.app import App, open_app
 from clew.catalog.operations.answers import Question
 from clew.config import Config, HygieneConfig
 from tests.knowledge.code.repositories import make_repository
-from tests.knowledge.code.sampling import SAMPLE
+from tests.knowledge.code.sample_project import SAMPLE
 from tests.knowledge.doors import get
 
 CYCLE = {

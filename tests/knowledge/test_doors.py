@@ -19,7 +19,8 @@ from clew.knowledge.documents.findings import SCHEMA as RESEARCH
 from clew.knowledge.documents.findings import ResearchRequest, keep_text
 from clew.knowledge.history.links import WEIGHTS
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph, build_node
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import UNVERIFIED, build_node
 from clew.trail.model.edge import EdgeType
 from clew.trail.model.selector import Selector
 from tests.knowledge.code.repositories import write
@@ -76,7 +77,8 @@ async def test_what_is_not_known_of_tools_is_said_and_may_be_told(app: App) -> N
 async def test_all_kinds_of_tools_are_told_at_once_unless_one_is_named(app: App) -> None:
     answer = await get(app, "code://tools/discover_tools")
     kinds = ["linter", "formatter", "type checker", "test framework", "language server"]
-    assert re.findall(r"^## (.+)$", answer, re.M) == kinds
+    assert re.findall(r"^## (.+)$", answer, re.M) == ["Commands", *kinds]
+    assert "- lint: `ruff check .` for *.py, *.pyi (ruff is configured in pyproject.toml:5)" in answer
 
 
 @pytest.mark.req("SYL-35")

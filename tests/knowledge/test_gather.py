@@ -10,11 +10,8 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import NotFound
 from clew.knowledge import base
 from clew.knowledge.base import PARTIAL, Knowledge, open_knowledge
-from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import Node, NodeGraph
 from clew.trail.store import Trail
 from tests.knowledge.code.repositories import make_repository
 
@@ -61,24 +58,3 @@ async def test_documents_count_as_read_where_only_the_commits_take_too_long(
     monkeypatch.setattr("clew.knowledge.git.commits.QUICK", 0)
     assert await knowledge.gather_briefly(read_documents) == ["read"]
     assert PARTIAL in (await knowledge.answer(WHERE, me)).notes
-
-
-async def test_decisions_that_earlier_releases_stored_are_removed_once(
-    knowledge: Knowledge, trail: Trail, me: Principal
-) -> None:
-    graph = NodeGraph(trail, me)
-
-    async def store() -> Node:
-        return await graph.add_node(
-            "Old", NodeDomain.HISTORY, NodeType.DECISION, "x", source="repository", metadata={"kind": "adr"}
-        )
-
-    before = await store()
-    noted = await graph.add_node("Mine", NodeDomain.HISTORY, NodeType.DECISION, "y", source="repository")
-    await knowledge.gather()
-    assert (await graph.get_node(noted.id)).name == "Mine"
-    with pytest.raises(NotFound):
-        await graph.get_node(before.id)
-    later = await store()
-    await knowledge.gather()
-    assert (await graph.get_node(later.id)).name == "Old"

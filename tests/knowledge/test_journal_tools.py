@@ -14,7 +14,7 @@ from clew.app import App
 from clew.catalog.operations.answers import Item
 from clew.knowledge.history.entries import Category
 from tests.knowledge.doors import get, of_session, opened
-from tests.leaking import TOKEN
+from tests.leaked_keys import TOKEN
 
 HIDDEN = "history://tools/hidden"
 

@@ -29,9 +29,10 @@ from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.readers import MAX_MARKS
 from clew.knowledge.domains.code import STILL_READING
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
-from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph, build_node
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import UNVERIFIED, build_node
 from tests.knowledge.code.repositories import git, make_repository, write
-from tests.knowledge.documents.writing import verified
+from tests.knowledge.documents.sample_documents import verified
 from tests.knowledge.doors import known as lines_of
 
 SHOP = {"shop.py": "def total(prices):\n    return sum(prices)\n", ".gitignore": ".clew/\n"}
@@ -90,9 +91,8 @@ async def test_what_needs_a_scope_that_only_the_asker_holds_is_found(root: Path)
         holder = who(app.me.owner_id, "hr")
         draft = build_node("Payroll", NodeDomain.HISTORY, NodeType.DECISION, "Payroll is kept in a barn", {})
         await app.trail.records.create(msgspec.structs.replace(draft, scopes=("hr",)), by=holder)
-        nodes = known.search.nodes
-        assert await nodes.knows("barn", NodeDomain.HISTORY, by=holder)
-        assert not await nodes.knows("barn", NodeDomain.HISTORY, by=app.me)
+        for by, is_known in ((holder, True), (app.me, False)):
+            assert await known.archive(by).links.nodes.knows("barn", NodeDomain.HISTORY) is is_known
 
 
 async def test_a_decision_that_is_noted_or_removed_changes_the_answer_at_once(root: Path) -> None:

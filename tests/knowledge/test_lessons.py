@@ -12,7 +12,7 @@ import pytest
 from clew.app import App
 from clew.catalog.operations.answers import Item
 from tests.knowledge.doors import get, of_session, opened, store
-from tests.leaking import TOKEN
+from tests.leaked_keys import TOKEN
 
 HIDDEN = "history://tools/hidden"
 EVERYWHERE = "code://tools/hidden"

@@ -109,7 +109,7 @@ async def test_a_model_that_fails_or_cites_nothing_leaves_the_word_to_the_source
 async def test_a_model_that_is_late_leaves_the_word_to_the_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.knowledge.answering.model_answer.MODEL_SECONDS", 0.01)
+    monkeypatch.setattr("clew.knowledge.answering.resolver.MODEL_SECONDS", 0.01)
     async with opened(tmp_path, model="small") as app:
         asks_model(app, Silent())
         await app.knowledge().gather()

@@ -9,10 +9,10 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import CycleRefused
-from clew.knowledge.node_search import NodeSearch, link_in_order
-from clew.knowledge.node_search import boost_by_neighbours as lift
 from clew.knowledge.nodes.kinds import NodeType
-from clew.knowledge.nodes.node_store import NodeFilter, NodeGraph, build_node
+from clew.knowledge.nodes.node_graph import NodeGraph, link_in_order
+from clew.knowledge.nodes.node_graph import boost_by_neighbours as lift
+from clew.knowledge.nodes.node_store import NodeFilter, build_node
 from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
 from tests.conftest import DATA
@@ -51,7 +51,7 @@ async def test_of_two_equal_pieces_of_history_the_one_in_the_right_company_comes
     beside = await said(trail, me, ["How long was the lantern migration?", "It took two weeks."])
     await link_in_order(trail, alone, by=me)
     await link_in_order(trail, beside, by=me)
-    found = await NodeSearch(trail).search("two weeks of lantern migration", NodeFilter(domain=HISTORY), by=me)
+    found = await NodeGraph(trail, me).search("two weeks of lantern migration", NodeFilter(domain=HISTORY))
     order = [each.node.id for each in found]
     assert order.index(beside[1]) < order.index(alone[0])
 
@@ -71,11 +71,11 @@ async def test_on_real_questions_history_is_found_as_well_as_promised(trail: Tra
     for talk in talks.values():
         await link_in_order(trail, talk, by=me)
     names = {found.id: row["id"] for row, found in zip(rows, made, strict=True)}
-    nodes = NodeSearch(trail)
+    nodes = NodeGraph(trail, me)
     gains: dict[str, list[float]] = {}
     questions = [json.loads(line) for line in (DATA / "memory_dev.jsonl").read_text().splitlines()]
     for row in (row for row in questions[::2] if row["relevant"]):
-        hits = await nodes.search(row["query"], NodeFilter(domain=HISTORY, session_id=row["set"]), by=me)
+        hits = await nodes.search(row["query"], NodeFilter(domain=HISTORY, session_id=row["set"]))
         gained = [each in row["relevant"] for each in (names[hit.node.id] for hit in hits)]
         gains.setdefault(row["set"], []).append(ndcg(gained, len(row["relevant"])))
     macro = sum(sum(each) / len(each) for each in gains.values()) / len(gains)

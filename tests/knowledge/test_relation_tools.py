@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ async def test_past_issues_are_entries_and_commits_that_fix(app: App) -> None:
     await store(app, "Backoff overflowed", summary_type="failure", code_references=["src/retry.py#backoff"])
     noted = await get(app, f"{HIDDEN}/past_issues", code="src/retry.py#backoff")
     assert "Backoff overflowed" in noted
-    assert "fixes #12: Wait longer in backoff" in await get(app, f"{HIDDEN}/past_issues", code="CHANGELOG.md")
+    assert "Wait longer in backoff" in await get(app, f"{HIDDEN}/past_issues", code="CHANGELOG.md")
     assert "No issue is known" in await get(app, f"{HIDDEN}/past_issues", code="src/cache.py")
 
 
@@ -89,3 +90,28 @@ async def test_decisions_are_those_that_somebody_took(app: App) -> None:
     shown = await get(app, f"{HIDDEN}/get_decisions", of_session(app, "later"), query="backoff")
     assert "We chose backoff over a queue" in shown
     assert "waits longer now" not in shown
+
+
+@pytest.mark.req("SYL-76")
+async def test_similar_nodes_leave_the_node_out_and_edges_are_followed(app: App) -> None:
+    first, _ = await store(app, "Backoff doubles after each attempt", code_references=["src/retry.py#backoff"])
+    second, _ = await store(app, "Backoff doubles after each failed attempt")
+    near = await get(app, f"{HIDDEN}/similar_nodes", of=first, k=5)
+    assert second in near
+    assert first not in near
+    named = await get(app, f"{HIDDEN}/follow_edges", of=first, edge_type="referenced_in")
+    assert "src/retry.py" in named
+    back = await get(app, f"{HIDDEN}/follow_edges", of="src/retry.py#backoff", edge_type="references", depth=2)
+    assert first in back
+    assert "There is none" in await get(app, f"{HIDDEN}/follow_edges", of=second, edge_type="inspired_by")
+
+
+@pytest.mark.req("SYL-81")
+async def test_a_superseded_entry_leads_to_the_one_that_counts_now(app: App) -> None:
+    ids = [(await store(app, text))[0] for text in ("We poll", "We listen", "We stream")]
+    for old, new in pairwise(ids):
+        assert f"{old} is superseded by {new}" in await get(app, f"{HIDDEN}/supersede", old=old, new=new)
+    assert "We stream" in await get(app, f"{HIDDEN}/get_current", of=ids[0])
+    older = await get(app, f"{HIDDEN}/follow_edges", of=ids[2], edge_type="supersedes", depth=2)
+    assert "We listen" in older
+    assert "We poll" in older

@@ -14,9 +14,8 @@ from clew.knowledge.domains.code import build_code
 from clew.knowledge.domains.history import build_history
 from clew.knowledge.domains.reference import build_reference
 from clew.knowledge.history.decisions import Decisions
-from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import NodeGraph
+from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.search_domains import PER_DOMAIN, SearchDomains, result_line
 from clew.llm.tokens import count_tokens
 from clew.trail.store import Trail
@@ -39,7 +38,7 @@ async def domains(trail: Trail, graph: NodeGraph, code: Code) -> SearchDomains:
     await graph.add_node("Retries", HISTORY, NodeType.DECISION, "A request is tried again three times", verified=True)
     await graph.add_node("Colours", HISTORY, NodeType.DECISION, "Buttons are green")
     await graph.add_node("Backoff", ACADEMIC, NodeType.PAPER, "Exponential backoff spreads load", verified=True)
-    return SearchDomains(NodeSearch(trail), code, NoCommits(), Decisions(code))  # type: ignore[arg-type]
+    return SearchDomains(trail, code, NoCommits(), Decisions(code))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -77,17 +76,16 @@ async def test_no_word_that_was_written_is_missed_and_hardly_any_other_is_taken_
 ) -> None:
     letters = "bcdfghjklm"
     words = ["z" + "".join(letters[int(digit)] for digit in f"{at:04d}") + "z" for at in range(1_200)]
-    nodes = NodeSearch(trail)
 
     async def write(at: int) -> None:
         await graph.add_node(f"note {at}", HISTORY, NodeType.HISTORY_ENTRY, " ".join(words[at : at + 50]))
-        assert await nodes.knows(words[at], HISTORY, by=me)
+        assert await graph.knows(words[at], HISTORY)
 
     await asyncio.gather(*(write(at) for at in range(0, 600, 50)))
-    assert all([await nodes.knows(word, HISTORY, by=me) for word in words[:600:7]])
-    wrong = [word for word in words[600:] if await nodes.knows(word, HISTORY, by=me)]
+    assert all([await graph.knows(word, HISTORY) for word in words[:600:7]])
+    wrong = [word for word in words[600:] if await graph.knows(word, HISTORY)]
     assert len(wrong) <= 0.015 * 600
-    assert not await nodes.knows(words[0], ACADEMIC, by=me)
+    assert not await graph.knows(words[0], ACADEMIC)
 
 
 @pytest.mark.req("SYL-91")
@@ -98,9 +96,9 @@ async def test_no_word_that_was_written_is_missed_and_hardly_any_other_is_taken_
 async def test_words_are_known_whatever_their_case_ending_and_spelling(
     trail: Trail, graph: NodeGraph, me: Principal, written: str, asked: str
 ) -> None:
-    assert not await NodeSearch(trail).knows(asked, HISTORY, by=me)
+    assert not await graph.knows(asked, HISTORY)
     await graph.add_node("x", HISTORY, NodeType.DECISION, written)
-    assert await NodeSearch(trail).knows(asked, HISTORY, by=me)
+    assert await graph.knows(asked, HISTORY)
 
 
 @pytest.mark.req("SYL-91")
@@ -108,7 +106,7 @@ async def test_nobody_learns_of_words_that_they_may_not_see(trail: Trail, strang
     keeper = Principal(owner_id="acme", agent_id="ann", scopes=frozenset({"secret"}))
     plain = Principal(owner_id="acme", agent_id="bob")
     await NodeGraph(trail, keeper).add_node("Takeover", HISTORY, NodeType.DECISION, "Buy them", scopes=("secret",))
-    known = {by.agent_id: await NodeSearch(trail).knows("takeover", HISTORY, by=by) for by in (keeper, plain, stranger)}
+    known = {by.agent_id: await NodeGraph(trail, by).knows("takeover", HISTORY) for by in (keeper, plain, stranger)}
     assert known == {"ann": True, "bob": False, stranger.agent_id: False}
 
 

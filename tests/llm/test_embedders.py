@@ -164,11 +164,11 @@ def test_pooling_is_the_mean_of_the_rows_at_length_one():
     assert pool(matrix, lists) == pytest.approx(np.array(expected))
 
 
-def test_pooling_counts_tokens_by_their_weights():
-    matrix = np.array([[1, 0], [0, 1], [9, 9]], np.float32)
-    weights = np.array([3, 4, 0], np.float32)
-    lists = [np.array(ids, np.uint16) for ids in ([0, 1, 2], [2])]
-    assert pool(matrix, lists, weights) == pytest.approx(np.array([[0.6, 0.8], [0, 0]]))
+def test_vectors_are_the_same_before_and_after_the_table_is_converted(monkeypatch):
+    texts = [FOX, "alpha beta", ""]
+    mapped = WordLlamaEmbedder().embed(texts)
+    monkeypatch.setattr(token_table, "_MANY_TOKENS", 0)
+    assert WordLlamaEmbedder().embed(texts) == mapped
 
 
 def test_opening_wordllama_neither_imports_the_package_nor_changes_the_environment():

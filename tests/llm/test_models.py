@@ -195,6 +195,14 @@ def test_known_servers_need_no_table_and_may_be_moved_by_their_own_variables(tmp
     assert (moved.base_url, moved.key) == ("http://127.0.0.1:9/v1", "env:OPENAI_API_KEY")
 
 
+def test_an_address_with_a_query_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as told:
+        find_provider("openai", Config(folder=tmp_path), {"OPENAI_BASE_URL": "https://models.example/v1?key=hunter2x"})
+    assert str(told.value).startswith("the address of openai in OPENAI_BASE_URL has a query")
+    assert "hunter2x" not in str(told.value)
+    assert "hunter2x" not in told.value.hint
+
+
 HARMLESS = [
     ("ollama", ProviderConfig()),
     ("openai", ProviderConfig(timeout_seconds=5)),

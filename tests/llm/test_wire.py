@@ -28,7 +28,7 @@ from tests.llm.fake_provider import (
     stream,
     usage,
 )
-from tests.llm.wiring import HELLO, KEY, WEATHER, Pieces, ask, responses
+from tests.llm.wire_events import HELLO, KEY, WEATHER, Pieces, ask, responses
 
 
 async def test_text_is_streamed_in_pieces_that_make_up_the_answer(provider: FakeProvider, models: Models) -> None:

@@ -25,7 +25,7 @@ from tests.llm.fake_provider import (
     status,
     stream,
 )
-from tests.llm.wiring import HELLO, KEY, WEATHER, Pieces, ask, responses
+from tests.llm.wire_events import HELLO, KEY, WEATHER, Pieces, ask, responses
 
 FAILURES = [
     ("lab", status(429, {"error": {"message": "slow down"}}, {"retry-after": "7"}), "rate", True),

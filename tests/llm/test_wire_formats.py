@@ -12,7 +12,7 @@ from clew.errors import ModelError
 from clew.llm.messages import Message, ToolCall
 from clew.llm.model import ModelReply, ModelRequest, Models
 from tests.llm.fake_provider import DONE, FakeProvider, Write, chunk, completion, event, status, stream
-from tests.llm.wiring import HELLO, WEATHER, Pieces, ask
+from tests.llm.wire_events import HELLO, WEATHER, Pieces, ask
 
 CALL = {"id": "c_1", "type": "function", "function": {"name": "geo_get_weather", "arguments": '{"city": "Oslo"}'}}
 

@@ -19,6 +19,7 @@ from clew.skills.prompt import INITIAL, Sections
 from clew.skills.registry import META_TOOLS
 from clew.skills.triggers import Turn
 from clew.skills.variables import Variables
+from tests.skills.definition_trees import google, markdown, researcher, write
 from tests.skills.research_manifest import (
     MANIFEST,
     TOOLS,
@@ -29,7 +30,6 @@ from tests.skills.research_manifest import (
     make_toolset,
     names_in,
 )
-from tests.skills.writing import google, markdown, researcher, write
 
 
 @pytest.mark.req("CAR-02")

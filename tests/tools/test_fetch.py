@@ -16,7 +16,7 @@ from clew.tools.fetch import fetch_tools
 from clew.tools.html_text import html_to_text
 from clew.tools.permissions.policy import DEFAULT, Policy, extend
 from clew.tools.permissions.rules import parse_rule
-from tests.tools.working import ANN, Toolbox
+from tests.tools.working_folder import ANN, Toolbox
 
 LOCAL = [ip_network("127.0.0.0/8")]
 OPEN = extend(DEFAULT, [parse_rule("fetch(good.example)", "allow"), parse_rule("fetch(*.good.example)", "allow")])

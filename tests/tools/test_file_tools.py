@@ -19,7 +19,7 @@ from clew.tools.files.edit_preview import Preview
 from clew.tools.files.file_tools import Operation, file_tools
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.files.snapshots import MAX_FILE, Snapshots
-from tests.tools.working import ANN, BEN, Toolbox, plant
+from tests.tools.working_folder import ANN, BEN, Toolbox, plant
 
 
 def box(root: Path, journal: Path | None = None) -> Toolbox:

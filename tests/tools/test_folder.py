@@ -13,7 +13,7 @@ from clew import files
 from clew.errors import ClewError, InvalidInput, NotFound, ToolFailure
 from clew.tools.files import folder as folder_module
 from clew.tools.files.folder import WorkingFolder
-from tests.tools.working import plant
+from tests.tools.working_folder import plant
 
 
 def refusal(folder: WorkingFolder, path: str, *, to_write: bool = False) -> str:

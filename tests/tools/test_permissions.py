@@ -23,7 +23,7 @@ from clew.tools.permissions.permission_settings import (
 from clew.tools.permissions.policy import DEFAULT, Policy, decide, extend, narrow, read_policy
 from clew.tools.permissions.rules import STRICTNESS, PermissionRule, parse_rule, wild_matches
 from clew.trust import Trust
-from tests.tools.working import plant
+from tests.tools.working_folder import plant
 
 GIT = extend(DEFAULT, [parse_rule("exec(git status*)", "allow"), parse_rule("exec(ls*)", "allow")])
 

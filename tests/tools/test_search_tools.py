@@ -16,7 +16,7 @@ from clew.tools.permissions.rules import parse_rule
 from clew.tools.search.line_matcher import Hits, MatchTask, match_files
 from clew.tools.search.search_tools import search_tools
 from clew.tools.search.searchers import PythonSearcher, RipgrepSearcher, Searcher, find_searcher
-from tests.tools.working import Toolbox, plant
+from tests.tools.working_folder import Toolbox, plant
 
 RG = shutil.which("rg")
 FILES: dict[str, str | bytes] = {

@@ -22,7 +22,7 @@ from clew.tools.processes import run_process, safe_environment
 from clew.tools.sandbox import open_sandbox
 from clew.tools.search.search_tools import search_tools
 from clew.tools.shell import MAX_SECONDS, shell_tools
-from tests.tools.working import ANN, HostRunner, Toolbox, plant
+from tests.tools.working_folder import ANN, HostRunner, Toolbox, plant
 
 STUBBORN = "trap '' TERM HUP INT; echo $$ > {pid}; while :; do sleep 0.05; done"
 

@@ -11,7 +11,7 @@ from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.files.snapshots import MAX_FILE, Snapshots, hash_of
-from tests.tools.working import plant
+from tests.tools.working_folder import plant
 
 
 @pytest.mark.req("SYL-107")

@@ -16,7 +16,7 @@ from clew.trail.store import Trail
 from clew.trail.work import claims
 from clew.trail.work.claims import describe, printable
 from clew.trail.work.handlers import Worker
-from tests.handling import (
+from tests.handlers import (
     ANN,
     PATIENCE,
     Calls,

@@ -18,7 +18,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Claim, Event
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker
-from tests.handling import ANN, LONG, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
+from tests.handlers import ANN, LONG, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
 
 
 @pytest.mark.req("RCR-22")

@@ -12,7 +12,7 @@ from clew.trail import open_trail
 from clew.trail.model.event import Event
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker
-from tests.handling import ANN, PATIENCE, Calls, handler_of, note, settled, text_of, until, working
+from tests.handlers import ANN, PATIENCE, Calls, handler_of, note, settled, text_of, until, working
 
 
 @pytest.mark.req("SYL-116")

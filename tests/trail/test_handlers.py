@@ -13,7 +13,7 @@ from clew.trail.model.event import Consumer, Event, RetryPolicy
 from clew.trail.model.selector import EVERYTHING, ContextMatch, Selector
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker, handles
-from tests.handling import ANN, NOTES, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
+from tests.handlers import ANN, NOTES, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
 
 
 async def test_a_handler_turns_an_event_into_breadcrumbs(trail: Trail) -> None:

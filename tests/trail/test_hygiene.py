@@ -14,7 +14,7 @@ from clew.trail.model.event import Consumer
 from clew.trail.model.selector import Selector
 from clew.trail.store import HygieneStats, Purged, Trail
 from clew.trail.work.hygiene import Hygiene
-from tests.handling import PATIENCE
+from tests.handlers import PATIENCE
 
 ANN = Principal(owner_id="ann")
 BOB = Principal(owner_id="bob")

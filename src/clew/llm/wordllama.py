@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from clew.errors import ConfigError
 
 if TYPE_CHECKING:
-    from clew.llm.token_table import Floats, TokenIds, TokenTable
+    from clew.llm.token_table import TokenIds, TokenTable
 
 OWN_FILES = Path(__file__).parent / "wordllama_files"
 """Where a wheel of Clew carries the files."""
@@ -46,14 +46,9 @@ class WordLlamaEmbedder:
         return [vector for at in range(0, len(texts), _BLOCK) for vector in model.embed(texts[at : at + _BLOCK])]
 
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
-        """For each text the numbers of its tokens: rows of `matrix`."""
+        """For each text the numbers of its tokens."""
         model = self._loaded()
         return [ids for at in range(0, len(texts), _BLOCK) for ids in model.tokens(texts[at : at + _BLOCK])]
-
-    @property
-    def matrix(self) -> Floats:
-        """The table: one row for each of the 32,000 tokens. Not to be written to."""
-        return self._loaded().matrix
 
     def _loaded(self) -> TokenTable:
         if self._model is None:

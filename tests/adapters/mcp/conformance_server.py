@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 from clew.adapters.mcp.http import LOCAL_HOSTS, LOCAL_ORIGINS, PATH, McpApp, build_mcp_app
 from clew.adapters.rest.auth import Keys, open_keys
 from clew.clock import SystemClock
+from tests.adapters.mcp.catalogs import ME, fraud_domain, open_catalog
 from tests.adapters.mcp.fixture_server import build_fixture_server
-from tests.adapters.mcp.making import ME, fraud_domain, open_catalog
-from tests.serving import give_key
+from tests.servers import give_key
 
 
 class WithToken:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.catalog.catalog import Catalog
-from tests.adapters.mcp.making import Gate, fraud_domain, open_catalog
+from tests.adapters.mcp.catalogs import Gate, fraud_domain, open_catalog
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import msgspec
 
 from clew.adapters.mcp.stdio import serve_stdio
 from clew.tools import ToolContext, tool
-from tests.adapters.mcp.making import ME, Gate, fraud_domain, open_catalog
+from tests.adapters.mcp.catalogs import ME, Gate, fraud_domain, open_catalog
 
 
 @tool

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clew.adapters.mcp.handshake import MAX_LINE, NOT_OPEN, VERSIONS, initialize_result, plain_initialize
-from tests.serving import PATIENCE
+from tests.servers import PATIENCE
 
 CLIENT = {"name": "test", "version": "1"}
 PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}

@@ -19,8 +19,8 @@ from clew.adapters.rest.dispatch import Dispatcher
 from clew.catalog.catalog import Catalog
 from clew.clock import SystemClock
 from clew.config import ServerConfig
-from tests.adapters.mcp.making import ERAS, ME, Door, Gate, serve_catalog
-from tests.serving import PATIENCE, give_key
+from tests.adapters.mcp.catalogs import ERAS, ME, Door, Gate, serve_catalog
+from tests.servers import PATIENCE, give_key
 
 NEW = "2026-07-28"
 OTHER = Principal(owner_id="other", agent_id="eve")

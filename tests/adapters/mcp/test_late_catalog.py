@@ -21,8 +21,8 @@ from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
 from clew.errors import NotFound
 from clew.tools import tool
-from tests.adapters.mcp.making import ME, open_catalog
-from tests.serving import PATIENCE
+from tests.adapters.mcp.catalogs import ME, open_catalog
+from tests.servers import PATIENCE
 
 ASK = {"query": "look after the kettle"}
 

@@ -16,9 +16,9 @@ from clew.catalog.workspace.workspace import Workspace
 from clew.clock import ManualClock
 from clew.llm.tokens import count_tokens
 from clew.trail.store import Trail
-from tests.adapters.mcp.making import ERAS
+from tests.adapters.mcp.catalogs import ERAS
 from tests.catalog.skills.northline import ME, open_project, write_project
-from tests.trusting import trust_all
+from tests.consent import trust_all
 
 RULE = "Ferry times are written as 24-hour clock."
 STRANGER = Principal(owner_id="else", agent_id="eve")

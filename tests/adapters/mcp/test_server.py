@@ -23,8 +23,8 @@ from clew.catalog.domain import Domain
 from clew.catalog.resource import Resource
 from clew.llm.tokens import count_tokens
 from clew.tools import tool
-from tests.adapters.mcp.making import ERAS, ME, SECRET, Gate, fraud_domain, open_catalog
-from tests.serving import PATIENCE
+from tests.adapters.mcp.catalogs import ERAS, ME, SECRET, Gate, fraud_domain, open_catalog
+from tests.servers import PATIENCE
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 

@@ -26,10 +26,10 @@ from clew.clock import ManualClock
 from clew.llm.tokens import count_tokens
 from clew.trail.store import Trail
 from clew.trust import user_file
-from tests.adapters.mcp.making import ERAS, serve_catalog
+from tests.adapters.mcp.catalogs import ERAS, serve_catalog
 from tests.catalog.skills.northline import FILES, FIND, LOAD, ME, REFUND, UNLOAD, open_project, write_project
-from tests.skills.writing import markdown, write
-from tests.trusting import trust_all
+from tests.consent import trust_all
+from tests.skills.definition_trees import markdown, write
 
 MODERN = "2026-07-28"
 

@@ -16,8 +16,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from clew.adapters.mcp.pipes import MAX_LINE
-from tests.adapters.mcp.making import ERAS
-from tests.serving import PATIENCE
+from tests.adapters.mcp.catalogs import ERAS
+from tests.servers import PATIENCE
 
 ROOT = Path(__file__).parents[3]
 WAIT = {"routes": [{"route": "fraud://tools/wait"}]}

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from tests.adapters.mcp.making import ME, Gate, fraud_domain, open_catalog, serve_catalog
+from tests.adapters.mcp.catalogs import ME, Gate, fraud_domain, open_catalog, serve_catalog
 from tests.adapters.mcp.node import ROOT, find_node, run_node
-from tests.serving import PATIENCE
+from tests.servers import PATIENCE
 
 SCRIPT = str(Path(__file__).parent / "clients" / "drive.mjs")
 CLIENTS = pytest.mark.parametrize(("sdk", "era"), [("v1", "legacy"), ("v2", "legacy"), ("v2", "2026-07-28")])

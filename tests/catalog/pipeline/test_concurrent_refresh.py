@@ -14,8 +14,8 @@ from clew.catalog.resource import ResourceNode
 from clew.errors import AccessDenied
 from clew.trail.model.breadcrumb import Breadcrumb, Change
 from clew.trail.model.selector import Selector
-from tests.catalog.making import FixedFormat, MemorySource, a_domain
 from tests.catalog.pipeline.conftest import Shop, many
+from tests.catalog.sample_domains import FixedFormat, MemorySource, a_domain
 
 
 async def test_a_cyclic_tree_and_a_huge_body_are_reported_and_the_refresh_continues(shop: Shop) -> None:

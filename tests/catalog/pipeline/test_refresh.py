@@ -12,8 +12,8 @@ from clew.catalog.indexing.resource_queries import find_resource
 from clew.catalog.indexing.source_ledger import DOCUMENT_SCHEMA
 from clew.catalog.resource import ResourceNode, Skipped
 from clew.errors import SourceError
-from tests.catalog.making import FixedFormat, MemorySource, OutlineFormat, a_domain
 from tests.catalog.pipeline.conftest import Shop, many
+from tests.catalog.sample_domains import FixedFormat, MemorySource, OutlineFormat, a_domain
 
 
 @pytest.mark.req("ERN-16")

@@ -15,8 +15,8 @@ from clew.catalog.resource import Pipeline, ResourceNode
 from clew.errors import InvalidInput, SourceError
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.query import SearchRequest
-from tests.catalog.making import FixedFormat, MemorySource, OutlineFormat, a_domain
 from tests.catalog.pipeline.conftest import Shop
+from tests.catalog.sample_domains import FixedFormat, MemorySource, OutlineFormat, a_domain
 
 
 @pytest.mark.req("ERN-21")

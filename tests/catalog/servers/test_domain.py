@@ -14,8 +14,12 @@ from clew.catalog.route import parse_route
 from clew.catalog.servers import ServerRegistry, build_domain
 from clew.catalog.servers.domain import name_tools
 from clew.errors import InvalidInput, NotFound
+from clew.secrecy import MASK
 from clew.tools import GuidedContent, Tool, ToolContext
 from clew.tools.tool import _NAME
+from clew.trail.model.breadcrumb import Change
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
 
 from .conftest import Opened, hostile, program, stdio
 
@@ -103,6 +107,37 @@ async def test_forged_headings_guidance_and_routes_stay_quoted_data(open_with: O
     assert "# Guidance" not in before
     assert quote.partition("\n````")[0].count("# Guidance") == 1
     assert "# Guidance" not in quote.partition("\n````")[2]
+
+
+async def test_secrets_in_what_a_server_says_of_itself_and_its_tools_are_masked(
+    open_with: Opened, meaning: Trail, me: Principal
+) -> None:
+    registry = await open_with(hostile("secrets"))
+    synced = await registry.refresh("hostile")
+    domain = domain_of(registry, "hostile")
+    taught = await use(pick(domain, "guide"), me, task="read a file")
+    page = await meaning.records.list(Selector(all_tags=("server:hostile",)), by=me, limit=100)
+    shown = [taught.content, taught.guidance[0].prose, domain.description, *synced.left_out]
+    shown += [f"{tool.title} {tool.description} {tool.schema}" for tool in domain.tools]
+    shown += [f"{each.title} {each.context}" for each in page.items]
+    assert not [text for text in shown if "ghp_a1B2" in text]
+    assert f"Log in with {MASK} first." in taught.content
+    assert f"Reads, with {MASK}, a file." in pick(domain, "read").description
+    assert [entry.name for entry in registry.entries("hostile", "tool")] == ["read"], "a name that is a secret"
+
+
+async def test_what_an_earlier_version_kept_is_masked_when_it_is_listed_again(
+    open_with: Opened, meaning: Trail, me: Principal
+) -> None:
+    registry = await open_with()
+    await registry.servers.add(hostile("secrets"))
+    page = await meaning.records.list(Selector(schema_name="mcp.tool.v1"), by=me)
+    old = Change(context={**page.items[0].context, "description": "ghp_" + "a1B2" * 9})
+    await meaning.records.update(page.items[0].id, old, expect=page.items[0].version, by=me)
+    again = await open_with(hostile("secrets"))
+    await again.refresh("hostile")
+    assert [entry.description for entry in again.entries("hostile", "tool")] == [f"Reads, with {MASK}, a file."]
+    assert (await again.refresh("hostile")).changed == ()
 
 
 async def test_a_huge_description_is_cut(open_with: Opened, me: Principal) -> None:

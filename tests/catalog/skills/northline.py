@@ -15,8 +15,8 @@ from clew.clock import Clock
 from clew.config import read_config
 from clew.tools import tool
 from clew.trail.store import Trail
-from tests.skills.writing import markdown, write
-from tests.trusting import trust_all
+from tests.consent import trust_all
+from tests.skills.definition_trees import markdown, write
 
 ME = Principal(owner_id="acme", agent_id="ann")
 REFUND, CANCEL, LOOK = "ledger://tools/hidden/refund", "ledger://tools/hidden/cancel", "ledger://tools/look"

@@ -34,8 +34,8 @@ from tests.catalog.skills.northline import (
     open_project,
     write_project,
 )
-from tests.skills.writing import markdown, write
-from tests.trusting import trust_all
+from tests.consent import trust_all
+from tests.skills.definition_trees import markdown, write
 
 
 @pytest.fixture

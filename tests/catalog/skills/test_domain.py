@@ -30,8 +30,8 @@ from tests.catalog.skills.northline import (
     open_project,
     write_project,
 )
-from tests.leaking import CARELESS, KEY_BODY, TOKEN, kept_on
-from tests.skills.writing import markdown, write
+from tests.leaked_keys import CARELESS, KEY_BODY, TOKEN, kept_on
+from tests.skills.definition_trees import markdown, write
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from clew.config import read_config
 from clew.trail.bulk import each_record
 from clew.trail.model.selector import Selector
 from tests.catalog.skills.northline import FILES, FIND, LOAD, Caller, write_project
-from tests.skills.writing import markdown, write
-from tests.trusting import trust_all
+from tests.consent import trust_all
+from tests.skills.definition_trees import markdown, write
 
 PATIENCE = 60.0
 CHANGED = markdown("# Feeding\n\nHerring at noon.\n", name="announcing", description="Feed the penguins of the zoo")

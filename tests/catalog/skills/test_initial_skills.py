@@ -22,7 +22,7 @@ from tests.catalog.skills.northline import (
     open_project,
     write_project,
 )
-from tests.skills.writing import markdown, write
+from tests.skills.definition_trees import markdown, write
 
 CORE = {
     ".clew/skills/core.md": markdown(

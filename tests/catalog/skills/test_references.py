@@ -15,7 +15,7 @@ from clew.skills.files.document import MAX_BYTES
 from clew.skills.manifest import Skill, SkillLink
 from clew.trail.store import Trail
 from tests.catalog.skills.northline import FIND, LOAD, REFERENCE, Caller, open_project, write_project
-from tests.skills.writing import markdown, write
+from tests.skills.definition_trees import markdown, write
 
 HOME = ".clew/skills/report"
 BODY = """# Report

@@ -9,7 +9,7 @@ import pytest
 from clew.clock import ManualClock
 from clew.trail.store import Trail
 from tests.catalog.skills.northline import FIND, LOAD, Caller, open_project, write_project
-from tests.skills.writing import markdown
+from tests.skills.definition_trees import markdown
 
 FILES = {
     ".clew/skills/greeting.md": markdown(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.trusting import trust_all
+from tests.consent import trust_all
 
 TOPICS = ("ledger", "kettle", "orchard", "harbour", "violin", "glacier", "saddle", "lantern")
 TOOLS = '''

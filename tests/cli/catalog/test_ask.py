@@ -12,7 +12,7 @@ from clew.catalog.workspace.repository import is_machine
 from clew.config import Config
 from tests.cli.catalog.conftest import resources, settings
 from tests.cli.conftest import PATIENCE, Clew, start
-from tests.trusting import trust_all
+from tests.consent import trust_all
 
 
 @pytest.mark.req("BEY-11")

@@ -2,74 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from clew.app import App
 from clew.cli import INTERRUPTED
 from clew.trail.model.selector import Selector
-from tests.cli.conftest import COMMAND, PATIENCE, Clew
-
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-"""Of a fork in a process with threads."""
+from tests.cli.conftest import Clew
+from tests.cli.terminal import Terminal
 
 PROMPT = "you> "
 
 
-class Terminal:
-    """A command on a terminal: what it shows, and keys typed when it shows something."""
-
-    def __init__(self, *arguments: str) -> None:
-        self.pid, self._fd = pty.fork()
-        if self.pid == 0:
-            os.execvp(COMMAND[0], [*COMMAND, *arguments])
-        self.shown = ""
-        self._seen = 0
-
-    def until(self, text: str) -> None:
-        """Wait until it shows this, after what was waited for before."""
-        deadline = time.monotonic() + PATIENCE
-        while text not in self.shown[self._seen :]:
-            assert time.monotonic() < deadline, self.shown
-            assert self._read(), self.shown
-        self._seen = self.shown.index(text, self._seen) + len(text)
-
-    def type(self, keys: str) -> None:
-        os.write(self._fd, keys.encode())
-
-    def answer(self, line: str, *shown: str) -> None:
-        """Type a line, and wait until it shows these."""
-        self.type(f"{line}\r")
-        for text in shown:
-            self.until(text)
-
-    def end(self) -> int:
-        """Wait for its end; its exit code."""
-        while self._read():
-            pass
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self._fd)
-        return os.waitstatus_to_exitcode(status)
-
-    def _read(self) -> bool:
-        try:
-            if not select.select([self._fd], [], [], PATIENCE)[0]:
-                return False
-            more = os.read(self._fd, 4_096)
-        except OSError:
-            return False
-        self.shown += more.decode("utf-8", "replace")
-        return bool(more)
-
-
-def chatting(script: Path) -> Terminal:
+def open_chat(script: Path) -> Terminal:
     """A conversation that waits for its first message."""
     terminal = Terminal("chat", "--script", str(script))
     terminal.until(PROMPT)
@@ -77,7 +23,7 @@ def chatting(script: Path) -> Terminal:
 
 
 def test_at_a_terminal_answers_stream_permission_is_asked_and_ctrl_d_ends(script: Path, folder: Path) -> None:
-    terminal = chatting(script)
+    terminal = open_chat(script)
     terminal.answer("write it down", "May it write out.txt?", "[o]nce")
     terminal.answer("perhaps", "Please say")
     terminal.answer("o", "That is all I can say.", PROMPT)
@@ -109,7 +55,7 @@ def test_one_question_at_a_terminal_asks_too_and_what_was_allowed_always_can_be_
 
 
 def test_commands_are_answered_and_not_sent_and_thinking_is_shown(script: Path, clew: Clew) -> None:
-    terminal = chatting(script)
+    terminal = open_chat(script)
     assert "/help lists the commands" in terminal.shown
     terminal.answer("/help", "/exit   end the conversation", PROMPT)
     terminal.answer("/model", "There is no command /model. The commands are /help, /session, /exit and /quit.", PROMPT)
@@ -121,7 +67,7 @@ def test_commands_are_answered_and_not_sent_and_thinking_is_shown(script: Path, 
 
 
 def test_sessions_are_managed_in_a_chat(script: Path, clew: Clew) -> None:
-    terminal = chatting(script)
+    terminal = open_chat(script)
     terminal.answer("/session new kettles", "Messages now go to session kettles.", PROMPT)
     terminal.answer("greet me", "morning", PROMPT)
     terminal.answer("/session list", "kettles", PROMPT)
@@ -152,7 +98,7 @@ def test_a_chat_without_a_model_has_the_same_commands(folder: Path) -> None:
 def test_ctrl_c_cancels_the_answer_and_the_conversation_goes_on(
     script: Path, clew: Clew, in_trail: Callable[..., Any]
 ) -> None:
-    terminal = chatting(script)
+    terminal = open_chat(script)
     terminal.answer("slowly", "two")
     terminal.type("\x03")
     terminal.until("Cancelled.")
@@ -172,7 +118,7 @@ def test_ctrl_c_cancels_the_answer_and_the_conversation_goes_on(
 
 
 def test_ctrl_c_at_the_question_cancels_the_run_and_nothing_is_done(script: Path, folder: Path) -> None:
-    terminal = chatting(script)
+    terminal = open_chat(script)
     terminal.answer("write it down", "[o]nce")
     terminal.type("\x03")
     terminal.until("Cancelled.")
@@ -183,7 +129,7 @@ def test_ctrl_c_at_the_question_cancels_the_run_and_nothing_is_done(script: Path
 
 
 def test_text_that_is_pasted_is_one_message(script: Path, clew: Clew) -> None:
-    terminal = chatting(script)
+    terminal = open_chat(script)
     terminal.answer("first line\rgreet me", "to you.", PROMPT)
     terminal.type("\x04")
     assert terminal.end() == 0

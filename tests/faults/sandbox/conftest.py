@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.sandbox.escaping import TREASURE
+from tests.faults.sandbox.escapes import TREASURE
 from tests.tools.sandbox.boxes import BOXES, Box, open_box
 
 SECRET_FILES = (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ToolFailure
-from tests.faults.sandbox.escaping import allowed, everything_below, linux_only, told
+from tests.faults.sandbox.escapes import allowed, everything_below, linux_only, told
 from tests.tools.sandbox.boxes import Box
 
 pytestmark = [pytest.mark.req("PLA-25"), pytest.mark.req("RCR-42"), linux_only]

@@ -8,7 +8,7 @@ import pytest
 
 from clew.errors import ToolFailure
 from clew.tools.sandbox import Confinement, Program
-from tests.faults.sandbox.escaping import TREASURE, allowed, everything_below, linux_only, told
+from tests.faults.sandbox.escapes import TREASURE, allowed, everything_below, linux_only, told
 from tests.tools.sandbox.boxes import Box, open_box
 
 pytestmark = [pytest.mark.req("PLA-25"), pytest.mark.req("RCR-42"), linux_only]

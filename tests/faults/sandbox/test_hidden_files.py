@@ -13,9 +13,9 @@ from clew.tools.permissions.policy import DEFAULT, extend
 from clew.tools.permissions.rules import parse_rule
 from clew.tools.sandbox import Confinement
 from clew.tools.shell import DENIED_AS, shell_tools
-from tests.faults.sandbox.escaping import TREASURE, linux_only, told
+from tests.faults.sandbox.escapes import TREASURE, linux_only, told
 from tests.tools.sandbox.boxes import open_box
-from tests.tools.working import Toolbox, plant
+from tests.tools.working_folder import Toolbox, plant
 
 pytestmark = [pytest.mark.req("PLA-25"), pytest.mark.req("RCR-42"), linux_only]
 

@@ -12,7 +12,7 @@ import pytest
 
 from clew.errors import ToolFailure
 from clew.tools.sandbox import Confinement
-from tests.faults.sandbox.escaping import TREASURE, linux_only, told
+from tests.faults.sandbox.escapes import TREASURE, linux_only, told
 from tests.tools.sandbox.boxes import Box
 
 pytestmark = [pytest.mark.req("PLA-25"), pytest.mark.req("RCR-42"), linux_only]

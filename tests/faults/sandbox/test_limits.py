@@ -8,7 +8,7 @@ import pytest
 
 from clew.errors import ToolFailure
 from clew.tools.sandbox import Confinement
-from tests.faults.sandbox.escaping import is_limited, linux_only, until_gone
+from tests.faults.sandbox.escapes import is_limited, linux_only, until_gone
 from tests.tools.sandbox.boxes import Box
 
 pytestmark = [pytest.mark.req("PLA-25"), pytest.mark.req("RCR-42"), linux_only]

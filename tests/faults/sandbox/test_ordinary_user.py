@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.faults.sandbox.escaping import linux_only
+from tests.faults.sandbox.escapes import linux_only
 
 pytestmark = [pytest.mark.req("PLA-25"), pytest.mark.req("RCR-42"), linux_only]
 

@@ -12,7 +12,7 @@ import pytest
 
 from clew.errors import ToolFailure
 from clew.tools.sandbox import Confinement
-from tests.faults.sandbox.escaping import linux_only, until_gone
+from tests.faults.sandbox.escapes import linux_only, until_gone
 from tests.tools.sandbox.boxes import BOXES, Box, open_box, processes_tagged
 
 pytestmark = [pytest.mark.req("PLA-25"), pytest.mark.req("RCR-42"), linux_only]

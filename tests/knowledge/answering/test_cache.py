@@ -14,7 +14,8 @@ from clew.errors import InvalidInput
 from clew.knowledge.answering.resolver import MAX_ENTRIES, MAX_QUESTION, SCHEMA, AnswerCache
 from clew.knowledge.base import Knowledge, open_knowledge
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import NodeGraph, build_node
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import build_node
 from clew.llm import open_embedder
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail

@@ -10,11 +10,11 @@ import pytest
 
 from clew.app import App
 from clew.knowledge.code.file_content import blob_id
-from tests.adapters.mcp.making import ERAS, serve_catalog
+from tests.adapters.mcp.catalogs import ERAS, serve_catalog
 from tests.adapters.test_rest_catalog import Site, serve
 from tests.knowledge.answering.shop import FILES, Shop
 from tests.knowledge.doors import PATIENCE
-from tests.serving import give_key
+from tests.servers import give_key
 
 QUESTIONS = {
     "method": "where is ConnectionPool.release_connection",

@@ -39,7 +39,7 @@ READ = """
 import sys
 from datetime import UTC, datetime
 from clew.knowledge.answering.sources import excerpt
-from clew.knowledge.answering.uses import find_heir_lines, find_import_lines
+from clew.knowledge.answering.finder import _NUMBERED
 from clew.knowledge.answering.question import STEM, STEMS, parse_question
 from clew.knowledge.answering.uses import _FORWARD, _IN
 import re
@@ -52,11 +52,8 @@ for start in starts:
         text = start + (part * 2_000)[:2_000] + " x"
         parse_question(text, now)
         excerpt(text, text[:500], 160)
-        for pattern in (forward, _IN, STEM):
+        for pattern in (forward, _IN, STEM, _NUMBERED):
             list(pattern.finditer(text))
-        for find in (find_heir_lines, find_import_lines):
-            list(find([f"1: {text}"], "a"))
-list(find_heir_lines(["class A" + ":" * 480 + "{Zork"] * 40_000, "Zork"))
 print("read")
 """
 

@@ -8,7 +8,6 @@ import pytest
 
 from clew.app import App, open_app
 from clew.config import Config, HygieneConfig
-from clew.knowledge.answering.uses import find_heir_lines
 from tests.knowledge.answering.shop import FILES
 from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.doors import ask, known
@@ -148,9 +147,3 @@ async def test_a_call_through_an_import_that_leads_nowhere_is_a_guess_by_name(tm
         [item] = (await ask(app, "what calls read_period")).known
     assert (item.path, item.start) == ("lib/question.py", 5)
     assert item.text.endswith("(by its name alone)")
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestWarning")
-def test_lines_that_inherit_are_found_in_linear_time() -> None:
-    hostile = "import Zork", *["class A" + ":" * 480 + " Zorc"] * 20_000, *["class A" + ": Zork {" * 60] * 20_000
-    assert len(list(find_heir_lines(hostile, "Zork"))) == 20_000

@@ -10,7 +10,7 @@ import pytest
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.models import Callers
 from tests.knowledge.code.repositories import make_repository
-from tests.knowledge.code.sampling import opened
+from tests.knowledge.code.sample_project import opened
 
 
 async def ask(folder: Path, name: str, files: dict[str, str], depth: int = 1) -> Callers:

@@ -16,7 +16,7 @@ from clew.knowledge.code.languages.extract import MAX_BYTES, extract
 from clew.knowledge.code.languages.token_limit import cut_tokens
 from clew.knowledge.code.models import CUT, FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
-from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
+from tests.knowledge.code.fact_lines import docs, imports, read, references, signatures, symbols
 
 DEEP = 50_000
 FLOODS = (b"(", b"[", b"{", b"a(", b"a.b().", b"x=>", b"-", b"<", b'"')

@@ -14,7 +14,7 @@ from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from tests.knowledge.code.repositories import make_repository, write
-from tests.knowledge.code.sampling import SAMPLE, opened
+from tests.knowledge.code.sample_project import SAMPLE, opened
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from clew.errors import NotFound
 from clew.knowledge.code import index_pass, pool
 from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.extract import extract, is_hard
-from clew.knowledge.code.languages.walker import MAX_SYMBOLS
+from clew.knowledge.code.languages.fact_builder import MAX_SYMBOLS
 from clew.knowledge.code.linking.link_worker import Links, serve
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
@@ -29,10 +29,10 @@ from clew.knowledge.code.search.issue_text import parse_issue_text
 from clew.knowledge.code.search.passages import split_comments
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.project.style import _CASES
-from tests.knowledge.code.linked import edges_of, facts
+from tests.knowledge.code.linked_projects import edges_of, facts
 from tests.knowledge.code.programs import callers, flow_of
 from tests.knowledge.code.repositories import make_repository, write
-from tests.knowledge.code.sampling import opened
+from tests.knowledge.code.sample_project import opened
 
 
 def test_1_000_classes_above_each_other_are_followed() -> None:

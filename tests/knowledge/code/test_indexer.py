@@ -21,7 +21,7 @@ from clew.knowledge.code.pool import BATCH, IN_FLIGHT, POOL_FROM, Pool
 from clew.knowledge.code.rows import decode_facts, find_files
 from clew.secrecy import mask_in_place
 from tests.knowledge.code.repositories import git, make_repository, write
-from tests.knowledge.code.sampling import SAMPLE, opened
+from tests.knowledge.code.sample_project import SAMPLE, opened
 
 
 def many(count: int) -> dict[str, str]:

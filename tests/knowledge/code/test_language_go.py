@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
+from tests.knowledge.code.fact_lines import docs, imports, read, references, signatures, symbols
 
 SHOP = """
 // Copyright of somebody.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
+from tests.knowledge.code.fact_lines import docs, imports, read, references, signatures, symbols
 
 SHOP = '''
 """What the shop sells.
@@ -190,3 +190,20 @@ def test_a_signature_is_one_line_and_a_description_one_paragraph() -> None:
         "agent": "Who asks.",
         "Shop": "Sells things.",
     }
+
+
+def test_a_file_has_the_same_facts_from_both_readers_of_syntax() -> None:
+    source = "\n".join(line for line in SHOP.lstrip("\n").splitlines() if not line.startswith("type "))
+    quick, tolerant = read("python", source), read("python", f"{source}\n\f\n")
+
+    assert symbols(quick) == symbols(tolerant)
+    assert imports(quick) == imports(tolerant)
+    assert references(quick) == references(tolerant)
+    assert (signatures(quick), docs(quick), quick.doc) == (signatures(tolerant), docs(tolerant), tolerant.doc)
+
+
+def test_a_comment_at_the_end_of_a_function_belongs_to_it() -> None:
+    facts = read("python", "def first():\n    pass\n\n    # to be continued\n\n# next\ndef second(): ...\n")
+
+    assert symbols(facts) == ["function first 1-4", "function second 7-7"]
+    assert docs(facts) == {"second": "next"}

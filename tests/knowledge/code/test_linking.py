@@ -10,7 +10,7 @@ import pytest
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import CodeEdge
 from clew.knowledge.code.python_calls.statements import summarize
-from tests.knowledge.code.linked import all_edges, facts, python_facts, read_project, shown
+from tests.knowledge.code.linked_projects import all_edges, facts, python_facts, read_project, shown
 
 PROJECT = {
     "src/shop/__init__.py": "from .orders import Order, place as place_order\n",

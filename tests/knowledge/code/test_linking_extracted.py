@@ -10,7 +10,7 @@ from clew.knowledge.code.languages.detect import language_of
 from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.python_calls.statements import summarize
-from tests.knowledge.code.linked import all_edges, shown
+from tests.knowledge.code.linked_projects import all_edges, shown
 
 PROJECTS = {
     "python": {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew.knowledge.code.linking.imports import DeclaredFolders
-from tests.knowledge.code.linked import edges_of, facts
+from tests.knowledge.code.linked_projects import edges_of, facts
 from tests.knowledge.code.repositories import make_repository
-from tests.knowledge.code.sampling import opened
+from tests.knowledge.code.sample_project import opened
 
 
 def test_scripts_import_by_relative_path_ending_and_index() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.knowledge.code.repositories import make_repository
-from tests.knowledge.code.sampling import opened
+from tests.knowledge.code.sample_project import opened
 
 FILES = {
     "src/shop/prices.py": """

@@ -14,7 +14,7 @@ from clew.errors import NotFound
 from clew.knowledge.code.graph import DENIAL_SECONDS, CodeGraph
 from clew.knowledge.code.watch import CodeWatch
 from tests.knowledge.code.repositories import git, make_repository, write
-from tests.knowledge.code.sampling import SAMPLE, opened
+from tests.knowledge.code.sample_project import SAMPLE, opened
 
 SECONDS = 30.0
 

@@ -10,17 +10,16 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.knowledge.documents.research import Library
 from clew.knowledge.history.decisions import Decisions
-from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.search_domains import SearchDomains
 from clew.trail.store import Trail
 from tests.knowledge.code_in_memory import Code, NoCommits
-from tests.knowledge.documents.writing import OpenLibrary
+from tests.knowledge.documents.sample_documents import OpenLibrary
 
 
 @pytest.fixture
 def domains(trail: Trail) -> SearchDomains:
     code = Code({"retry_request": "def retry_request backoff for requests that failed"})
-    return SearchDomains(NodeSearch(trail), code, NoCommits(), Decisions(code))  # type: ignore[arg-type]
+    return SearchDomains(trail, code, NoCommits(), Decisions(code))  # type: ignore[arg-type]
 
 
 @pytest.fixture

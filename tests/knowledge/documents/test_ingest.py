@@ -18,10 +18,11 @@ from clew.knowledge.documents.readers import read_page
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.trust import trust_of
 from clew.knowledge.nodes.kinds import NodeType, TrustLevel
-from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeGraph
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node
 from clew.trail.model.breadcrumb import Change
 from clew.trail.store import Trail
-from tests.knowledge.documents.writing import RETRIES, RFC, OpenLibrary, pdf, practice, verified, write
+from tests.knowledge.documents.sample_documents import RETRIES, RFC, OpenLibrary, pdf, practice, verified, write
 
 PAGE = """<!DOCTYPE html><html><head><title>Why &amp; how to retry</title>
 <meta name="author" content="Ada Example"><meta property="article:published_time" content="2024-03-05">

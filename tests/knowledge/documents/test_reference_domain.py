@@ -12,7 +12,7 @@ import pytest
 from clew.app import App
 from clew.catalog.operations.answers import Item, Question
 from clew.knowledge.documents.ingest import NewSource
-from tests.knowledge.documents.writing import RETRIES, RFC, practice, verified
+from tests.knowledge.documents.sample_documents import RETRIES, RFC, practice, verified
 from tests.knowledge.doors import get, of_session, opened, store
 
 REFERENCE = "reference://tools"

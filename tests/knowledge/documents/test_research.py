@@ -17,7 +17,8 @@ from clew.knowledge.documents.research import Library
 from clew.knowledge.history.journal import Archive
 from clew.knowledge.history.links import ensure_anchors, link
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import UNVERIFIED, NodeGraph
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import UNVERIFIED
 from clew.llm.requests import ModelReply, ModelRequest, OnText
 from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.trail.model.breadcrumb import Change
@@ -25,7 +26,7 @@ from clew.trail.model.edge import EdgeType
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.code_in_memory import Code
-from tests.knowledge.documents.writing import RETRIES, OpenLibrary, practice, verified
+from tests.knowledge.documents.sample_documents import RETRIES, OpenLibrary, practice, verified
 
 LIMIT = "A client must never retry more than five times, and should add jitter. [1]"
 

@@ -10,8 +10,8 @@ import pytest
 
 from clew.access import Principal
 from clew.knowledge.documents.research import RetrievalConfig, Retrieved, Search, judge, retrieve
-from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeType
+from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.nodes.node_store import NodeFilter, ScoredNode, build_node
 from clew.llm import open_embedder
 from clew.trail import open_trail
@@ -109,12 +109,12 @@ async def test_on_real_questions_it_retrieves_fewer_than_twenty_and_finds_nearly
         for row in read("memory_dev_corpus.jsonl")
     ]
     await trail.records.create_many(drafts, by=me)
-    nodes = NodeSearch(trail)
+    nodes = NodeGraph(trail, me)
 
     def within(session: str) -> Search:
         async def search(query: str, limit: int, exclude: Collection[str]) -> list[ScoredNode]:
             filter = NodeFilter(domain=HISTORY, session_id=session)
-            return await nodes.search(query, filter, by=me, limit=limit, exclude=exclude)
+            return await nodes.search(query, filter, limit=limit, exclude=exclude)
 
         return search
 
@@ -127,7 +127,7 @@ async def test_on_real_questions_it_retrieves_fewer_than_twenty_and_finds_nearly
         found = await retrieve(search, row["query"])
         stepwise.append((found, share_found(row["relevant"], found.found)))
         fixed.append(share_found(row["relevant"], await search(row["query"], FIXED_K, ())))
-        known += await nodes.knows(row["query"], HISTORY, by=me)
+        known += await nodes.knows(row["query"], HISTORY)
     await trail.close()
 
     retrieved = sum(len(found.found) for found, _ in stepwise) / len(questions)

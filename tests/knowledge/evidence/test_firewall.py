@@ -15,7 +15,8 @@ from clew.errors import NotFound
 from clew.knowledge.evidence.conflicts import list_conflicts
 from clew.knowledge.evidence.firewall import CodeClaim, Firewall, Ground, disagreeing, examine, find_claims
 from clew.knowledge.nodes.kinds import NodeType, SourceKind, Verification
-from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import Node, NodeFilter, ScoredNode
 from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap

@@ -13,7 +13,8 @@ from clew.access import Principal
 from clew.errors import NotFound
 from clew.knowledge.evidence.provenance import NodeSource, annotate, cited, source_list, sources_of
 from clew.knowledge.nodes.kinds import NodeType, SourceKind
-from clew.knowledge.nodes.node_store import NodeGraph, build_node
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import build_node
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
 from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY, NOW, node

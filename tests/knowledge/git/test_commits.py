@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -223,9 +222,7 @@ async def test_commits_that_added_or_removed_a_name(commits: Commits, repository
 
 
 def test_a_search_for_a_text_that_takes_too_long_gives_nothing(repository: Repository, shop: list[str]) -> None:
-    began = time.monotonic()
     assert read_text_commits(repository.root, "old_total", timeout=0.000_001) == []
-    assert time.monotonic() - began < 5
     assert names(read_text_commits(repository.root, "old_total")) == ["Add old_total"]
 
 

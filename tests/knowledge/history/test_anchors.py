@@ -11,7 +11,7 @@ from clew.errors import InvalidInput
 from clew.knowledge.code.refs import CodeRef, parse_ref
 from clew.knowledge.history.links import anchor_id, ensure_anchors
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import NodeGraph
+from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.trail.store import Trail
 
 

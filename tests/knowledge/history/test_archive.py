@@ -10,7 +10,8 @@ from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.history.journal import ALL, DECISIONS, FAILURES, Archive
 from clew.knowledge.history.links import anchor_id
-from clew.knowledge.nodes.node_store import NodeFilter, NodeGraph, ScoredNode
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import NodeFilter, ScoredNode
 from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
 

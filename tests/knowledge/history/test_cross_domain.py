@@ -12,7 +12,8 @@ from clew.errors import NotFound
 from clew.knowledge.history.journal import Archive
 from clew.knowledge.history.links import CrossDomain, Related, ensure_anchors, link
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import EVERY_NODE, Node, NodeFilter, NodeGraph
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import EVERY_NODE, Node, NodeFilter
 from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
 

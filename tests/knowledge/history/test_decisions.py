@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.files import is_changelog
-from clew.knowledge.git.log import GitCommit
 from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog
 from clew.knowledge.history.decisions import (
     Decisions,
@@ -17,7 +16,6 @@ from clew.knowledge.history.decisions import (
     is_adr,
     read_adr,
 )
-from clew.knowledge.history.explanation import find_resolutions
 from tests.knowledge.project.samples import project
 
 NYGARD = b"""# 2. Use one queue
@@ -238,34 +236,6 @@ def test_points_below_a_kind_of_change_are_of_that_kind() -> None:
 @pytest.mark.parametrize("said", ["6th December, 2024", "6. December 2024", "6 Dec 2024", "the 6th of December, 2024"])
 def test_a_day_may_be_said_before_its_month(said: str) -> None:
     assert find_date(f"0.28.1 ({said})") == date(2024, 12, 6)
-
-
-def commit(subject: str, body: str = "", sha: str = "a" * 40) -> GitCommit:
-    return GitCommit(
-        sha=sha,
-        parents=(),
-        at=datetime(2024, 1, 1, tzinfo=UTC),
-        author="A Writer",
-        subject=subject,
-        body=body,
-    )
-
-
-def test_commits_tell_what_was_resolved() -> None:
-    pairs = find_resolutions(
-        [
-            commit('Revert "Add it"', f"This reverts commit {'b' * 40}."),
-            commit("Mend the door (#9)", "Fixes #12, closes acme/shop#3"),
-            commit("Fix the tests"),
-            commit("Resolve ABC-7", "resolves ABC-7"),
-        ]
-    )
-    assert [(pair.kind, pair.failure) for pair in pairs] == [
-        ("reverts", "b" * 40),
-        ("fixes", "#12"),
-        ("fixes", "acme/shop#3"),
-        ("fixes", "ABC-7"),
-    ]
 
 
 # -- records as nodes ----------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from clew.knowledge.history.entries import Category
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.links import CrossDomain, ensure_anchors
 from clew.knowledge.nodes.kinds import TrustLevel
-from clew.knowledge.nodes.node_store import UNVERIFIED, Node, NodeGraph
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node
 from clew.trail.store import Trail
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.knowledge.git.tags import version_key
-from clew.knowledge.history.values import normal_name, normal_value
+from clew.knowledge.history.beliefs import normal_name, normal_value
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clew.knowledge.code.graph import CodeGraph
 from tests.knowledge.code.repositories import make_repository
-from tests.knowledge.code.sampling import opened
+from tests.knowledge.code.sample_project import opened
 
 CONFIRM = """\
 import { useEffect } from 'react'

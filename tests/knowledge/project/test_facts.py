@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from clew.knowledge.project.facts import MAX_FACTS, ProjectFact, is_fact_file, read_facts
@@ -342,29 +340,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_no_text_makes_reading_fail_or_slow(text: str) -> None:
+def test_no_text_makes_reading_fail(text: str) -> None:
     body = text.encode()
     for name in NAMES:
-        start = time.process_time()
         found = read_facts([(name, body)])
-        assert len(found) <= MAX_FACTS
-        assert time.process_time() - start < 5, name
+        assert len(found) <= MAX_FACTS, name
         assert all(1 <= each.start <= each.end and len(each.text) <= 15_000 for each in found)
-
-
-def test_the_manifests_of_a_repository_of_a_thousand_files_are_read_at_once() -> None:
-    files = [
-        ("pyproject.toml", PYPROJECT), ("setup.cfg", SETUP_CFG), ("tox.ini", TOX), ("Makefile", MAKEFILE),
-        *((f"packages/p{number}/package.json", PACKAGE.replace("shop", f"p{number}")) for number in range(12)),
-        *((f"crates/c{number}/Cargo.toml", CARGO.replace("web", f"c{number}")) for number in range(12)),
-        *((f".github/workflows/{number}.yml", WORKFLOW) for number in range(4)),
-    ]  # fmt: skip
-    given = [(path, text.encode()) for path, text in files]
-    read_facts(given[:4])  # loads the tables and the parser of requirements
-    best = 1.0
-    for _ in range(3):
-        start = time.process_time()
-        found = read_facts(given)
-        best = min(best, time.process_time() - start)
-    assert len(found) > 200
-    assert best < 0.1  # 30 ms on a quiet machine

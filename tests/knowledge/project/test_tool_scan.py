@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.tool_scan import ProjectFiles, Scan, is_installed, scan_project
+from clew.knowledge.project.tool_scan import ProjectFiles, Scan, find_project_tools, is_installed, scan_project
 from clew.knowledge.project.tools import (
     CATEGORIES,
     DiscoveredTool,
@@ -355,3 +355,30 @@ def test_a_program_is_looked_up_not_run(tmp_path: Path, monkeypatch: pytest.Monk
     assert not is_installed(str(tmp_path), "ruff")
     assert not is_installed(str(tmp_path), "", " ")
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.req("SYL-35")
+def test_the_tools_of_a_folder_are_listed_with_command_and_files(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "pyproject.toml": "[tool.ruff]\nline-length = 100\n\n[tool.pytest.ini_options]\naddopts = '-q'\n",
+            "Makefile": "types:\n\tscripts/check-types\n",
+            "shop/till.py": "x = 1\n",
+        },
+    )
+    found = {tool.kind: tool for tool in find_project_tools(tmp_path)}
+    assert list(found) == ["lint", "format", "types", "test"]
+    lint, types = found["lint"], found["types"]
+    assert (lint.name, lint.command, lint.files, lint.is_default) == ("ruff", "ruff check .", ("*.py", "*.pyi"), False)
+    assert lint.reason == "ruff is configured in pyproject.toml:1"
+    assert (types.name, types.command, types.reason) == ("types", "make types", "named in Makefile:1")
+    assert (found["test"].command, found["test"].is_default) == ("pytest .", False)
+    assert (found["format"].command, found["format"].is_default) == ("ruff format .", True)
+    assert found["format"].reason == "usual for python"
+
+
+@pytest.mark.req("SYL-35")
+def test_a_folder_without_code_has_no_tools(tmp_path: Path) -> None:
+    write(tmp_path, {"README.md": "# Poems\n"})
+    assert find_project_tools(tmp_path) == []

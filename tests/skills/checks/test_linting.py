@@ -14,7 +14,7 @@ from clew.skills.checks.linting import lint, render_problem
 from clew.skills.checks.problems import Fix, Problem
 from clew.skills.checks.suggestions import nearest
 from clew.skills.definitions.manifest_builder import build
-from tests.skills.writing import google, markdown, researcher, write
+from tests.skills.definition_trees import google, markdown, researcher, write
 
 
 def broken() -> dict[str, str]:

@@ -17,7 +17,7 @@ from clew.skills.definitions.own_format import BuildMemory
 from clew.skills.definitions.references import find_cycles
 from clew.skills.formats.collection import Collected, collect
 from clew.skills.manifest import Skill
-from tests.skills.writing import markdown, only_problem, researcher, write
+from tests.skills.definition_trees import markdown, only_problem, researcher, write
 
 
 @pytest.mark.req("CAR-01", "CAR-02")

@@ -13,7 +13,7 @@ from clew.skills.definitions.manifest_builder import build_or_raise
 from clew.skills.definitions.manifest_loader import load_manifest, read_manifest
 from clew.skills.definitions.migrations import migrate
 from clew.skills.manifest import VERSION
-from tests.skills.writing import google, researcher, write
+from tests.skills.definition_trees import google, researcher, write
 
 V1: dict[str, Any] = {
     "version": 1,

@@ -15,7 +15,7 @@ from clew.skills.checks.fixes import fix
 from clew.skills.checks.problems import has_errors
 from clew.skills.definitions.manifest_builder import build
 from clew.skills.definitions.manifest_loader import read_manifest
-from tests.skills.writing import write
+from tests.skills.definition_trees import write
 
 _SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAMES = st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True)

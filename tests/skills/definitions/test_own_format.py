@@ -11,7 +11,7 @@ import pytest
 from clew.skills.checks.fixes import fix
 from clew.skills.definitions.manifest_builder import build, build_or_raise
 from clew.skills.definitions.own_format import BuildMemory
-from tests.skills.writing import markdown, only_problem, researcher, write
+from tests.skills.definition_trees import markdown, only_problem, researcher, write
 
 
 @pytest.mark.parametrize("key", ["initialSkills", "initial_skills", "initial-skills"])

@@ -12,7 +12,7 @@ import pytest
 from clew.errors import AlreadyExists, ReadOnly
 from clew.skills.definitions.skill_import import find_imports, new_skill, write_imports
 from clew.skills.formats.collection import collect
-from tests.skills.writing import markdown, write
+from tests.skills.definition_trees import markdown, write
 
 ENDED = 9
 CRASH = """

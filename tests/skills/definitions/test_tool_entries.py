@@ -10,7 +10,7 @@ from clew.errors import ConfigError, ValidationError
 from clew.skills.definitions.manifest_builder import build, build_or_raise
 from clew.skills.definitions.manifest_loader import read_manifest
 from clew.tools.tool import Tool, tool
-from tests.skills.writing import google, markdown, only_problem, researcher, write
+from tests.skills.definition_trees import google, markdown, only_problem, researcher, write
 
 
 @pytest.mark.req("CAR-04")

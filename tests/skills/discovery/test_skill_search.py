@@ -14,7 +14,7 @@ from clew.skills.discovery.skill_search import SkillSearch
 from clew.skills.library import Skills, SkillSuggestion
 from clew.skills.manifest import AgentSpec, Manifest, Skill, Toolset, Triggers
 from clew.tools.tool import tool
-from tests.leaking import CARELESS, KEY_BODY, TOKEN, kept_on
+from tests.leaked_keys import CARELESS, KEY_BODY, TOKEN, kept_on
 
 ABOUT = {
     "analysis": ("Analyse data in tables: statistics, charts and trends", "Group the rows, then plot them."),

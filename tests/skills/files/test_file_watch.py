@@ -12,7 +12,7 @@ import pytest
 from clew.errors import Busy
 from clew.skills.files.file_watch import FileWatch, homes_of, is_home
 from clew.skills.formats.collection import Collected, collect
-from tests.skills.writing import markdown, write
+from tests.skills.definition_trees import markdown, write
 
 PATIENCE = 60.0
 

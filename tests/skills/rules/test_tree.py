@@ -21,7 +21,7 @@ from clew.trail.mirror import Mirrored
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.leaking import CARELESS, KEY_BODY, TOKEN, kept_on
+from tests.leaked_keys import CARELESS, KEY_BODY, TOKEN, kept_on
 from tests.skills.formats.trees import plant
 
 ROOT_RULES = """# Project

@@ -73,11 +73,12 @@ class TeamProject:
     state: Path
     clock: ManualClock
     opened: OpenedSession
+    has_pointer: bool = True
 
     @property
     def trees(self) -> SessionTrees:
         """As a new process finds them."""
-        return find_session(self.root, self.state, "s1")
+        return find_session(self.root, self.state, "s1", has_pointer=self.has_pointer)
 
     def pipeline(self, name: str, start: str = "") -> Path:
         return Path(self.trees.open_pipeline(name, start).folder)
@@ -99,6 +100,8 @@ class TeamProject:
         return merge_into_checkout(self.trees, self.clock)
 
 
-def open_project(root: Path, state: Path, clock: ManualClock, *, take_changes: bool = False) -> TeamProject:
-    opened = open_session(root, state, "s1", "HEAD", take_changes=take_changes, clock=clock)
-    return TeamProject(root=root, state=state, clock=clock, opened=opened)
+def open_project(
+    root: Path, state: Path, clock: ManualClock, *, take_changes: bool = False, has_pointer: bool = True
+) -> TeamProject:
+    opened = open_session(root, state, "s1", "HEAD", take_changes=take_changes, clock=clock, has_pointer=has_pointer)
+    return TeamProject(root=root, state=state, clock=clock, opened=opened, has_pointer=has_pointer)

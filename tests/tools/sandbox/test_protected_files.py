@@ -16,7 +16,7 @@ from clew.tools.sandbox import Confinement, Program
 from clew.tools.sandbox.folders.folder_scan import scan_folder
 from clew.tools.shell import ShellLimits, shell_tools
 from tests.tools.sandbox.boxes import open_box
-from tests.tools.working import Toolbox, plant
+from tests.tools.working_folder import Toolbox, plant
 
 WALLS = ("bubblewrap python", "landlock python")
 SETTINGS = {

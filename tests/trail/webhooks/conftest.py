@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clew.trail.store import Trail
-from tests.trail.webhooks.receiving import ANN, SECRET
+from tests.trail.webhooks.receiver import ANN, SECRET
 
 
 @pytest.fixture

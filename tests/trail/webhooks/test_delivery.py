@@ -9,7 +9,7 @@ import pytest
 from clew.clock import ManualClock
 from clew.trail.store import Trail
 from clew.trail.work.webhooks import register_webhook, verify_signature
-from tests.trail.webhooks.receiving import ANN, LOCAL, SECRET, hook, note, receiving, reply, sending
+from tests.trail.webhooks.receiver import ANN, LOCAL, SECRET, hook, note, receiving, reply, sending
 
 
 @pytest.mark.req("RCR-24")

@@ -10,7 +10,7 @@ from clew.clock import ManualClock
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from clew.trail.work.webhooks import register_webhook, verify_signature
-from tests.trail.webhooks.receiving import ANN, BOB, LOCAL, hook, note, receiving, sending
+from tests.trail.webhooks.receiver import ANN, BOB, LOCAL, hook, note, receiving, sending
 
 
 @pytest.mark.req("RCR-23")

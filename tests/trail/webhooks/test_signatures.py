@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clew.trail.work.webhooks import sign, verify_signature
-from tests.trail.webhooks.receiving import SECRET
+from tests.trail.webhooks.receiver import SECRET
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STAMP = str(int(NOW.timestamp()))

@@ -14,7 +14,7 @@ from clew.errors import DeliveryRefused, InvalidInput, NotFound
 from clew.trail.model.event import Consumer, RetryPolicy, Webhook
 from clew.trail.store import Trail
 from clew.trail.work.webhooks import register_webhook
-from tests.trail.webhooks.receiving import ANN, BOB, LOCAL, hook, note, receiving, sending
+from tests.trail.webhooks.receiver import ANN, BOB, LOCAL, hook, note, receiving, sending
 
 
 @pytest.mark.req("RCR-24")

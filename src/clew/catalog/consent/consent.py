@@ -16,10 +16,9 @@ import msgspec
 
 from clew.catalog.consent.module_files import is_inside, locate
 from clew.catalog.servers.config import McpServerConfig, servers_of, written
-from clew.catalog.servers.secret_references import is_secret, mask_address, mask_arguments
+from clew.catalog.servers.secret_references import mask_arguments, mask_words, plain_address
 from clew.catalog.servers.value_references import FromEnv, FromSecret, Value
 from clew.catalog.skills.wishes import definition_wishes, find_definition_root
-from clew.catalog.sources.reach import place_of, reach_of
 from clew.catalog.workspace.domain_loader import offered_domains, target_of
 from clew.config import Config, SourceConfig
 from clew.errors import ConfigError
@@ -36,7 +35,6 @@ _HARMLESS = ("name", "enabled", "idle_seconds", "timeout_seconds")
 _SCRIPTS = {".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".php", ".lua", ".jar", ".ps1", ".cmd"}
 _PLAIN = re.compile(r"[\w.~+/=:@%-]+")
 """Characters that no shell interprets."""
-_WORD = re.compile(r"[\w.+%-]+")
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 
 
@@ -194,6 +192,8 @@ def _module_wish(kind: str, name: str, target: str, project: Path) -> Wish | Non
 def source_wish(name: str, source: SourceConfig, project: Path) -> Wish | None:
     """The wish of a table `[sources.NAME]`; None for one that stays in the project and uses no secret. It covers all
     settings but its description and its times, and where its paths lead."""
+    from clew.catalog.sources.reach import place_of, reach_of  # for folders that configure sources
+
     reached = reach_of(source.kind, source.options, project)
     if not reached:
         return None
@@ -221,7 +221,7 @@ def _scripts(server: McpServerConfig, project: Path) -> Iterator[Path]:
 def _describe(server: McpServerConfig, project: Path) -> str:
     """A summary of a server's program or address, without secrets."""
     if server.transport == "http":
-        parts = [f"contacts {urlsplit(server.url).hostname} at {_plain_address(server.url)}"]
+        parts = [f"contacts {urlsplit(server.url).hostname} at {plain_address(server.url)}"]
         if server.extra_headers:
             parts.append(f"sends the headers {', '.join(server.extra_headers)}")
     else:
@@ -239,21 +239,9 @@ def _plain_command(command: tuple[str, ...]) -> list[str]:
     """The parts of a command without secrets. Nothing that a shell could run is hidden, whatever it looks like."""
     masked = mask_arguments(command, "", [])
     return [
-        f"{new.partition('${')[0]}{MASK}" if new != part and _PLAIN.fullmatch(part) else _mask_words(part)
+        f"{new.partition('${')[0]}{MASK}" if new != part and _PLAIN.fullmatch(part) else mask_words(part)
         for part, new in zip(command, masked, strict=True)
     ]
-
-
-def _plain_address(url: str) -> str:
-    names: list[str] = []
-    masked = mask_address(url, "", names)
-    for name in names:
-        masked = masked.replace(f"${{{name}}}", MASK)
-    return _mask_words(masked)
-
-
-def _mask_words(text: str) -> str:
-    return _WORD.sub(lambda word: MASK if is_secret("", word.group()) else word.group(), text)
 
 
 def _values(server: McpServerConfig) -> list[Value]:

@@ -12,7 +12,7 @@ from clew.access import Principal
 from clew.catalog.domain import Domain
 from clew.catalog.operations.text import PAGE_LIMIT, fence, one_line, quoted
 from clew.catalog.servers.config import McpServerConfig
-from clew.catalog.servers.entries.entries import Kind, ServerEntry
+from clew.catalog.servers.entries.entries import Kind, ServerEntry, kept_text
 from clew.catalog.servers.entries.results import links_of, show_prompt, show_resource, show_result
 from clew.catalog.servers.entries.schemas import check_arguments, clean_schema, params_prose
 from clew.catalog.servers.registry import ServerRegistry
@@ -152,7 +152,7 @@ def _hidden_tool(config: McpServerConfig, entry: ServerEntry, name: str, registr
     async def call(arguments: dict[str, Any], context: ToolContext) -> GuidedContent:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             if context.report is not None:
-                await context.report(progress, total, one_line(message or "", 200))
+                await context.report(progress, total, one_line(kept_text(message or ""), 200))
 
         result = await registry.tools.execute(config.id, entry.name, arguments, report=report)
         return show_result(result, entry, f"{config.id}://tools/hidden/{READ}")

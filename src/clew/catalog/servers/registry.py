@@ -9,20 +9,17 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from clew.access import Principal
 from clew.catalog.servers.config import McpServerConfig
-from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.connections.hooks import Hooks, ServerHookChain
-from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.entries.entries import KINDS, SCHEMAS, Kind, ServerAbout, ServerEntry
 from clew.catalog.servers.entries.entry_kinds import Match, Prompts, Resources, ToolEntries
 from clew.catalog.servers.entries.entry_store import EntryStore, Synced
 from clew.catalog.servers.entries.listing import ListKind
-from clew.catalog.servers.login.login import log_out
 from clew.catalog.servers.login.vault import TrailVault
 from clew.catalog.servers.server_status import ServerFailures
 from clew.clock import Clock, SystemClock
@@ -30,6 +27,10 @@ from clew.errors import AlreadyExists, ClewError, ConfigError, InvalidInput, Not
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
+
+if TYPE_CHECKING:
+    from clew.catalog.servers.connections.connection import ServerConnection
+    from clew.catalog.servers.connections.sampling import ModelFor
 
 SETTLE_SECONDS = 5.0
 """Seconds between listings of a server that keeps announcing changes."""
@@ -238,6 +239,9 @@ class ServerRegistry:
         self._store.widen(config.scopes)
         self._configs[config.id] = config
         self._locks[config.id] = asyncio.Lock()
+        # the client of servers is for folders that have some
+        from clew.catalog.servers.connections.connection import ServerConnection
+
         self._connections[config.id] = ServerConnection(
             config,
             vault=self.vault,
@@ -320,6 +324,8 @@ class Servers:
         auth = self._registry.config(server).auth
         await self._registry._forget(server)
         if auth.type == "oauth":
+            from clew.catalog.servers.login.login import log_out  # for a server that is removed
+
             await log_out(server, self._registry.vault)
         await self._registry._store.remove(server)
         await self._registry.failures.clear(server)

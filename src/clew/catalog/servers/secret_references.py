@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from clew.catalog.servers.value_references import FromEnv, Value
+from clew.secrecy import MASK
 
 _SECRET_KEY = re.compile(
     r"token|secret|passw|credential|cookie|api.?key|access.?key|private.?key|(?:^|[_-])(?:key|pat|auth|jwt)(?:$|[_-])"
@@ -22,6 +23,7 @@ _BEARER = re.compile(r"\s*bearer\s+(\S+)\s*", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"(?<=[?&])([\w.-]+)=([^&#]+)")
 _IN_ARGUMENT = re.compile(r"(--?[\w-]+=|[\w.-]+[=:] ?)?(.*)", re.DOTALL)
 _USERINFO = re.compile(r"(?<=://)[^/@?#]+@")
+_WORD = re.compile(r"[\w.+%-]+")
 _NOT_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -84,3 +86,17 @@ def mask_address(url: str, id: str, masked: list[str]) -> str:
         masked.append(env_name(id, "login"))
         url = _USERINFO.sub(f"${{{env_name(id, 'login')}}}@", url)
     return _IN_ADDRESS.sub(mask, url)
+
+
+def plain_address(url: str) -> str:
+    """An address for people: every secret in it is masked."""
+    names: list[str] = []
+    masked = mask_address(url, "", names)
+    for name in names:
+        masked = masked.replace(f"${{{name}}}", MASK)
+    return mask_words(masked)
+
+
+def mask_words(text: str) -> str:
+    """A text in which each word that looks like a secret by itself is masked."""
+    return _WORD.sub(lambda word: MASK if is_secret("", word.group()) else word.group(), text)

@@ -9,21 +9,17 @@ import difflib
 import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from clew.catalog.resource import ContentSource
-from clew.catalog.sources import clickup, drive, github, qase
-from clew.catalog.sources.clickup import ClickupSettings, ClickupSource
-from clew.catalog.sources.drive import DriveSettings, DriveSource
-from clew.catalog.sources.github import GithubSettings, GithubSource
-from clew.catalog.sources.http import Api, HttpReader, HttpSettings
 from clew.catalog.sources.local import LocalSettings, LocalSource
-from clew.catalog.sources.qase import QaseSettings, QaseSource
-from clew.catalog.sources.warehouse import WarehouseSettings, WarehouseSource
 from clew.decode_errors import config_in_plain_words
 from clew.errors import ConfigError
+
+if TYPE_CHECKING:
+    from clew.catalog.sources.http import Api, HttpReader
 
 KINDS = ("local", "github", "clickup", "qase", "warehouse", "drive")
 SECRET_OPTIONS = ("token", "password")
@@ -41,6 +37,7 @@ def build_source(
     working folder unless it is given. Nothing is read yet. Raises ConfigError for an unknown kind or option, a value
     that makes no sense, and a secret that is not there.
     """
+    # Every command that answers imports this module, and most folders have local files only.
     base = base or Path()
     match kind:
         case "local":
@@ -48,14 +45,24 @@ def build_source(
             root = base / os.path.expanduser(chosen.root)
             return LocalSource(root, chosen.include, chosen.exclude, chosen.max_bytes)
         case "github":
-            return _over_http(github.API, GithubSettings, GithubSource, options, secrets)
+            from clew.catalog.sources import github
+
+            return _over_http(github.API, github.GithubSettings, github.GithubSource, options, secrets)
         case "clickup":
-            return _over_http(clickup.API, ClickupSettings, ClickupSource, options, secrets)
+            from clew.catalog.sources import clickup
+
+            return _over_http(clickup.API, clickup.ClickupSettings, clickup.ClickupSource, options, secrets)
         case "qase":
-            return _over_http(qase.API, QaseSettings, QaseSource, options, secrets)
+            from clew.catalog.sources import qase
+
+            return _over_http(qase.API, qase.QaseSettings, qase.QaseSource, options, secrets)
         case "drive":
-            return _over_http(drive.API, DriveSettings, DriveSource, options, secrets)
+            from clew.catalog.sources import drive
+
+            return _over_http(drive.API, drive.DriveSettings, drive.DriveSource, options, secrets)
         case "warehouse":
+            from clew.catalog.sources.warehouse import WarehouseSettings, WarehouseSource
+
             settings = _settings(kind, WarehouseSettings, options)
             return WarehouseSource(settings, _secret(kind, "password", settings.password, secrets), base)
     raise _unknown(f"there is no source {kind!r}", kind, KINDS)
@@ -74,6 +81,8 @@ def _over_http(
     secrets: Mapping[str, str],
 ) -> ContentSource:
     """A source of an API, from its own options and those that all of them share."""
+    from clew.catalog.sources.http import HttpReader, HttpSettings  # as in `build_source`
+
     shared = set(HttpSettings.__struct_fields__) - set(kind.__struct_fields__)
     known = (*kind.__struct_fields__, *shared)
     _check_names(api.source, options, known)

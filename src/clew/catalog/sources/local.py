@@ -18,7 +18,7 @@ from clew.catalog.resource import DocumentListing, RawContent, RawDocument, Skip
 from clew.catalog.sources.content_types import HEAD_BYTES, content_type_of, is_binary
 from clew.catalog.sources.ids import source_id
 from clew.errors import ConfigError, NotFound, SourceError
-from clew.files import OPEN_FOLDER, STEPWISE, open_inside
+from clew.files import OPEN_FILE, OPEN_FOLDER, STEPWISE, open_inside
 from clew.secrecy import is_secret_file
 from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, IgnoreRules, rules_above
 from clew.trail.model.globs import glob_matches
@@ -108,29 +108,24 @@ class LocalSource:
             place = os.path.join(self._root, folder) if folder else str(self._root)
             rules = above.entering(place)
             try:
-                entries = self._entries(folder)
+                descriptor = open_inside(str(self._root), folder, OPEN_FOLDER)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 yield _skip(folder, f"cannot be read ({error.strerror})")
                 continue
-            for name, is_folder in entries:
-                path = f"{folder}/{name}" if folder else name
-                if not self._is_chosen(path, rules, is_folder=is_folder):
-                    continue
-                if is_folder:
-                    pending.append((path, rules))
-                elif found := self._remembered(path, known) or self._examine(path):
-                    yield found
-
-    def _entries(self, folder: str) -> list[tuple[str, bool]]:
-        """The names in a folder, and whether each is a folder. Raises OSError."""
-        descriptor = open_inside(str(self._root), folder, OPEN_FOLDER)
-        try:
-            with os.scandir(descriptor if STEPWISE else os.path.join(self._root, folder)) as found:
-                return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
-        finally:
-            os.close(descriptor)
+            try:
+                for entry in _entries(descriptor if STEPWISE else place):
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if not self._is_chosen(path, rules, is_folder=is_folder):
+                        continue
+                    if is_folder:
+                        pending.append((path, rules))
+                    elif found := self._remembered(path, known) or self._examine(path, entry, descriptor):
+                        yield found
+            finally:
+                os.close(descriptor)
 
     def _is_chosen(self, path: str, rules: IgnoreRules, *, is_folder: bool) -> bool:
         """Whether a file is wanted, or a folder is worth entering."""
@@ -156,13 +151,16 @@ class LocalSource:
         self._listed[path] = known[path]
         return document
 
-    def _examine(self, path: str) -> RawDocument | Skipped | None:
-        """A file as a document, or why it is none; None when it is gone."""
+    def _examine(
+        self, path: str, entry: os.DirEntry[str] | None = None, folder: int = -1
+    ) -> RawDocument | Skipped | None:
+        """A file as a document, or why it is none; None when it is gone. `entry` is what its open folder says of it."""
         place = os.path.join(self._root, path)
         try:
-            if refusal := self._refusal(path, place, os.lstat(place)):
+            is_plain = entry is not None and entry.is_file(follow_symlinks=False)
+            if not is_plain and (refusal := self._refusal(path, place, os.lstat(place))):
                 return _skip(path, refusal)
-            with open(open_inside(str(self._root), path), "rb", buffering=0) as file:
+            with open(self._open(path, entry, folder), "rb", buffering=0) as file:
                 status = os.fstat(file.fileno())
                 if refusal := self._refusal(path, place, status):
                     return _skip(path, refusal)
@@ -182,6 +180,12 @@ class LocalSource:
         )
         self._listed[path] = _state_of(status), document
         return document
+
+    def _open(self, path: str, entry: os.DirEntry[str] | None, folder: int) -> int:
+        """A descriptor of a file, from within its folder where that is open: a way from the root takes longer."""
+        if entry is None or not STEPWISE:
+            return open_inside(str(self._root), path)
+        return os.open(entry.name, OPEN_FILE, dir_fd=folder)
 
     def _refusal(self, path: str, place: str, status: os.stat_result) -> str | None:
         if not _is_utf8(path):
@@ -247,6 +251,11 @@ class LocalSource:
                 return False
             rules = rules.entering(os.path.join(self._root, folder))
         return self._is_chosen(id, rules, is_folder=False)
+
+
+def _entries(folder: int | str) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as found:
+        return list(found)
 
 
 def _state_of(status: os.stat_result) -> _FileState:

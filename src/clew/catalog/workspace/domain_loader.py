@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.catalog.consent.source_only_import import run_from_source
 from clew.catalog.domain import Domain
@@ -15,12 +14,17 @@ from clew.catalog.operations.text import plain
 from clew.errors import ConfigError
 from clew.secrecy import mask_secrets
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "clew.domains"
 MAX_REASON = 300
 
 
 def offered_domains() -> dict[str, EntryPoint]:
     """The domains that installed packages offer, by name."""
+    from importlib.metadata import entry_points  # for folders whose settings name domains
+
     return {each.name: each for each in entry_points(group=GROUP)}
 
 

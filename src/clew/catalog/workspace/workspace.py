@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,14 +24,10 @@ from clew.catalog.indexing.pipeline import Progress, Report
 from clew.catalog.operations.dead_ends import find_dead_ends
 from clew.catalog.servers.config import McpServerConfig, servers_of
 from clew.catalog.servers.connections.hooks import Hooks
-from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.hook_loader import load_hooks
 from clew.catalog.servers.registry import ServerRegistry, open_registry
 from clew.catalog.skills.definitions import FolderDefinitions
-from clew.catalog.skills.domain import build_skills
-from clew.catalog.skills.loaded_skills import LoadedSkills
-from clew.catalog.skills.source import SOURCE as SKILL_SOURCE
 from clew.catalog.skills.wishes import DefinitionRoot, find_definition_root
 from clew.catalog.sources.source_tables import SourceTables
 from clew.catalog.workspace.repository import NAME as REPOSITORY
@@ -39,9 +36,13 @@ from clew.clock import Clock
 from clew.config import Config, SourceConfig
 from clew.errors import AlreadyExists, ClewError, ConfigError
 from clew.llm import open_embedder
-from clew.skills.discovery.skill_search import SkillSearch
 from clew.trail.store import Trail
 from clew.trust import Trust
+
+if TYPE_CHECKING:
+    from clew.catalog.servers.connections.sampling import ModelFor
+    from clew.catalog.skills.loaded_skills import LoadedSkills
+    from clew.skills.discovery.skill_search import SkillSearch
 
 SKILLS_TAKEN = "the skills of this folder are left out: another domain is named skills. Rename that one"
 LOOK_SECONDS, WAIT_SECONDS = 2.0, 1.5
@@ -194,6 +195,11 @@ class Workspace:
         await self.definitions.refresh()
         if not self.definitions.manifest.skills:
             return
+        # sessions, search and tools of skills are for folders that have some
+        from clew.catalog.skills.domain import build_skills
+        from clew.catalog.skills.loaded_skills import LoadedSkills
+        from clew.skills.discovery.skill_search import SkillSearch
+
         loaded = LoadedSkills(self.definitions, self.catalog.exposures, self._clock)
         search = SkillSearch(self.definitions, self._trail, self._owner.owner_id, self._embedder)
         domain = build_skills(loaded, self.catalog.registry, search)
@@ -209,6 +215,8 @@ class Workspace:
         before = self.definitions.told()
         await self.offer_skills()
         if self.loaded_skills is not None:
+            from clew.catalog.skills.source import SOURCE as SKILL_SOURCE  # as in `offer_skills`
+
             for report in await self.lifecycle().refresh_source(SKILL_SOURCE):
                 if report.outcome == "failed":
                     _log.warning("the skills of this folder were not read again: %s", report.error)

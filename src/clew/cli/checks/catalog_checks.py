@@ -65,8 +65,10 @@ def check_domains(config: Config, consent: FolderConsent, names: Counter[str]) -
     """Each domain that the settings name can be loaded. One that is not trusted is not imported."""
     from clew.catalog.workspace.domain_loader import load_domains
     from clew.catalog.workspace.repository import NAME, has_repository
+    from clew.knowledge.domains import code, history, reference
 
     found = [NAME] if has_repository(config) else []
+    known = (code.NAME, history.NAME, reference.NAME) if found else ()
     for name in config.catalog.domains:
         try:
             if consent.allows_domain(name):
@@ -76,7 +78,7 @@ def check_domains(config: Config, consent: FolderConsent, names: Counter[str]) -
         except ConfigError as error:
             yield wrong("domains", error.message, error.hint or CORRECT)
     names.update(found)
-    yield ok("domains", ", ".join(found) or "none")
+    yield ok("domains", ", ".join(dict.fromkeys((*found, *known))) or "none")  # one of such a name has precedence
 
 
 async def check_sources(

@@ -223,7 +223,7 @@ def _shown(name: str, value: Any, given: GivenSetting | None, *, is_pending: boo
 
 def _masked(key: str, value: Any) -> Any:
     """A value without secrets."""
-    from clew.catalog.servers.secret_references import is_secret  # of the catalog, as above
+    from clew.catalog.servers.secret_references import is_secret, plain_address  # of the catalog, as above
 
     if isinstance(value, Mapping):
         return {name: _masked(name, each) for name, each in value.items()}
@@ -232,7 +232,9 @@ def _masked(key: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     is_named = value.startswith(("env:", "file:", "keyring:"))
-    return MASK if not is_named and is_secret(key, value) else mask_secrets(value)
+    if not is_named and is_secret(key, value):
+        return MASK
+    return mask_secrets(plain_address(value) if "://" in value else value)
 
 
 def _as_text(value: Any) -> str:

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from clew.app import App
 from clew.cli.options import HERE, Here, Json, check_readable, open_here
+from clew.cli.terminal.markdown import plain_text
 from clew.cli.terminal.output import BOLD, count, is_terminal, note, print_json, print_rows, say
 from clew.cli.terminal.progress import progress
 from clew.cli.terminal.source_lines import SourceLines
@@ -179,7 +180,8 @@ async def blame_why(
         print_json(why)
         return
     for each in why_lines(why):
-        say(each)
+        indent = each[: len(each) - len(each.lstrip())]
+        say(f"{indent}{plain_text(each)}")  # marks that are escaped for agents mean nothing to a person
 
 
 async def brief(

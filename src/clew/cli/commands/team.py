@@ -1,4 +1,4 @@
-"""`clew team`: watch and steer the work of the team, from any terminal. A runtime (`clew code` or `clew up`) does it."""
+"""`clew team`: watch and steer the work of the team from any terminal. `clew code` or `clew up` carries it out."""
 
 from __future__ import annotations
 

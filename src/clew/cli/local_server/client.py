@@ -10,6 +10,7 @@ import os
 import socket
 import stat
 import struct
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clew.cli.local_server.protocol import ACKNOWLEDGED, VARIABLE, LocalReply, LocalRequest, short_path, socket_name
+from clew.cli.local_server.protocol import (
+    ACKNOWLEDGED,
+    MAX_REPLY,
+    VARIABLE,
+    LocalReply,
+    LocalRequest,
+    short_path,
+    socket_name,
+)
 from clew.cli.terminal.output import note, print_json
 from clew.config import find_folder, is_broad
 from clew.errors import ClewError
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
 ACKNOWLEDGE_SECONDS = 2.0
 """How long a server may take to notice a question: it is busy at its start."""
 ANSWER_SECONDS = 60.0
+"""How long a server may take for its whole answer."""
 _TEXTS = ("--domain", "--handle", "--folder", "--owner", "--scopes")
 _NUMBERS = ("--per-domain", "--budget")
 _FLAGS = ("--agent", "--json", "--cached")
@@ -128,9 +138,22 @@ def _exchange(folder: Path, request: bytes) -> LocalReply | None:
         connection.sendall(request)
         if connection.recv(1) != ACKNOWLEDGED:
             return None
-        connection.settimeout(ANSWER_SECONDS)
-        received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        received = _receive(connection)
     return msgspec.json.decode(received, type=LocalReply) if received else None
+
+
+def _receive(connection: socket.socket) -> bytes:
+    """Everything that the server sends. Raises OSError where it sends too much, or takes too long for all of it."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    received = bytearray()
+    while True:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+        part = connection.recv(1 << 16)
+        if not part:
+            return bytes(received)
+        received += part
+        if len(received) > MAX_REPLY or time.monotonic() > deadline:
+            raise OSError("the server does not end its reply")
 
 
 def _is_mine(connection: socket.socket) -> bool:

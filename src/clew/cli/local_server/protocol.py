@@ -31,6 +31,8 @@ MAX_SETTINGS = 1_000_000
 MAX_PATH = 90
 """Bytes of the path of a socket; systems allow from 104 on, with the digest."""
 MAX_REQUEST = 1_000_000
+MAX_REPLY = 32_000_000
+"""Bytes of a reply. A command whose answer is larger does the work itself."""
 _SETTINGS = "CLEW_"
 _NOT_DECISIVE = (VARIABLE, "CLEW_FOLDER", "CLEW_DEBUG")
 _SERVER_ONLY = ("CLEW_SERVER_", "CLEW_WEBHOOKS_", "CLEW_HYGIENE_")

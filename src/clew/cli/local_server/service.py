@@ -21,6 +21,7 @@ from clew.app import App
 from clew.cli.local_server.protocol import (
     ACKNOWLEDGED,
     DRAFT_SUFFIX,
+    MAX_REPLY,
     MAX_REQUEST,
     PREFIX,
     SOCKET_FILES,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 20
 """How often a question is asked whose answer is late: a command waits longer for it than other callers do."""
 BACKLOG = 100
+REQUEST_SECONDS, SEND_SECONDS = 10.0, 60.0
+"""How long a command may take to send its request, and to receive its reply."""
 DRAFT_SECONDS = 60.0
 """The age from which a draft of a socket belongs to no server that is starting."""
 _log = logging.getLogger(__name__)
@@ -107,19 +110,26 @@ def remove_stale(folder: Path) -> None:
 async def _serve(app: App, owner: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """One command: its request is one line. An error is left to the command, which meets it again and tells it."""
     try:
-        line = await reader.readline()
+        async with asyncio.timeout(REQUEST_SECONDS):
+            line = await reader.readline()
         writer.write(ACKNOWLEDGED)
-        await writer.drain()
         reply = await _answer(app, msgspec.json.decode(line, type=LocalRequest), owner)
-        if reply is not None:
-            writer.write(msgspec.json.encode(reply))
-            await writer.drain()
+        encoded = b"" if reply is None else msgspec.json.encode(reply)
+        writer.write(encoded if len(encoded) <= MAX_REPLY else b"")
     except (ClewError, OSError, ValueError) as error:  # of ValueError, a request that is not one
         _log.info("a command does its work itself: %s", error)
     finally:
-        writer.close()
-        with suppress(OSError):
+        await _close(writer)
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Send what is left, and close the connection. A command that does not take it in time is dropped."""
+    writer.close()
+    try:
+        async with asyncio.timeout(SEND_SECONDS):
             await writer.wait_closed()
+    except OSError:
+        writer.transport.abort()
 
 
 async def _answer(app: App, request: LocalRequest, owner: str) -> LocalReply | None:

@@ -96,7 +96,8 @@ async def add(
     """Add a foreign MCP server: a program, or an address.
 
     Writes it to mcp.json in the folder of the trail, agrees to it for you, and looks at what it offers. In values,
-    '${NAME}' stands for a variable, so that no secret need be written down. Ends with 1 when it cannot be looked at.
+    '${NAME}' stands for a variable, so that no secret need be written down. Ends with 1 when it cannot be looked
+    at; run it again to replace such an entry.
 
         clew mcp add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes
         clew mcp add search --env 'API_KEY=${SEARCH_KEY}' -- python3 search.py
@@ -114,8 +115,8 @@ async def add(
         raise InvalidInput("NAME", f"{' '.join(stray)!r} stands between the name and --", hint=hint)
     config = here.config()
     check_project(config)
-    _check_free(name, config)
     server = parse_server(name, entry, f"server {name}")
+    await _free(name, config, here)
     problems = await _take([server], config, here, look=not (no_look or oauth))
     if json:
         print_json({"id": name, "transport": server.transport, "target": server.target, "problem": problems.get(name)})
@@ -150,17 +151,33 @@ def _check_new(name: str, entry: Mapping[str, Any], *, is_program: bool) -> None
         raise InvalidInput("--env", "is for a program, not for an address")
 
 
-def _check_free(name: str, config: Config) -> None:
-    """Raises AlreadyExists."""
+async def _free(name: str, config: Config, here: Here) -> None:
+    """Remove a server of this name that never worked. Raises AlreadyExists for any other, and for a domain."""
     from clew.catalog.servers.config import servers_of
     from clew.catalog.workspace.workspace import own_names
+    from clew.cli.servers.mcp_file import remove_servers
 
-    taken = "server" if name in {each.id for each in servers_of(config)} else ""
-    taken = taken or ("domain" if name in own_names(config) else "")
-    if taken:
-        error = AlreadyExists(taken, name)
-        error.hint = f"Take another name, or first forget it: clew mcp rm {name}" if taken == "server" else ""
-        raise error
+    if name in {each.id for each in config.mcp.servers}:
+        raise AlreadyExists("server", name, hint="It is in the settings; change it there: clew config edit")
+    if known := [each for each in servers_of(config) if each.id == name]:
+        if not await _never_worked(known[0], config, here):
+            raise AlreadyExists("server", name, hint=f"Take another name, or first forget it: clew mcp rm {name}")
+        remove_servers(config.folder, [name])
+        note(f"Replaced the earlier entry {name}, which never worked.")
+    elif name in own_names(config):
+        raise AlreadyExists("domain", name)
+
+
+async def _never_worked(server: McpServerConfig, config: Config, here: Here) -> bool:
+    """Whether the user agreed to a server, the last look at it failed, and none before succeeded."""
+    from clew.catalog.consent.consent import project_of, server_wish
+    from clew.trust import Trust
+
+    if not Trust.open().holds(server_wish(server, project_of(config))):
+        return False
+    async with open_workspace_here(here) as (_, workspace):
+        registry = workspace.servers
+        return registry.about(server.id) is None and bool(await registry.failures.problem(server.id))
 
 
 async def _take(servers: Sequence[McpServerConfig], config: Config, here: Here, *, look: bool) -> dict[str, str]:
@@ -209,7 +226,8 @@ def _tell_problems(problems: Mapping[str, str]) -> None:
     if problems:
         names = " ".join(problems)
         kept = "It was kept all the same" if len(problems) == 1 else "They were kept all the same"
-        note(f"  {kept}: mend mcp.json, or forget it with `clew mcp rm {names}`", dim=True)
+        again = f"run `clew mcp add {names}` again, " if len(problems) == 1 else ""
+        note(f"  {kept}: {again}mend mcp.json, or forget it with `clew mcp rm {names}`", dim=True)
 
 
 def _agreed(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import difflib
 import os
+import shlex
 import shutil
 import stat
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -297,10 +299,8 @@ def _report(settings: Settings, *, is_changed: bool, dry_run: bool, is_removal: 
     else:
         note(f"Written to {path}. Restart {title}, or reload its MCP servers.")
     if not is_removal and not settings.client.is_global and find_program() is None:
-        note(
-            f"{title} will not find `clew`: it is not on the PATH outside of this virtual environment. Install it with"
-        )
-        note("`uv tool install` or `pipx install`, or link it into a folder of the PATH. --check tries it.")
+        note(f"{title} does not find `clew` outside of this virtual environment. Put it on your PATH:")
+        note(f"  {link_command()}")
 
 
 def find_program() -> str | None:
@@ -313,6 +313,18 @@ def client_path() -> str:
     own = os.path.dirname(sys.executable) if sys.prefix != sys.base_prefix else None
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(folder for folder in folders if folder and os.path.normpath(folder) != own)
+
+
+def link_command() -> str:
+    """The command of a shell that links the program of this environment into a folder that clients search."""
+    started = Path(sys.argv[0]).absolute()
+    program = started if started.stem == "clew" else Path(sysconfig.get_path("scripts"), "clew")
+    folders = [Path(each) for each in client_path().split(os.pathsep)]
+    usual = (Path.home() / ".local" / "bin", Path.home() / "bin", Path("/usr/local/bin"))
+    ordered = sorted(folders, key=lambda each: usual.index(each) if each in usual else len(usual))
+    chosen = next((each for each in ordered if os.access(each, os.W_OK)), None)
+    command = ["ln", "-sf", str(program), str(chosen or "/usr/local/bin")]
+    return shlex.join(command if chosen is not None else ["sudo", *command])
 
 
 def _read(path: Path) -> bytes | None:

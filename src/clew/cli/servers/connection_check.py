@@ -20,7 +20,7 @@ from clew.catalog.servers.connections.server_errors import Faults
 from clew.catalog.servers.connections.stdio import open_stdio
 from clew.cli.servers.client_formats import ServerLaunch
 from clew.cli.servers.clients import WORKSPACE, ClientFile
-from clew.cli.servers.connect import client_path
+from clew.cli.servers.connect import client_path, link_command
 from clew.cli.terminal.answer import first_line
 from clew.errors import ClewError, ConfigError
 
@@ -53,7 +53,7 @@ async def check_connection(client: ClientFile, launch: ServerLaunch, project: Pa
     words = [word.replace(WORKSPACE, str(project)) for word in (launch.command, *launch.args)]
     if shutil.which(words[0], path=path) is None:
         error = ConfigError(f"{client.title} does not find the program {words[0]!r}")
-        error.hint = "Install Clew with `uv tool install` or `pipx install`, or put the program on your PATH"
+        error.hint = f"Put it on your PATH: {link_command()}"
         raise error
     faults = Faults()
     cwd = Path.home() if client.is_global else project

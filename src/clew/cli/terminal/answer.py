@@ -22,6 +22,8 @@ NEAR = 0.5
 """Beside the closest tool, one with this share of its score is worth naming."""
 REPOSITORY = "repo"
 NOTHING = "Nothing here is close to that question. Try other words, or a name from the code."
+DENIAL = "Nothing"
+"""A note that begins so says that the files have no answer, and what is nearest."""
 EMPTY = "Add files, or go to a project (cd PROJECT), and ask again."
 
 
@@ -59,9 +61,13 @@ def _before(answer: CatalogAnswer) -> list[str]:
     """Lines before the citations: the words of a model, notes, and that nothing is close."""
     notes = [paint(clean(note), DIM) for note in answer.notes if not note.endswith(MORE)]
     said = [plain_text(line) for line in answer.text.splitlines() if line.strip()]
-    if answer.is_relevant or notes:
+    if answer.is_relevant or _is_denied(answer):
         return [*said, *notes]
-    return [*said, NOTHING_AT_ALL if NOTHING_AT_ALL in answer.hint else NOTHING]
+    return [*said, *notes, NOTHING_AT_ALL if NOTHING_AT_ALL in answer.hint else NOTHING]
+
+
+def _is_denied(answer: CatalogAnswer) -> bool:
+    return any(note.startswith(DENIAL) for note in answer.notes)
 
 
 def _cited_lines(known: Sequence[Cited], question: str, files: SourceLines) -> Iterator[str]:
@@ -122,12 +128,13 @@ def _hanging(head: str, length: int, text: str, rows: int) -> list[str]:
 
 
 def _resource_lines(answer: CatalogAnswer) -> Iterator[str]:
-    """The closest resources: of all domains without a citation, else of those whose files are not cited."""
+    """The closest resources. Those of the repository are left out where its files are cited, or have no answer."""
+    is_settled = bool(answer.known) or _is_denied(answer)
     found = [
         each
         for section in answer.sections
         for each in section.resources
-        if not answer.known or section.domain != REPOSITORY
+        if not is_settled or section.domain != REPOSITORY
     ]
     for each in sorted(found, key=lambda each: -each.score)[:RESOURCES]:
         yield from _hanging(paint(each.route, CYAN), len(each.route), plain_text(each.description), ROWS)

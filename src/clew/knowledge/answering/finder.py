@@ -15,7 +15,6 @@ from clew.clock import Clock
 from clew.errors import ClewError
 from clew.knowledge.answering.history import WHICH_VERSION, HistoryAnswer, HistoryHandler
 from clew.knowledge.answering.notes import ABOUT, Notes
-from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import (
     ASKING,
     QUANTITY,
@@ -36,6 +35,7 @@ from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node, ScoredNode
+from clew.knowledge.project.facts import ProjectFacts
 from clew.secrecy import mask_keys
 from clew.trail.search.text import STOP
 
@@ -107,6 +107,10 @@ class SourceFinder:
         is_past = question.kind is QuestionKind.HISTORY  # which may speak of what is gone
         if question.names and not is_past and not any(self._code.rarity([question.names[0]]).values()):
             return await self._unknown_name(question.names[0])
+        absent = "" if is_past else await find_absent_name(self._code, question)
+        if absent and not await self.history.mentions(absent):
+            nearest = await self._code.passages(question.words, shares=SHARES[question.kind], limit=1)
+            return FoundSources([], [_nothing(FoundPassages([], nearest[0] if nearest else None, (absent,)))])
         named = await self._files(question) if question.paths else await self._definitions(question)
         if question.paths and not is_past and not named:
             nodes = [node for path in question.paths for node in await self._code.named(path)]
@@ -117,7 +121,7 @@ class SourceFinder:
             )
         found = await search_passages(self._code, question)
         notes = await self._notes.search(question, weights, by)
-        facts = await self._facts.search(question, state, weights) if not is_past else []
+        facts = await self._facts.search(question.text, state, weights) if not is_past else []
         commits = await self._commits(question, state, weights, found)
         first = [each for each in notes if each.similarity >= ABOUT]
         hits = found.hits
@@ -316,6 +320,9 @@ SHARES = {
     QuestionKind.QUANTITY: Shares(text=1.0, changelog=0.6),
     QuestionKind.OVERVIEW: Shares(text=1.2, changelog=0.6),
 }
+MAX_WITH_WORD, MAX_WITH_BOTH, WHOLE = 2_000, 200, 0.99
+"""Passages with a part of a name and with both parts that are looked at, and the cover of a passage that has both."""
+EVERYWHERE = Shares(test=1.0, aside=1.0, text=1.0, changelog=1.0)
 _BEFORE_VERB_WORDS = """
     i you we they he she it who what which that to will would can could should may might must do does did not be been
     being am is are was were has have had get gets got getting still never always just also only and
@@ -326,6 +333,8 @@ _AFTER_VERBS = frozenset(_AFTER_VERB_WORDS.split())
 _DESCRIPTIVE = re.compile(r"(?:ly|ed|ing|est|ful)$")
 _TOKEN = re.compile(r"[A-Za-z][\w']*|[^\sA-Za-z]")
 _NUMBER = re.compile(r"(?<![\w.])\d")
+_NUMBERED = re.compile(r"(?<![\w/.-])([A-Za-z]+)[/-](\d+(?:\.\d+)*)(?![\w/-]|\.\w)")
+"""A word and a number that are one name, such as HTTP/3 or SHA-256. The index has its parts."""
 
 
 class FoundPassages(NamedTuple):
@@ -355,6 +364,21 @@ async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPas
         missing = missing or _missing_nouns(question.text, code)
         return FoundPassages([], hits[0] if hits else None, tuple(missing))
     return FoundPassages(_fold(hit for hit in hits if hit.score >= PADDING * hits[0].score))
+
+
+async def find_absent_name(code: CodeGraph, question: ParsedQuestion) -> str:
+    """A name of a word and a number that no passage has in any spelling. Empty if too many passages have both parts to
+    look at all of them."""
+    for found in _NUMBERED.finditer(question.text):
+        word, number = found.groups()
+        hits = await code.passages([word, number], shares=EVERYWHERE, limit=MAX_WITH_WORD)
+        both = [hit.place for hit in hits if hit.cover >= WHOLE]
+        spelled = re.compile(rf"(?<![A-Za-z]){word}[\s/_.-]?{re.escape(number)}(?!\d)", re.IGNORECASE)
+        if len(both) <= MAX_WITH_BOTH and not any(
+            spelled.search("\n".join(each.lines)) for each in await code.excerpts(both)
+        ):
+            return found[0]
+    return ""
 
 
 def _fold(hits: Iterable[PassageHit]) -> list[PassageHit]:

@@ -142,6 +142,11 @@ class HistoryHandler:
         """Read new commits. Answers from older ones leave the cache."""
         await self._commits.catch_up()
 
+    async def mentions(self, name: str) -> bool:
+        """Whether a commit message may have a name of a word and a number, such as a ticket."""
+        await self.catch_up()
+        return self._commits.contains(name.replace("/", "-"))
+
     async def gaps(self) -> list[str]:
         """Sentences on parts of the history that are not read: a long log before `clew index`, large changelogs."""
         files = await self._code.files()

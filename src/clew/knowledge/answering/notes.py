@@ -11,8 +11,8 @@ from clew.knowledge.answering.question import ParsedQuestion
 from clew.knowledge.history.decisions import Decisions
 from clew.knowledge.history.entries import list_all, newest_first
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import NodeFilter, NodeGraph, ScoredNode, to_selector
-from clew.trail.model.query import SearchRequest
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import NodeFilter, ScoredNode, to_selector
 from clew.trail.store import Trail
 
 SHOWN, LOOKED_AT = 6, 20
@@ -71,8 +71,7 @@ class Notes:
 
     async def search(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""
-        request = SearchRequest(text=question.text, limit=LOOKED_AT, selector=to_selector(NodeFilter()))
-        hits = await NodeGraph(self._trail, by).search(request)
+        hits = await NodeGraph(self._trail, by).search(question.text, limit=LOOKED_AT)
         found = [each.node for each in hits if each.node.domain is not NodeDomain.CODE]
         scored = [ScoredNode(node=node, similarity=cover_of(node, weights)) for node in found]
         return sorted((each for each in scored if each.similarity >= RELATED), key=lambda each: -each.similarity)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar
 
@@ -20,17 +20,20 @@ from clew.access import Principal
 from clew.catalog.operations.answers import Cited
 from clew.catalog.operations.text import inline
 from clew.clock import Clock
-from clew.errors import ClewError, InvalidInput
+from clew.errors import ClewError, InvalidInput, ModelError
 from clew.knowledge.answering.finder import FoundSources, SourceFinder
-from clew.knowledge.answering.model_answer import ModelAnswer
 from clew.knowledge.answering.question import ParsedQuestion, QuestionKind, parse_question
 from clew.knowledge.answering.sources import cite
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.evidence.conflicts import SourceConflict, detect, record_conflicts
+from clew.knowledge.evidence.firewall import Ground, examine
+from clew.knowledge.evidence.prompt import ask_model, parse_response
+from clew.knowledge.evidence.provenance import annotate
 from clew.knowledge.evidence.trust import Evidence, evidence_of, fitting
 from clew.knowledge.nodes.kinds import NodeDomain, TrustLevel
 from clew.knowledge.nodes.node_store import SCHEMA as NODE_SCHEMA
-from clew.knowledge.nodes.node_store import Node
+from clew.knowledge.nodes.node_store import UNVERIFIED, Node
+from clew.llm.requests import Model
 from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import Draft, Ttl
 from clew.trail.model.selector import Selector
@@ -40,6 +43,8 @@ Layer = Literal["cache", "graph", "model"]
 SCHEMA = "system.answer.v1"
 MAX_QUESTION = 4_000
 MAX_CONFLICTS = 3
+MODEL_SECONDS = 30.0
+"""The longest that a model may take."""
 GOOD, ENOUGH = 0.8, 2
 """The quality and number of sources that answer a question without a model."""
 KEPT = timedelta(days=90)
@@ -76,7 +81,8 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resolver:
-    """Answers questions about one folder."""
+    """Answers questions about one folder. `ground_of` returns the facts that the claims of a model are checked against
+    for a caller."""
 
     def __init__(
         self,
@@ -84,10 +90,12 @@ class Resolver:
         clock: Clock,
         code: CodeGraph,
         finder: SourceFinder,
-        model: ModelAnswer | None = None,
+        ground_of: Callable[[Principal], Ground],
+        model: Model | None = None,
     ) -> None:
         self._trail, self._clock = trail, clock
-        self._code, self._finder, self._model_answer = code, finder, model
+        self._code, self._finder = code, finder
+        self._model, self._ground_of = model, ground_of
         self.cache = AnswerCache[Resolved](trail)
         self._traces: set[asyncio.Task[None]] = set()
 
@@ -151,17 +159,39 @@ class Resolver:
             more=found.more,
             is_verified=bool(found.sources) or is_whole,
         )
-        if self._model_answer is None or not chosen or suffices(question, chosen, conflicts, found):
+        if self._model is None or not chosen or suffices(question, chosen, conflicts, found):
             return plain
-        worded = await self._model_answer.word(text, chosen, used, conflicts, by=by)
+        return await self._with_words(plain, self._model, chosen, used, conflicts, by)
+
+    async def _with_words(
+        self,
+        plain: Resolved,
+        model: Model,
+        chosen: Sequence[Evidence],
+        used: Sequence[Node],
+        conflicts: Sequence[SourceConflict],
+        by: Principal,
+    ) -> Resolved:
+        """The answer in the words of a model, which the sources check; the plain answer if it fails or cites no
+        source."""
+        try:
+            async with asyncio.timeout(MODEL_SECONDS):
+                said, tokens = await ask_model(model, plain.question, chosen, conflicts)
+        except (ModelError, TimeoutError) as error:
+            return _unworded(plain, f"the model did not answer: {inline(str(error)) or 'it took too long'}")
+        parsed = parse_response(said, chosen)
+        if not parsed.sources:
+            return _unworded(plain, "the model cited no source", tokens)
+        verdict = await examine(said, [node.path for node in used if node.path], self._ground_of(by))
+        is_verified = verdict.verified and not parsed.unknown
+        unknown = (f"it cites [{number}], which is no source" for number in parsed.unknown)
         return msgspec.structs.replace(
             plain,
-            text=worded.text,
-            layer="model" if worded.text else "graph",
-            problem=worded.problem,
-            tokens=worded.tokens,
-            is_verified=worded.is_verified,
-            notes=(*plain.notes, *worded.warnings),
+            text=annotate(said, used) if is_verified else f"{UNVERIFIED} {annotate(said, used)}",
+            layer="model",
+            tokens=tokens,
+            is_verified=is_verified,
+            notes=(*plain.notes, *verdict.warnings, *unknown),
         )
 
     async def _conflicts(self, used: Sequence[Node], by: Principal) -> list[SourceConflict]:
@@ -211,6 +241,10 @@ def suffices(
         return False
     good = [each for each in chosen if each.score > GOOD and each.parts.trust >= TrustLevel.RECENT]
     return len(good) >= ENOUGH
+
+
+def _unworded(plain: Resolved, problem: str, tokens: int = 0) -> Resolved:
+    return msgspec.structs.replace(plain, problem=problem, tokens=tokens, notes=(*plain.notes, problem))
 
 
 def _is_lasting(answer: Resolved, question: ParsedQuestion) -> bool:

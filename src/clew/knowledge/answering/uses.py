@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -29,15 +29,14 @@ from clew.knowledge.code.models import SymbolLink
 from clew.knowledge.code.refs import name_parts
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node
+from clew.knowledge.project.texts import FileText, read_files
 
 MAX_DEFINITIONS = 5
 MAX_FILES = 50
 MAX_TEST_DEPTH = 3
-MAX_LINE, MAX_LIST = 500, 500
-"""Letters of a line, and lines of a list of imports, that are looked at."""
+MAX_LINE = 500
+"""Letters of a line that are looked at."""
 
-Line = tuple[int, str]
-"""The number and the text of a line."""
 _FORWARD = (
     r"\b(?:does|do|did) (?!we\b|i\b|you\b|they\b)[`'\"]?(?P<name>[\w.$:#]+)(?:\(\))?[`'\"]? (?:\w+ )?(?:{stems})\b"
 )
@@ -52,12 +51,10 @@ _EDGES: dict[RelationName, tuple[str, ...]] = {
     "uses": ("calls", "references", "imports", "extends", "implements"),
     "tests": ("calls", "references", "imports"),
 }
-_OPENS = re.compile(
-    r"(?:import\s*\(|(?:pub(?:\([^)]*\))?\s+)?use\b[^;]*\{|from\s+\S+\s+import\s*\(|import\s+(?:type\s+)?\{)[^)};]*$"
-)
+_FACTS = {"imports": ("imports", "inherits from"), "extends": ("inherits from",)}
+"""Uses of foreign names that a relation asks for; Ruby imports a module by including it."""
 _PACKAGE_FILES = ("__init__", "index", "mod")
 _COMMENTS = ("//", "#", "*", "/*", "--", '"""')
-_CLOSES = re.compile(r"[)}]\s*;?\s*(?://.*)?$|;|\bfrom\b")
 
 
 class Relation(NamedTuple):
@@ -113,7 +110,7 @@ async def find_uses(code: CodeGraph, relation: Relation, question: ParsedQuestio
     for node in relation.definitions:
         for use in await _linked(code, relation, node):
             found.setdefault((use.path, use.line), use)
-    for use in await _by_text(code, relation, has_links=bool(found)):
+    for use in await _unlinked(code, relation, has_links=bool(found)):
         found.setdefault((use.path, use.line), use)
     if relation.edge == "tests":
         wanted = [use for use in found.values() if kind_of(use.path, use.user) & TEST]
@@ -141,31 +138,73 @@ async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[CodeU
     return found
 
 
-async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> list[CodeUse]:
-    """Uses found by text alone: calls of a name on an unknown receiver, imports and subclasses of foreign names."""
+async def _unlinked(code: CodeGraph, relation: Relation, *, has_links: bool) -> list[CodeUse]:
+    """Uses that no edge leads to: calls of a name on an unknown receiver, imports and subclasses of foreign names, and
+    lines that mention a name."""
     is_module = all(node.node_type is NodeType.FILE for node in relation.definitions)  # a package may have its name
     if not relation.backwards or (has_links and relation.edge in ("imports", "extends") and not is_module):
         return []
-    if relation.edge in ("calls", "uses", "tests") and relation.definitions:
-        calls = await _named_calls(code, relation)
-        if calls or has_links or relation.edge == "tests":
-            return calls
-        called = await _grep(code, relation.name, ((find_call_lines, "calls"),), is_guess=True)
-        return called or await _mentions(code, relation)
-    if relation.edge == "imports" and has_links:
-        return await _grep(code, relation.name, ((find_import_lines, "imports"),))
-    if relation.edge == "imports":
-        return await _grep(code, relation.name, ((find_import_lines, "imports"), (find_heir_lines, "includes")))
-    if relation.edge == "extends":
-        return await _grep(code, relation.name, ((find_heir_lines, "inherits from"),))
-    return []
+    if relation.edge in ("imports", "extends"):
+        has_imports = has_links and relation.edge == "imports"
+        return await _by_facts(code, relation, ("imports",) if has_imports else _FACTS[relation.edge])
+    if not relation.definitions:
+        return []
+    calls = await _named_calls(code, relation)
+    if calls or has_links or relation.edge == "tests":
+        return calls
+    return await _by_facts(code, relation, ("calls",), is_guess=True) or await _mentions(code, relation)
+
+
+async def _by_facts(
+    code: CodeGraph, relation: Relation, verbs: Sequence[str], *, is_guess: bool = False
+) -> list[CodeUse]:
+    """Imports of a name, classes that inherit from it, or calls of it, in the files that have the name."""
+    found = await code.files_with(_last_part(relation.name), relation.name, limit=MAX_FILES)
+
+    def read() -> list[CodeUse]:
+        return [
+            CodeUse(file.path, line, "", file.path, does, relation.name, is_guess=is_guess)
+            for file in read_files(code, [each.path for each in found])
+            for line, does in _used_lines(file, relation.name).items()
+            if does in verbs
+        ]
+
+    return await asyncio.to_thread(read)
+
+
+def _used_lines(file: FileText, name: str) -> dict[int, str]:
+    """The lines of a file that use a name by an import, a call or inheritance, and how."""
+    wanted, last = name_parts(name), _last_part(name)
+    of_kind = {"call": "calls", "inherit": "inherits from"}
+    lines = {
+        each.line: of_kind[each.kind]
+        for each in file.facts.references
+        if each.kind in of_kind and _last_part(each.target) == last
+    }
+    base = re.compile(rf"(?<!\w){re.escape(last)}(?!\w)")
+    classes = (each for each in file.facts.symbols if each.kind in ("class", "interface"))
+    lines |= {
+        each.line_start: "inherits from" for each in classes if base.search(each.signature.partition(each.name)[2])
+    }
+    for each in file.facts.imports:
+        parts = [*name_parts(each.module.strip("<>")), *name_parts(each.name)]
+        if any(parts[at : at + len(wanted)] == wanted for at in range(len(parts) if wanted else 0)):
+            lines[each.line] = "imports"
+    return lines
 
 
 async def _mentions(code: CodeGraph, relation: Relation) -> list[CodeUse]:
-    """Lines that have the name of something that no edge leads to, such as a field, without its definitions."""
+    """Lines of code that have a name, without its definitions and without comments."""
     own = {(node.path, line) for node in relation.definitions for line in (node.line_start, node.line_end)}
-    found = await _grep(code, relation.name, ((find_name_lines, "mentions"),), is_guess=True)
-    return [use for use in found if (use.path, use.line) not in own]
+    name = _last_part(relation.name)
+    named = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    found = await code.files_with(name, relation.name, limit=MAX_FILES)
+    return [
+        CodeUse(file.path, number, file.blob, file.path, "mentions", relation.name, is_guess=True)
+        for file in found
+        for number, line in enumerate(file.lines if not kind_of(file.path) & TEXT else (), 1)
+        if not line.lstrip().startswith(_COMMENTS) and named.search(line[:MAX_LINE]) and (file.path, number) not in own
+    ]
 
 
 async def _named_calls(code: CodeGraph, relation: Relation) -> list[CodeUse]:
@@ -174,28 +213,6 @@ async def _named_calls(code: CodeGraph, relation: Relation) -> list[CodeUse]:
     except ClewError:
         return []
     return [CodeUse(call.path, call.line, "", call.caller, "calls", relation.name, is_guess=True) for call in calls]
-
-
-async def _grep(
-    code: CodeGraph,
-    name: str,
-    wanted: Sequence[tuple[Callable[[Sequence[str], str], Iterable[Line]], str]],
-    *,
-    is_guess: bool = False,
-) -> list[CodeUse]:
-    """The lines that one of some functions finds, each with the verb for its use."""
-    short = re.split(r"[./:#]", name)[-1] if "/" not in name and "-" not in name else name
-    files = [file for file in await code.files_with(short, name, limit=MAX_FILES) if not kind_of(file.path) & TEXT]
-
-    def find() -> list[CodeUse]:
-        return [
-            CodeUse(file.path, line, file.blob, file.path, does, name, is_guess=is_guess)
-            for find_lines, does in wanted
-            for file in files
-            for line, _ in find_lines(file.lines, short)
-        ]
-
-    return await asyncio.to_thread(find) if files else []
 
 
 def _candidates(question: ParsedQuestion, asked: AskedRelation, first: str) -> list[str]:
@@ -286,59 +303,3 @@ def _last_part(name: str) -> str:
 
 def _distance(node: Node) -> tuple[int, int, str]:
     return path_distance(node.path or "", node.name), -((node.line_end or 0) - (node.line_start or 0)), node.path or ""
-
-
-def find_import_lines(source: Sequence[str], name: str) -> Iterator[Line]:
-    """The lines that import a name, also those within a list of imports."""
-    said = rf"(?<![\w.:@/-]){re.escape(name)}(?![\w-])"
-    quoted = rf"['\"](?:[^'\"\s]*/)?{re.escape(name)}(?:/[^'\"\s]*|\.\w{{1,3}})?['\"]"
-    begins = r"(?:import|from|using|#include|extern crate|(?:pub(?:\([^)]*\))?\s+)?use)"
-    statement = re.compile(
-        rf"{begins}\b.*(?:{said}|{quoted})|.*\b(?:require(?:_relative)?|import)\s*\(?\s*{quoted}|.*\bfrom\s+{quoted}"
-    )
-    listed = re.compile(rf"(?:[\w.]+\s+)?{quoted}|{said}(?:::|,|$|\s+as\b)")
-    for number, line in _lines_with(source, name):
-        if statement.match(line) or (listed.match(line) and _is_listed(source, number - 1)):
-            yield number, line
-
-
-def _is_listed(source: Sequence[str], at: int) -> bool:
-    """Whether a line is within a list of imports that a line before it opens."""
-    for line in reversed(source[max(0, at - MAX_LIST) : at]):
-        stripped = line[:MAX_LINE].strip()
-        if _OPENS.match(stripped):
-            return True
-        if _CLOSES.search(stripped):
-            return False
-    return False
-
-
-def find_heir_lines(source: Sequence[str], name: str) -> Iterator[Line]:
-    """The lines by which something inherits from a name, or implements it."""
-    said = rf"(?<!\w){re.escape(name)}(?!\w)"
-    pattern = re.compile(
-        rf"(?:unsafe\s+)?impl\b(?:<[^{{]*?>)?\s+(?:[\w:]+::)?{said}(?:<[^{{]*>)?\s+for\b"
-        rf"|(?:[a-z]+\s+)*(?:class|interface|struct|enum|record)\s+[^({{]*\b(?:extends|implements)\b[^{{]*{said}"
-        rf"|(?:include|extend|prepend)\s+(?:[\w:]+::)?{said}\s*$"
-        rf"|class\s+\w+\s*\([^)]*{said}|class\s+\w+\s*<\s*(?:[\w:]+::)?{said}|class\s+\w+[^{{:]*:[^{{]*{said}"
-    )
-    return ((number, line) for number, line in _lines_with(source, name) if pattern.match(line))
-
-
-def find_name_lines(source: Sequence[str], name: str) -> Iterator[Line]:
-    """The lines of code that have a name, without comments."""
-    named = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-    lines = ((number, line) for number, line in _lines_with(source, name) if not line.startswith(_COMMENTS))
-    return ((number, line) for number, line in lines if named.search(line))
-
-
-def find_call_lines(source: Sequence[str], name: str) -> Iterator[Line]:
-    """The lines that call a name, without those that define it."""
-    call = re.compile(rf"(?<!\w){re.escape(name)}\s*\(")
-    definition = re.compile(rf"\b(?:def|func|function|fn|class|interface|struct)\b[^=]*(?<!\w){re.escape(name)}\s*\(")
-    found = _lines_with(source, name)
-    return ((number, line) for number, line in found if call.search(line) and not definition.search(line))
-
-
-def _lines_with(source: Sequence[str], name: str) -> Iterator[Line]:
-    return ((number, line[:MAX_LINE].strip()) for number, line in enumerate(source, 1) if name in line[:MAX_LINE])

@@ -16,7 +16,7 @@ SymbolKind = Literal["class", "interface", "function", "method", "constant", "va
 ReferenceKind = Literal["call", "inherit", "reference", "decorate"]
 EdgeType = Literal["calls", "imports", "exports", "inherits", "references", "defines"]
 
-FORMAT = 4
+FORMAT = 5
 """Increase it with every change of extraction: facts of another format are extracted again."""
 CUT = "has more definitions, uses or statements than the limit, read in part"
 FILE_KIND = "file"

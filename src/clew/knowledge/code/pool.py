@@ -25,6 +25,7 @@ import msgspec
 from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.detect import LANGUAGES
 from clew.knowledge.code.languages.extract import extract, is_hard, takes_long
+from clew.knowledge.code.languages.python_syntax import parse_python
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
 from clew.knowledge.code.python_calls.summary import FlowSummary
@@ -105,6 +106,13 @@ def run_jobs(jobs: Sequence[ParseJob], pool: Pool | None = None) -> list[ParsedC
 
 def run_job(job: ParseJob, *, is_careful: bool = False) -> ParsedContent:
     """Parse a content; if careful, not one that takes a parser long. Without a known language it has no symbols."""
+    try:
+        return _run_job(job, is_careful)
+    finally:
+        parse_python.cache_clear()
+
+
+def _run_job(job: ParseJob, is_careful: bool) -> ParsedContent:
     summary = _encoder.encode(summarize(job.body)) if job.has_flow else b""
     if not job.has_facts:
         return ParsedContent(b"", summary)

@@ -15,15 +15,14 @@ from clew.access import Principal
 from clew.catalog.operations.text import inline
 from clew.knowledge.answering.sources import excerpt
 from clew.knowledge.evidence.conflicts import SourceConflict
-from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
+from clew.knowledge.evidence.prompt import ask_model, parse_response
 from clew.knowledge.evidence.provenance import annotate, cited, source_list
 from clew.knowledge.evidence.trust import Evidence, citation_of, evidence_of, freshness_of, level_of, trust_of
 from clew.knowledge.nodes.kinds import NodeDomain
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode, as_text, marked
 from clew.knowledge.text import share_of, stems
 from clew.knowledge.upsert import find_keyed, keep_keyed
-from clew.llm.messages import Message
-from clew.llm.requests import Model, ModelRequest
+from clew.llm.requests import Model
 from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
@@ -166,11 +165,9 @@ async def write_text(
     conflicts: Sequence[SourceConflict],
     at: datetime,
 ) -> str:
-    """Let a model answer the task from the numbered sources, with keys masked. Raises ModelError."""
-    evidence = [_evidence(each, request.question, at) for each in found]
-    prompt = mask_keys(build_trust_prompt(request.task, evidence, conflicts))
-    answer = await model.answer(ModelRequest(messages=(Message(role="user", content=prompt),)))
-    return mask_keys(answer.content).strip()
+    """Let a model answer the task from the numbered sources. Raises ModelError."""
+    text, _ = await ask_model(model, request.task, [_evidence(each, request.question, at) for each in found], conflicts)
+    return text
 
 
 def with_text(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from clew.catalog.operations.text import inline
+from clew.catalog.operations.text import code_span, inline
 from clew.knowledge.domains.node_lines import READS
+from clew.knowledge.project.tool_scan import ProjectTool, find_project_tools
 from clew.knowledge.project.tools import (
     CATEGORIES,
     DiscoveredTool,
@@ -41,8 +43,12 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> GuidedContent:
         """Show which linter, formatter, type checker, test runner and language server this project uses, from its
         configuration, manifests and scripts, and how each is run."""
-        discovery = (await known()).discovery(ctx.by)
+        knowledge = await known()
+        discovery = knowledge.discovery(ctx.by)
         parts, steps = [], []
+        if category == "all" and path == ".":
+            tools = await asyncio.to_thread(find_project_tools, knowledge.root)
+            parts.append("\n".join(("## Commands", "", *map(_command_line, tools))))
         for each in CATEGORIES if category == "all" else (category,):
             request = ToolDiscoveryRequest(
                 session_id=ctx.by.session or "", requesting_agent=ctx.by.agent_id, tool_category=each, target_path=path
@@ -67,6 +73,10 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
         return f"Remembered for all sessions: {name} as {category_label(category)} for {found or 'any language'}."
 
     return discover_tools, prefer_tool
+
+
+def _command_line(tool: ProjectTool) -> str:
+    return f"- {tool.kind}: {code_span(tool.command)} for {', '.join(tool.files)} ({inline(tool.reason)})"
 
 
 def response_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,8 +13,8 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.operations.text import inline
-from clew.knowledge.domains.code import FilePath, OpenKnowledge
-from clew.knowledge.domains.journal import journal_tools
+from clew.knowledge.domains.code import Depth, FilePath, OpenKnowledge, commit_line
+from clew.knowledge.domains.journal import MARKS, journal_tools
 from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.method_tool import method_tool
 from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note, node_line, node_lines
@@ -24,13 +25,13 @@ from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.brief import Tier, write_brief
 from clew.knowledge.history.decisions import DECISION_PREFIX
 from clew.knowledge.history.entries import NO_SESSION, Moment
-from clew.knowledge.history.explanation import find_resolutions
 from clew.knowledge.history.journal import ALL, WORK, Archive, SummaryType
-from clew.knowledge.history.links import CrossDomain, Limit, Query
+from clew.knowledge.history.links import CrossDomain, Limit, NodeRef, Query
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
 from clew.knowledge.text import stems
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
+from clew.trail.model.edge import Direction
 
 if TYPE_CHECKING:
     from clew.knowledge.base import Knowledge
@@ -49,6 +50,7 @@ HOW_TO_NOTE = (
     f'To note something: `clew get {NAME}://tools/store_summary content="…" summary_type=decision`'
     " (or mistake, preference, failure)."
 )
+_FIX = re.compile(r"\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?|revert(?:s|ed)?)\b", re.IGNORECASE)
 _LABELS = {NodeDomain.CODE: "code", NodeDomain.HISTORY: "history", NodeDomain.ACADEMIC: "reference"}
 Place = Annotated[str, msgspec.Meta(description="a place in the code: path or path#qualname")]
 
@@ -86,10 +88,10 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> GuidedContent:
         """Find decisions, failures, fixes and other entries of all sessions, and commits by their messages."""
         knowledge = await known()
-        is_known = await knowledge.search.nodes.knows(query, NodeDomain.HISTORY, by=ctx.by)
+        archive = knowledge.archive(ctx.by)
+        is_known = await archive.links.nodes.knows(query, NodeDomain.HISTORY)
         kind = {} if summary_type == "any" else {"summary_type": summary_type}
         wanted = msgspec.structs.replace(ALL, metadata=kind, session_id=session_id or None, created_after=since)
-        archive = knowledge.archive(ctx.by)
         found = await (archive.find if is_known else archive.find_records)(query, limit, wanted)
         if summary_type == "any" and not session_id:
             await knowledge.commits.catch_up()
@@ -203,11 +205,11 @@ def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="past_issues", effects=READS, searchable=False)
     async def past_issues(code: Place, ctx: ToolContext) -> str:
-        """List failures and fixed bugs of a place in the code, and the commits of its file that fixed an issue or
-        reverted another commit."""
+        """List failures and fixed bugs of a place in the code, and the commits of its file that fix or revert
+        something."""
         knowledge = await known()
         noted = await knowledge.archive(ctx.by).links.linked(code, NodeDomain.HISTORY)
-        lines = [*map(node_line, filter(_is_issue, noted)), *await _resolution_lines(knowledge, code)]
+        lines = [*map(node_line, filter(_is_issue, noted)), *map(commit_line, await _fixes(knowledge, code))]
         return "\n".join(lines) or "No issue is known."
 
     return what_changed, past_issues
@@ -219,7 +221,42 @@ def _neighbour_tools(known: OpenKnowledge) -> Sequence[Tool]:
         made(CrossDomain.which_patterns, lambda found: _related_lines(found) or "No pattern is linked."),
         made(CrossDomain.similar_across_domains, lambda found: _related_lines(found) or "Nothing fits."),
         made(CrossDomain.get_related, lambda found: _related_lines([found])),
+        made(similar_nodes, lambda found: node_lines(found) or "Nothing is like it."),
+        made(follow_edges, _node_list),
+        made(get_current, node_line),
+        made(supersede, lambda old: f"{old.id} is superseded by {old.superseded_by}.", effects=MARKS),
     )
+
+
+async def similar_nodes(links: CrossDomain, of: NodeRef, k: Limit = 10) -> list[ScoredNode]:
+    """List the nodes of all domains that are nearest in meaning to a node, without the node itself."""
+    return await links.nodes.similar_to_node(links.node_id(of), k)
+
+
+async def follow_edges(
+    links: CrossDomain,
+    of: NodeRef,
+    edge_type: Annotated[str, msgspec.Meta(description="for example references, inspired_by, supersedes, followed_by")],
+    direction: Direction = "outgoing",
+    depth: Depth = 1,
+) -> list[Node]:
+    """Follow the edges of one type from a node, and list the nodes that they lead to, nearest first."""
+    return await links.nodes.traverse(links.node_id(of), edge_type, direction, depth)
+
+
+async def get_current(links: CrossDomain, of: NodeRef) -> Node:
+    """Show the version of an entry or reference that counts now: itself, or the last one that superseded it."""
+    return await links.nodes.current(links.node_id(of))
+
+
+async def supersede(
+    links: CrossDomain,
+    old: Annotated[str, msgspec.Meta(description="the id of the entry or reference that no longer counts")],
+    new: Annotated[str, msgspec.Meta(description="the id of the one that replaces it")],
+) -> Node:
+    """Mark an entry or a reference as superseded by a newer one. It stays on record, and answers prefer the newer
+    one."""
+    return await links.nodes.supersede(old, new)
 
 
 async def _changes(knowledge: Knowledge, query: str, path: str, since: datetime, limit: int) -> list[Node]:
@@ -233,14 +270,11 @@ async def _changes(knowledge: Knowledge, query: str, path: str, since: datetime,
     return [commit_node(commit) for commit in found]
 
 
-async def _resolution_lines(knowledge: Knowledge, code: str) -> list[str]:
+async def _fixes(knowledge: Knowledge, code: str) -> list[GitCommit]:
+    """The commits of a file whose messages say that they fix or revert something."""
     paths = await knowledge.commits.paths_of(code.partition("#")[0])
     commits, _ = await knowledge.commits.select(CommitFilter(paths=tuple(paths)), ISSUE_COMMITS) if paths else ([], 0)
-    resolutions = find_resolutions(commits)
-    return [
-        f"- {each.kind} {each.failure[:WIDTH]}: {inline(each.what, WIDTH)} (commit {each.commit[:10]})"
-        for each in resolutions
-    ]
+    return [commit for commit in commits if _FIX.search(f"{commit.subject}\n{commit.body}")]
 
 
 def _is_work_on(entry: Related, path: str) -> bool:

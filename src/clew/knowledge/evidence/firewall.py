@@ -17,7 +17,8 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.refs import PREFIX
 from clew.knowledge.evidence.conflicts import SourceConflict, record_conflicts
 from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType, SourceKind, TrustLevel, Verification
-from clew.knowledge.nodes.node_store import Node, NodeFields, NodeFilter, NodeGraph, ScoredNode
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import Node, NodeFields, NodeFilter, ScoredNode
 from clew.secrecy import mask_keys
 from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail

@@ -1,5 +1,5 @@
-"""The trust-aware prompt: rules, trust levels, conflicts, numbered sources and the question (SYL-87); and the parser of
-the response (SYL-88)."""
+"""The trust-aware prompt: rules, trust levels, conflicts, numbered sources and the question (SYL-87); the call of the
+model, and the parser of its response (SYL-88)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from clew.fences import clean, without_marks
 from clew.knowledge.evidence.conflicts import SourceConflict
 from clew.knowledge.evidence.provenance import cited
 from clew.knowledge.evidence.trust import Evidence, render_evidence
+from clew.llm.messages import Message
+from clew.llm.requests import Model, ModelRequest
+from clew.llm.tokens import count_tokens
+from clew.secrecy import mask_keys
 
 EXCERPT = 1_000
 WARNING = "⚠️"
@@ -66,6 +70,17 @@ def build_trust_prompt(query: str, evidence: Sequence[Evidence], conflicts: Sequ
     parts.append(f"# Question\n\n{without_marks(clean(query))}")
     parts.append("Answer this question with citations [n]. Name every conflict and every doubt.")
     return "\n\n".join(parts)
+
+
+async def ask_model(
+    model: Model, query: str, evidence: Sequence[Evidence], conflicts: Sequence[SourceConflict]
+) -> tuple[str, int]:
+    """The answer of a model from these sources, and its tokens. Keys are masked in both directions. Raises
+    ModelError."""
+    prompt = mask_keys(build_trust_prompt(query, evidence, conflicts))
+    said = await model.answer(ModelRequest(messages=(Message(role="user", content=prompt),)))
+    tokens = said.usage.input_tokens + said.usage.output_tokens
+    return mask_keys(said.content).strip(), tokens or count_tokens(prompt) + count_tokens(said.content)
 
 
 def parse_response(response: str, evidence: Sequence[Evidence]) -> ParsedResponse:

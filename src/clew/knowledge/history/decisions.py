@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
@@ -10,36 +9,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.access import Principal
 from clew.fences import clean
 from clew.knowledge.code.file_content import FileContent, blob_id
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.store import CodeStore, write_meta
-from clew.knowledge.history.changelog import find_date, read_heading
+from clew.knowledge.history.changelog import ParsedFiles, find_date, read_heading
 from clew.knowledge.history.entries import newest_first
-from clew.knowledge.history.parsed_files import ParsedFiles
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
-from clew.knowledge.nodes.node_store import SCHEMA, Node, ScoredNode, domain_tag, type_tag
+from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.text import stems
 from clew.secrecy import mask_document
-from clew.trail.bulk import drop_selected
-from clew.trail.model.selector import ContextMatch, Selector
-from clew.trail.store import Trail
 
 DECISION_PREFIX = "decision:"
 RELATED = 0.3
 """A record with this share of the words of a query is found by it."""
 _PATH = re.compile(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
-_STORED_BEFORE = Selector(
-    schema_name=SCHEMA,
-    all_tags=(domain_tag(NodeDomain.HISTORY), type_tag(NodeType.DECISION)),
-    context_match=(
-        ContextMatch(path="source", value="repository"),
-        ContextMatch(path="metadata.kind", value="adr"),
-    ),
-)
-_MOST_STORED = 10_000
-_REMOVED = "stored_decisions_removed"
 MAX_SIZE = 500_000
 MAX_PART = 8_000
 _FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
@@ -276,16 +259,3 @@ def _to_node(known: _KnownDecision, later: DecisionRecord | None) -> Node:
         created_at=known.written,
         superseded_by=f"{DECISION_PREFIX}{later.source}" if later is not None else None,
     )
-
-
-async def remove_stored_decisions(trail: Trail, index: CodeStore, *, by: Principal) -> None:
-    """Remove the decision records that earlier releases stored on the trail. The index remembers that this is done."""
-    if await asyncio.to_thread(index.meta, _REMOVED):
-        return
-    await drop_selected(trail, _STORED_BEFORE, _MOST_STORED, by=by)
-
-    def mark() -> None:
-        with index.writing() as sql:
-            write_meta(sql, _REMOVED, 1)
-
-    await asyncio.to_thread(mark)

@@ -16,9 +16,9 @@ from clew.catalog.operations.text import inline
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.evidence.trust import on_one_line
-from clew.knowledge.node_search import link_in_order
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, SourceKind
-from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields, NodeGraph
+from clew.knowledge.nodes.node_graph import NodeGraph, link_in_order
+from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFields
 from clew.secrecy import mask_keys
 from clew.trail.bulk import each_record
 from clew.trail.model.breadcrumb import Breadcrumb

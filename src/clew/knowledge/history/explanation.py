@@ -1,13 +1,11 @@
 """Explanations of lines: the commits that wrote them, the decisions that name them, and the entries about their file
-and symbol. Also the failures that commits resolved."""
+and symbol."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -26,35 +24,6 @@ from clew.trail.store import Trail
 
 NEAR = 5
 """Lines between two places that an entry about one still explains the other."""
-_REVERTS = re.compile(r"This reverts commit ([0-9a-f]{7,40})\b|\bReverts?:?\s+([0-9a-f]{7,40})\b")
-_FIXES = re.compile(
-    r"\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?)\b:?\s+"
-    r"((?:[\w.-]+/[\w.-]+)?#\d{1,7}|[A-Z][A-Z0-9]{1,9}-\d{1,6}|[0-9a-f]{12,40}\b)",
-    re.IGNORECASE,
-)
-_RESOLVING: tuple[tuple[Literal["fixes", "reverts"], re.Pattern[str]], ...] = (("reverts", _REVERTS), ("fixes", _FIXES))
-
-
-class Resolution(msgspec.Struct, frozen=True, kw_only=True):
-    """A failure and the commit that resolved it. `failure` is an issue (`#12`) or the commit that was reverted."""
-
-    kind: Literal["fixes", "reverts"]
-    failure: str
-    commit: str
-    what: str
-
-
-def find_resolutions(commits: Iterable[GitCommit]) -> list[Resolution]:
-    """Failures that commits say they resolve, in the order of the commits, each once."""
-    found = [resolution for commit in commits for resolution in _resolutions(commit)]
-    return list({(each.failure, each.commit): each for each in found}.values())
-
-
-def _resolutions(commit: GitCommit) -> Iterator[Resolution]:
-    for kind, pattern in _RESOLVING:
-        for found in pattern.finditer(f"{commit.subject}\n{commit.body}"):
-            failure = next(filter(None, found.groups()))
-            yield Resolution(kind=kind, failure=failure, commit=commit.sha, what=commit.subject)
 
 
 class LineExplanation(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,9 +25,8 @@ from clew.knowledge.history.entries import (
     write_entry,
 )
 from clew.knowledge.history.links import CrossDomain, Limit, Query, Related, ensure_anchors, link, references_of
-from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
-from clew.knowledge.nodes.node_store import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
+from clew.knowledge.nodes.node_store import Node, NodeFilter, ScoredNode, to_node, to_selector
 from clew.knowledge.text import likeness, stems
 from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import Breadcrumb, Change
@@ -216,7 +215,7 @@ class Archive:
         """Entries of all sessions that fit a text, best first; without one, the newest by when they happened."""
         records = await self.find_records(query, limit, wanted)
         if query.strip():
-            found = await NodeSearch(self._trail).search(query, wanted, by=self._by, limit=limit)
+            found = await self.links.nodes.search(query, wanted, limit=limit)
             return sorted([*found, *records], key=lambda each: -each.similarity)[:limit]
         listed = map(to_node, await list_all(self._trail, to_selector(wanted), self._by, _MOST))
         nodes = newest_first([*listed, *(each.node for each in records)])
@@ -307,7 +306,7 @@ class Archive:
 
     async def _check_references(self, ids: Sequence[str]) -> None:
         for id in ids:
-            if (await NodeGraph(self._trail, self._by).get_node(id)).domain is not NodeDomain.ACADEMIC:
+            if (await self.links.nodes.get_node(id)).domain is not NodeDomain.ACADEMIC:
                 raise InvalidInput("inspired_by", f"{id} is no reference", hint="Give ids that `research` shows")
 
 

@@ -4,7 +4,7 @@ the code have small nodes on the trail, so that edges survive when the code inde
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated
 
@@ -13,15 +13,16 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.refs import PREFIX, CodeRef, parse_ref
-from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
-from clew.knowledge.nodes.node_store import SCHEMA, Node, NodeFilter, NodeGraph, ScoredNode
+from clew.knowledge.nodes.node_graph import NodeGraph
+from clew.knowledge.nodes.node_store import Node, NodeFilter, ScoredNode
 from clew.knowledge.upsert import keyed_id
 from clew.trail.model.edge import Edge, EdgeType
 from clew.trail.store import Trail
 
 Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
+NodeRef = Annotated[str, msgspec.Meta(description="the id of a node, or a place in the code: path or path#qualname")]
 PathFilter = Annotated[str, msgspec.Meta(description="a glob of paths; empty: all")]
 MAX_REFS = 500
 WEIGHTS = {EdgeType.REFERENCED_IN: 0.9, EdgeType.IMPLEMENTS_PATTERN: 0.85, EdgeType.INSPIRED_BY: 0.8}
@@ -75,14 +76,15 @@ class CrossDomain:
 
     def __init__(self, trail: Trail, by: Principal) -> None:
         self._trail, self._by = trail, by
+        self.nodes = NodeGraph(trail, by)
 
     async def linked(
         self, id_or_ref: str, domain: NodeDomain | None = None, *, along: EdgeType | None = None
     ) -> list[Node]:
         """Nodes at the other ends of edges, newest first, each once: of one domain, along edges of one type, or all."""
-        around = await self._trail.edges.around([self._node_id(id_or_ref)], by=self._by)
+        around = await self._trail.edges.around([self.node_id(id_or_ref)], by=self._by)
         ends = dict.fromkeys(each.far for each in around if along is None or each.type == along.label)
-        found = [node for node in await self._nodes(ends) if domain in (None, node.domain)]
+        found = [node for node in await self.nodes.read(ends) if domain in (None, node.domain)]
         return sorted(found, key=lambda node: (node.created_at, node.id), reverse=True)
 
     async def related(self, found: ScoredNode, *, along: EdgeType | None = None) -> Related:
@@ -93,13 +95,13 @@ class CrossDomain:
 
     async def get_related(
         self,
-        of: Annotated[str, msgspec.Meta(description="the id of a node, or a place in the code: path or path#qualname")],
+        of: NodeRef,
     ) -> Related:
         """Show a node of any domain with the code, entries and references that are linked to it.
 
         Raises NotFound.
         """
-        node = await NodeGraph(self._trail, self._by).get_node(self._node_id(of))
+        node = await self.nodes.get_node(self.node_id(of))
         return await self.related(ScoredNode(node=node, similarity=1.0))
 
     async def which_patterns(self, query: Query, path: PathFilter = "", limit: Limit = 10) -> list[Related]:
@@ -118,19 +120,12 @@ class CrossDomain:
         """Nodes that fit a question, best first, each with its neighbours in the other domains."""
         if not query.strip():
             return []
-        found = await NodeSearch(self._trail).search(query, filter, by=self._by, limit=limit)
+        found = await self.nodes.search(query, filter, limit=limit)
         return [await self.related(each, along=along) for each in found]
 
-    def _node_id(self, id_or_ref: str) -> str:
+    def node_id(self, id_or_ref: str) -> str:
+        """The id of a node that is named by its id or by its place in the code."""
         return id_or_ref if _UUID.fullmatch(id_or_ref) else anchor_id(self._by.owner_id, id_or_ref)
-
-    async def _nodes(self, ids: Iterable[str]) -> list[Node]:
-        found = []
-        for id in ids:
-            with suppress(NotFound):  # removed meanwhile
-                found.append(await self._trail.records.get(id, by=self._by))
-        nodes = [each for each in found if each.schema_name == SCHEMA]
-        return await NodeGraph(self._trail, self._by).as_nodes(nodes)
 
 
 async def _add_anchor(graph: NodeGraph, id: str, place: CodeRef) -> None:

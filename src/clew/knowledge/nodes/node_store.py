@@ -1,34 +1,23 @@
-"""Nodes of code, history and literature: the record, its breadcrumb of schema node.v1, and the nodes of a trail, which
-are searched by meaning and followed along edges. A node that failed a check has a mark in its content; its vector is
-made from the text without the mark."""
+"""Nodes of code, history and literature: the record, its breadcrumb of schema node.v1, and filters over nodes. A node
+that failed a check has a mark in its content; its vector is made from the text without the mark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any, TypedDict, Unpack
+from datetime import UTC, datetime
+from typing import Any, TypedDict
 
 import msgspec
 
-from clew.access import Principal
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, Verification, check_node_type
-from clew.knowledge.upsert import change_record
-from clew.trail.bulk import drop_selected
-from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.model.edge import Direction, Edge, EdgeType
-from clew.trail.model.query import SearchRequest
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.selector import ContextMatch, Selector
-from clew.trail.store import Trail
 
 SCHEMA = "node.v1"
 DEFAULT_TRUST = 50
 UNVERIFIED = "[UNVERIFIED]"
 """The mark before the content of a node that failed a check."""
-KEPT_EXPIRED = timedelta(days=30)
-"""The time between the expiry of history and its removal."""
-MOST_REMOVED = 10_000
-"""Nodes that one call removes."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,11 +86,6 @@ class NodeFields(TypedDict, total=False):
     scopes: Sequence[str]
 
 
-TEXTS = ("path", "package", "signature", "category", "url", "source", "content_hash")
-TIMES = ("timestamp", "published_at", "expires_at")
-NUMBERS = ("line_start", "line_end")
-
-
 def build_node(name: str, domain: NodeDomain, node_type: NodeType, content: str, fields: NodeFields) -> Draft:
     """The draft of a node. Raises InvalidInput for a type of another domain, and for a trust, confidence, line or time
     that is out of range."""
@@ -125,26 +109,24 @@ def build_node(name: str, domain: NodeDomain, node_type: NodeType, content: str,
 
 
 def _context(domain: NodeDomain, node_type: NodeType, content: str, fields: NodeFields) -> dict[str, Any]:
-    given: Mapping[str, Any] = fields
-    verification = Verification(given.get("verification", Verification.NONE))
-    context: dict[str, Any] = {
+    verification = fields.get("verification", Verification.NONE)
+    given = {key: value for key, value in fields.items() if key not in _OF_BREADCRUMB and value not in (None, (), [])}
+    context = {key: as_text(value, key) if isinstance(value, datetime) else value for key, value in given.items()} | {
         "content": content,
         "domain": int(domain),
         "node_type": int(node_type),
-        "verified": bool(given.get("verified", verification is not Verification.NONE)),
+        "verified": bool(fields.get("verified", verification is not Verification.NONE)),
         "verification_type": int(verification),
-        "trust_level": _in_range("trust", given.get("trust", DEFAULT_TRUST), 100),
-        "confidence": _in_range("confidence", given.get("confidence", 1.0), 1),
-        "metadata": dict(given.get("metadata") or {}),
+        "trust_level": _in_range("trust", fields.get("trust", DEFAULT_TRUST), 100),
+        "confidence": _in_range("confidence", fields.get("confidence", 1.0), 1),
+        "metadata": dict(fields.get("metadata") or {}),
     }
-    context |= {key: given[key] for key in (*TEXTS, *NUMBERS) if given.get(key) is not None}
-    context |= {key: as_text(given[key], key) for key in TIMES if given.get(key) is not None}
-    if authors := given.get("authors"):
-        context["authors"] = list(authors)
     _check_lines(context)
     return context
 
 
+_OF_BREADCRUMB = ("id", "session_id", "tags", "scopes", "verification", "trust")
+"""Fields that the breadcrumb itself has, or its context under another name."""
 _SHOWN = {"include": ["content"]}
 """The field with the content: models read it, and the vector is made from it and the name."""
 _SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value": True}}}
@@ -157,30 +139,23 @@ def to_node(breadcrumb: Breadcrumb) -> Node:
     if breadcrumb.schema_name != SCHEMA:
         raise NotFound("node", breadcrumb.id)
     context = breadcrumb.context
-    verification = Verification(context.get("verification_type", context.get("verification", 0)))
+    verification = context.get("verification_type", context.get("verification", 0))
     content = str(context.get("content", ""))
-    more: dict[str, Any] = {key: context.get(key) for key in (*TEXTS, *NUMBERS)}
-    more |= {key: _as_time(context.get(key)) for key in TIMES}
+    given = {
+        **context,
+        "id": breadcrumb.id,
+        "name": breadcrumb.title,
+        "content": marked(content) if is_doubted(context) else content,
+        "session_id": breadcrumb.session,
+        "verified": context.get("verified", bool(verification)),
+        "verification_type": verification,
+        "trust_level": context.get("trust_level", context.get("trust", DEFAULT_TRUST)),
+        "created_at": breadcrumb.created_at,
+        "updated_at": breadcrumb.updated_at,
+    }
     if context["domain"] != NodeDomain.CODE:
-        more |= dict.fromkeys(("path", *NUMBERS))
-    return Node(
-        id=breadcrumb.id,
-        name=breadcrumb.title,
-        domain=NodeDomain(context["domain"]),
-        node_type=NodeType(context["node_type"]),
-        content=marked(content) if is_doubted(context) else content,
-        session_id=breadcrumb.session,
-        authors=tuple(context.get("authors", ())),
-        metadata=context.get("metadata", {}),
-        verified=bool(context.get("verified", verification is not Verification.NONE)),
-        verification=verification,
-        confidence=context.get("confidence", 1.0),
-        trust=context.get("trust_level", context.get("trust", DEFAULT_TRUST)),
-        created_at=breadcrumb.created_at,
-        updated_at=breadcrumb.updated_at,
-        superseded_by=context.get("superseded_by"),
-        **more,
-    )
+        given |= dict.fromkeys(("path", "line_start", "line_end"))
+    return msgspec.convert(given, Node)
 
 
 def is_doubted(context: Mapping[str, Any]) -> bool:
@@ -208,10 +183,6 @@ def as_text(moment: datetime, field: str) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def _as_time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
 def _in_range(field: str, value: float, most: float) -> float:
     if not 0 <= value <= most:
         raise InvalidInput(field, f"must be between 0 and {most}")
@@ -226,7 +197,7 @@ def _check_lines(context: Mapping[str, Any]) -> None:
         raise InvalidInput("line_end", "must not be before line_start")
 
 
-# -- nodes on a trail ------------------------------------------------------------------------------------------
+# -- filters ---------------------------------------------------------------------------------------------------
 
 
 class ScoredNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,129 +222,6 @@ class NodeFilter(msgspec.Struct, frozen=True, kw_only=True):
 EVERY_NODE = NodeFilter()
 
 
-class NodeGraph:
-    """The nodes that one principal sees on a trail. Calls raise what the trail raises."""
-
-    def __init__(self, trail: Trail, by: Principal) -> None:
-        self._trail = trail
-        self._by = by
-
-    async def add_node(
-        self, name: str, domain: NodeDomain, node_type: NodeType, content: str, **fields: Unpack[NodeFields]
-    ) -> Node:
-        """Write a node with its vector, made from name and content, in one transaction.
-
-        Raises InvalidInput when the type is not one of the domain, or a field is out of range.
-        """
-        draft = build_node(name, domain, node_type, content, fields)
-        return to_node(await self._trail.records.create(draft, by=self._by))
-
-    async def get_node(self, id: str) -> Node:
-        """Raises NotFound when there is no such breadcrumb or it is no node."""
-        [node] = await self.as_nodes([await self._trail.records.get(id, by=self._by)])
-        return node
-
-    async def current(self, id: str) -> Node:
-        """The current version of a node: itself, or the last one that superseded it."""
-        node = await self.get_node(id)
-        while node.superseded_by is not None:
-            node = await self.get_node(node.superseded_by)
-        return node
-
-    async def supersede(self, old: str, new: str) -> Node:
-        """Mark a node as superseded by another, and return the old one as it is now. A second call changes nothing.
-
-        Raises NotFound for either, CycleRefused when the old one stands, however indirectly, in the place of the new.
-        """
-        await self.get_node(new)
-        await self.get_node(old)
-        edge = Edge(source=new, target=old, type=EdgeType.SUPERSEDES.label)
-        await self._trail.edges.add([edge], by=self._by, replace=True)
-
-        def change(was: Breadcrumb) -> Change:
-            return Change(context={**was.context, "superseded_by": new})
-
-        return to_node(await change_record(self._trail, old, change, by=self._by))
-
-    async def remove_expired(self, now: datetime, most: int = MOST_REMOVED) -> int:
-        """Delete the nodes of history that expired more than KEPT_EXPIRED ago, the oldest first, `most` at a time, and
-        return how many. Nodes of code and of literature stay."""
-        expired = ContextMatch(path="expires_at", op="lt", value=as_text(now - KEPT_EXPIRED, "now"))
-        selector = Selector(schema_name=SCHEMA, all_tags=(domain_tag(NodeDomain.HISTORY),), context_match=(expired,))
-        return await drop_selected(self._trail, selector, most, by=self._by)
-
-    async def add_edge(
-        self,
-        source: str,
-        target: str,
-        edge_type: EdgeType | str,
-        *,
-        weight: float = 1.0,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Edge:
-        """Raises NotFound for an end, AlreadyExists for an edge that is there, CycleRefused for a cycle."""
-        edge = Edge(
-            source=source,
-            target=target,
-            type=_edge_name(edge_type),
-            weight=weight,
-            metadata=dict(metadata or {}),
-        )
-        return (await self._trail.edges.add([edge], by=self._by))[0]
-
-    async def similar_nodes(self, query: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
-        """The k nodes nearest in meaning to a text, nearest first."""
-        return await self.search(SearchRequest(text=query, limit=k, ranking="vector", selector=to_selector(filter)))
-
-    async def similar_to_node(self, id: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
-        """The k nodes nearest to a node, without itself. Empty for a node that has no vector."""
-        found = await self._trail.records.get(id, by=self._by, vector=True)
-        to_node(found)
-        if found.embedding is None:
-            return []
-        return await self.search(
-            SearchRequest(
-                vector=found.embedding, limit=k, ranking="vector", selector=to_selector(filter), exclude=(id,)
-            )
-        )
-
-    async def traverse(
-        self, id: str, edge_type: EdgeType | str, direction: Direction = "outgoing", depth: int = 1
-    ) -> list[Node]:
-        """The nodes along edges of one type, breadth first, each once; other records are skipped."""
-        reached = await self._trail.edges.walk(
-            [id], by=self._by, types=[_edge_name(edge_type)], direction=direction, depth=depth
-        )
-        found = [await self._trail.records.get(one.id, by=self._by) for one in reached]
-        return await self.as_nodes([one for one in found if one.schema_name == SCHEMA])
-
-    async def as_nodes(self, found: Sequence[Breadcrumb]) -> list[Node]:
-        """Convert breadcrumbs to nodes, in order. A node is not superseded by one that is deleted or not visible."""
-        nodes = [to_node(each) for each in found]
-        later = {node.superseded_by for node in nodes if node.superseded_by is not None}
-        lost = {id for id in later if not await self._is_there(id)}
-        return [
-            msgspec.structs.replace(node, superseded_by=None) if node.superseded_by in lost else node for node in nodes
-        ]
-
-    async def close(self) -> None:
-        """Close the trail."""
-        await self._trail.close()
-
-    async def search(self, request: SearchRequest) -> list[ScoredNode]:
-        """The nodes that a search of the trail finds, best first, with its scores. The request selects nodes alone."""
-        hits = (await self._trail.index.search(request, by=self._by)).hits
-        nodes = await self.as_nodes([hit.breadcrumb for hit in hits])
-        return [ScoredNode(node=node, similarity=hit.score) for node, hit in zip(nodes, hits, strict=True)]
-
-    async def _is_there(self, id: str) -> bool:
-        try:
-            await self._trail.records.get(id, by=self._by)
-        except NotFound:
-            return False
-        return True
-
-
 def to_selector(filter: NodeFilter) -> Selector:
     """Convert the filter to a selector of the trail."""
     return Selector(
@@ -387,7 +235,3 @@ def to_selector(filter: NodeFilter) -> Selector:
             ContextMatch(path=f"metadata.{key}", value=value) for key, value in filter.metadata.items()
         ),
     )
-
-
-def _edge_name(edge_type: EdgeType | str) -> str:
-    return edge_type.label if isinstance(edge_type, EdgeType) else edge_type

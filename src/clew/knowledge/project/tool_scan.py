@@ -9,9 +9,10 @@ import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
-from typing import NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -26,6 +27,8 @@ from clew.knowledge.project.tools import (
     KnownTool,
     Source,
     ToolCategory,
+    default_toolsets,
+    file_globs,
     install_of,
     known_tools,
     language_by_extension,
@@ -177,10 +180,27 @@ class ProjectFiles:
         found = ((path, read_content(root, path)) for path in self._list())
         self.contents = {path: content for path, content in found if content is not None}
 
+    @cached_property
     def texts(self) -> list[ManifestFile]:
         """The files; one that is too large or not readable has no text."""
         bodies = ((path, each.body if len(each.body) <= MAX_TEXT else b"") for path, each in self.contents.items())
         return [ManifestFile(path, body.decode("utf-8-sig", "replace")) for path, body in bodies]
+
+    @cached_property
+    def signs(self) -> list[Sign]:
+        """The signs of tools in all files."""
+        return [sign for file in self.texts for sign in find_signs(file)]
+
+    @cached_property
+    def scripts(self) -> dict[str, tuple[str, str]]:
+        """The command of each script of a manifest or build file, and where it is, by the name of the script."""
+        found: dict[str, tuple[str, str]] = {}
+        for file in self.texts:
+            read = reader_of(file.path)
+            for each in read(file) if read else ():
+                if each.kind == "script" and each.group not in ("CI", "tox"):
+                    found.setdefault(each.name, (f"{each.group} {each.name}", f"named in {file.path}:{each.start}"))
+        return found
 
     def fingerprint(self) -> dict[str, str]:
         """The content of each file: the id of its blob."""
@@ -265,8 +285,7 @@ def scan_project(files: ProjectFiles, category: ToolCategory, named: Sequence[st
     language come before tools for any."""
     languages = tuple(named) or tuple(files.languages()[:1])
     wanted = languages if named or files.is_file else ()
-    found = [sign for file in files.texts() for sign in find_signs(file)]
-    signs = [sign for sign in found if sign.category == category and _serves(sign.tool, wanted)]
+    signs = [sign for sign in files.signs if sign.category == category and _serves(sign.tool, wanted)]
     configured = [sign for sign in signs if sign.is_config]
     is_enough = any("*" not in known_tools()[sign.tool].languages for sign in configured)
     chosen: dict[str, Sign] = {}
@@ -303,4 +322,59 @@ def _to_tool(
         run_command=next((each.run for each in same if each.run), tool.run_command),
         source=sign.source,
         rationale=inline(f"{sign.tool} is {'configured' if sign.is_config else 'named'} in {place}"),
+    )
+
+
+# -- the tools of a folder -------------------------------------------------------------------------------------
+
+ToolKind = Literal["lint", "format", "types", "test"]
+_KINDS: dict[ToolKind, tuple[ToolCategory, tuple[str, ...]]] = {
+    "lint": ("linter", ("lint",)),
+    "format": ("formatter", ("format", "fmt")),
+    "types": ("type_checker", ("types", "typecheck")),
+    "test": ("test_framework", ("test", "tests")),
+}
+"""The category of each kind of tool, and the names that scripts of this kind have."""
+
+
+class ProjectTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of a project. `files` are globs of the files that it is for; `reason` says which file names it. A default
+    is the usual tool of the language, where the project names none."""
+
+    kind: ToolKind
+    name: str
+    command: str
+    files: tuple[str, ...]
+    reason: str
+    is_default: bool = False
+
+
+def find_project_tools(folder: str | Path) -> list[ProjectTool]:
+    """The linters, formatters, type checkers and test commands of a folder: those that it configures, or names in its
+    manifests, scripts and CI, else a script of this name, else the usual one. Reads files, and runs nothing."""
+    files = ProjectFiles(os.path.realpath(folder), "")
+    return [tool for kind in _KINDS for tool in _find_kind(files, kind)]
+
+
+def _find_kind(files: ProjectFiles, kind: ToolKind) -> list[ProjectTool]:
+    category, names = _KINDS[kind]
+    scan = scan_project(files, category)
+    if scan.tools:
+        return [_project_tool(kind, tool, tool.rationale) for tool in scan.tools]
+    for name in names:
+        if script := files.scripts.get(name):
+            return [ProjectTool(kind=kind, name=name, command=script[0], files=("*",), reason=script[1])]
+    usual = default_toolsets().get(scan.open_language, {}).get(category, "")
+    tool = describe_tool(files.root, usual, category, scan.open_language, "")
+    return [_project_tool(kind, tool, f"usual for {tool.language}", is_default=True)] if usual else []
+
+
+def _project_tool(kind: ToolKind, tool: DiscoveredTool, reason: str, *, is_default: bool = False) -> ProjectTool:
+    return ProjectTool(
+        kind=kind,
+        name=tool.name,
+        command=tool.run_command,
+        files=file_globs(tool.name),
+        reason=reason,
+        is_default=is_default,
     )

@@ -156,6 +156,12 @@ def language_by_extension(name: str) -> str:
     return _tables().extensions.get(name.rpartition(".")[2].lower(), "") if "." in name else ""
 
 
+def file_globs(tool: str) -> tuple[str, ...]:
+    """Globs of the files that a tool is for, by the endings of its languages."""
+    served = known_tools()[tool].languages
+    return tuple(f"*.{ending}" for ending, language in _tables().extensions.items() if language in served) or ("*",)
+
+
 def install_of(tool: str, language: str) -> str:
     """The command that installs a tool for a language; empty where there is nothing to install."""
     return _tables().installs.get(language, {}).get(tool) or known_tools().get(tool, KnownTool()).install_cmd

@@ -13,7 +13,7 @@ import msgspec
 from clew.config import EXAMPLE, Config, ProviderConfig
 from clew.decode_errors import suggest
 from clew.errors import ModelError
-from clew.llm.model_catalogue import ProviderKind, shipped
+from clew.llm.model_catalogue import Preset, ProviderKind, shipped
 from clew.secrecy import MASK, mask_secrets
 from clew.trust import Trust, Wish, digest_parts, printable, real_folder
 
@@ -34,7 +34,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_provider(name: str, config: Config, environ: Mapping[str, str]) -> Provider:
     """A provider by the name of its table or preset. Raises ModelError for a name that there is not, a kind that there
-    is not, or a table without an address."""
+    is not, a table without an address, or an address that a variable gives with a query."""
     table = config.providers.get(name)
     if table is None and name not in shipped().providers:
         known = [*config.providers, *shipped().providers]
@@ -44,7 +44,7 @@ def find_provider(name: str, config: Config, environ: Mapping[str, str]) -> Prov
         hint = suggest(table.kind, ["openai-compatible", *shipped().providers], "Kinds are")
         raise ModelError("config", f"[providers.{name}] has the kind {table.kind!r}, which there is not", hint=hint)
     preset, given = shipped().providers.get(preset_name), table or ProviderConfig()
-    usual = (environ.get(preset.address_variable, "") or preset.base_url) if preset is not None else ""
+    usual = _usual_address(name, preset, environ) if preset is not None else ""
     if not given.base_url and not usual:
         raise ModelError("config", f"[providers.{name}] has no base_url", hint=f"Say where it answers, as {EXAMPLE}")
     return Provider(
@@ -55,6 +55,15 @@ def find_provider(name: str, config: Config, environ: Mapping[str, str]) -> Prov
         preset=preset_name,
         timeout_seconds=given.timeout_seconds,
     )
+
+
+def _usual_address(name: str, preset: Preset, environ: Mapping[str, str]) -> str:
+    """The address of a preset, or the one that the user's variable gives. Paths are added to it, so it has no query."""
+    given = environ.get(preset.address_variable, "")
+    if any(each in given for each in "?#"):
+        reason = f"the address of {name} in {preset.address_variable} has a query"
+        raise ModelError("config", reason, hint=f"Leave it out, and put the key where {preset.key} says")
+    return given or preset.base_url
 
 
 def _preset_name(name: str, table: ProviderConfig | None) -> str:

@@ -26,7 +26,7 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?:^|[;&|\n]\s*)(?:nohup\s|.*[^&>]&\s*$)", "runs in the background"),
         (r"\btrap\b.*\b(?:EXIT|0|ERR)\b", "changes its exit code in a trap"),
         (r"^\s*(?:true|:|exit\s+0|echo\b[^;&|]*|printf\b[^;&|]*)\s*$", "checks nothing"),
-        (r"^\s*!\s*(?!gofu?mpt\b)", "succeeds when its command fails"),
+        (r"^\s*!(?!\s*(?:gofmt|gofumpt)\b)", "succeeds when its command fails"),
         (
             r"(?:^|[;&|\n]\s*)(?:if|while|until)\s.*\b(?:pytest|test|check|lint|ruff|mypy)\b",
             "tests a failure with `if`",

@@ -124,9 +124,10 @@ class CheckIssue(Payload, frozen=True, kw_only=True):
 
     file: str
     line: int = 0
+    column: int = 0
     category: Literal["lint", "format", "type", "compliance"] = "lint"
     severity: Literal["error", "warning"] = "error"
-    message: str
+    message: str = ""
     suggestion: str = ""
 
 

@@ -86,7 +86,8 @@ class Coordinator:
             return self._refuse(message, EXPIRED, "Send it again with a later deadline")
         applied = apply(state, message, self._states.gate)
         if applied.refusal is not None:
-            return self._refuse(message, applied.refusal.message, applied.refusal.hint)
+            refused = self._refuse(message, applied.refusal.message, applied.refusal.hint)
+            return (*refused, *self._failure_instead(message, applied.refusal.message))
         drafts: list[Draft] = []
         for number, effect in enumerate(applied.effects):
             if isinstance(effect, EndSession):
@@ -111,6 +112,19 @@ class Coordinator:
         target = message.source if message.source in MEMBERS else USER
         refusal = MessageRefusal(message=message.id, type=message.type, reason=reason or "refused", hint=hint)
         return (self._message(message, _REFUSAL, MessageType.MESSAGE_REFUSED, target, refusal),)
+
+    def _failure_instead(self, message: TeamMessage, reason: str) -> Sequence[Draft]:
+        """A failure in place of a result that cannot be used, so that the team does not wait for it."""
+        why = f"its result cannot be used: {reason}"[:500]
+        match message.type, message.payload.get("status"):
+            case MessageType.CALL_RESULT, "success":
+                payload = {**message.payload, "status": "error", "output": {}, "error": why}
+            case MessageType.RUN_ENDED, "answered":
+                payload = {**message.payload, "status": "failed", "text": "", "error": why}
+            case _:
+                return ()
+        effect = SendMessage(type=message.type, source=RUNTIME, target=ORCHESTRATOR, payload=payload)
+        return (self._effects.message(message, _INSTEAD, effect),)
 
     def _on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
         """The records in place of those that cannot be written: every prompt and every call ends with the error, so

@@ -156,10 +156,20 @@ def _with_interpreters(folder: str) -> Iterator[str]:
     if folder.startswith(_SYSTEM):
         return
     parent = os.path.dirname(folder)
-    yield parent if os.path.exists(os.path.join(parent, "pyvenv.cfg")) else folder
-    for name in ("python", "python3", "node"):
-        real = os.path.realpath(os.path.join(folder, name))
+    home = _home_of(parent)
+    yield parent if home else folder
+    reals = [os.path.realpath(os.path.join(folder, name)) for name in ("python", "python3", "node")]
+    for real in (*reals, *([os.path.join(home, "python3")] if home else [])):
         prefix = os.path.dirname(os.path.dirname(real))
-        is_home = prefix in ("/", os.path.expanduser("~")) or real.startswith(_SYSTEM)
-        if os.path.isfile(real) and not is_home:
+        is_shared = prefix in ("/", os.path.expanduser("~")) or real.startswith(_SYSTEM)
+        if os.path.isfile(real) and not is_shared:
             yield prefix
+
+
+def _home_of(venv: str) -> str:
+    """The folder of the Python that a virtual environment was made from; empty if the folder is none."""
+    try:
+        lines = Path(venv, "pyvenv.cfg").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition("=")[2].strip() for line in lines if line.partition("=")[0].strip() == "home"), "")

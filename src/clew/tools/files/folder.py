@@ -24,7 +24,7 @@ from clew.errors import ClewError, InvalidInput, NotFound, StorageFull, ToolFail
 from clew.fences import clean
 from clew.files import OPEN_FILE, OPEN_FOLDER, STEPWISE, open_inside, replace_file
 from clew.secrecy import is_secret_file
-from clew.tools.sandbox.folders.protected_names import GIT_NAME, GUARDED_NAMES
+from clew.tools.protected_names import GIT_NAME, GUARDED_NAMES
 from clew.trust import printable
 
 DENIED = (

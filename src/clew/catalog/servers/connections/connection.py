@@ -21,7 +21,7 @@ from clew.catalog.servers.connections.notifications import Watchers
 from clew.catalog.servers.connections.request_timeouts import RequestTimeouts
 from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.connections.server_errors import Faults, LostSession, Paused, Refusal, flatten
-from clew.catalog.servers.entries.entries import MAX_KEPT, ServerAbout
+from clew.catalog.servers.entries.entries import MAX_KEPT, ServerAbout, kept_text
 from clew.catalog.servers.entries.listing import ListKind, ServerListing, offers, read_listing, read_page
 from clew.catalog.servers.launch_values import resolve_token, resolve_values
 from clew.catalog.servers.login.browser import Browser
@@ -30,7 +30,6 @@ from clew.catalog.servers.login.tokens import Tokens
 from clew.catalog.servers.login.vault import ShortVault, Vault
 from clew.clock import Clock, SystemClock
 from clew.errors import ConfigError, ServerError
-from clew.fences import clean
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -101,9 +100,9 @@ class ServerConnection:
         async def look(client: Client, params: dict[str, Any]) -> ServerAbout:
             info, has = client.server_info, client.server_capabilities
             return ServerAbout(
-                name=clean(info.name)[:200] if info else "",
-                version=clean(info.version)[:100] if info else "",
-                instructions=clean(client.instructions or "")[:MAX_KEPT],
+                name=kept_text(info.name)[:200] if info else "",
+                version=kept_text(info.version)[:100] if info else "",
+                instructions=kept_text(client.instructions or "")[:MAX_KEPT],
                 protocol=client.protocol_version,
                 offers_subscriptions=bool(has.resources and has.resources.subscribe),
             )

@@ -10,9 +10,10 @@ import msgspec
 
 from clew.catalog.operations.discovery import FOREIGN_TOOL_SCHEMA
 from clew.catalog.operations.text import one_line
-from clew.catalog.servers.entries.schemas import params_prose
+from clew.catalog.servers.entries.schemas import mask_schema, params_prose
 from clew.errors import InvalidInput
 from clew.fences import clean
+from clew.secrecy import mask_document
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Change, Draft, check_context, encode_canonical
 
 Kind = Literal["tool", "resource", "prompt"]
@@ -27,7 +28,8 @@ _NAMESPACE = UUID("6e0fba4c-61b5-5c0e-8f5e-1d1f7b2f6a3d")
 
 
 class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry as it is used. Texts are foreign: they have no invisible characters, but must be shown as data.
+    """An entry as it is used. Texts are foreign: they have no invisible characters and no secrets, but must be shown as
+    data.
 
     A tool whose server changed it stays as it was approved; `pending` then holds what the server says now.
     """
@@ -75,12 +77,12 @@ def build_entry(server: str, kind: Kind, given: dict[str, Any]) -> ServerEntry:
         server=server,
         kind=kind,
         name=name,
-        title=one_line(given.get("title") or (given.get("name", "") if kind == "resource" else ""), 200),
-        description=clean(given.get("description") or "")[:MAX_KEPT],
-        schema=given.get("inputSchema", {}),
-        output_schema=given.get("outputSchema"),
-        annotations=given.get("annotations", {}),
-        arguments=tuple(given.get("arguments", ()))[:50],
+        title=one_line(kept_text(given.get("title") or (given.get("name", "") if kind == "resource" else "")), 200),
+        description=kept_text(given.get("description") or "")[:MAX_KEPT],
+        schema=mask_schema(given.get("inputSchema", {})),
+        output_schema=mask_schema(given.get("outputSchema")),
+        annotations=mask_schema(given.get("annotations", {})),
+        arguments=tuple(mask_schema(each) for each in given.get("arguments", ())[:50]),
         mime_type=one_line(given.get("mimeType", ""), 100),
         is_template="uriTemplate" in given,
         digest=digest,
@@ -89,7 +91,14 @@ def build_entry(server: str, kind: Kind, given: dict[str, Any]) -> ServerEntry:
     check_context(_context(entry))
     if not name.strip() or clean(name) != name or "\n" in name or "`" in name:
         raise InvalidInput("name", "holds line ends, backticks or characters that cannot be seen")
+    if mask_document(name) != name:
+        raise InvalidInput("name", "holds a secret")
     return entry
+
+
+def kept_text(text: str) -> str:
+    """A text of a server without invisible characters and secrets."""
+    return mask_document(clean(text))
 
 
 def digest_of(entry: dict[str, Any]) -> str:

@@ -12,7 +12,6 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.operations.text import one_line
 from clew.catalog.servers.config import McpServerConfig
-from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.entries.entries import Kind, ServerAbout, ServerEntry
 from clew.catalog.servers.entries.schemas import check_arguments
 from clew.errors import InvalidInput, NotFound, ServerError
@@ -20,6 +19,8 @@ from clew.errors import InvalidInput, NotFound, ServerError
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult
+
+    from clew.catalog.servers.connections.connection import ServerConnection
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from clew.catalog.servers.entries.entries import (
     draft_of,
     entry_id,
     entry_of,
+    kept_text,
 )
 from clew.catalog.servers.entries.listing_cleanup import MAX_ENTRIES
 from clew.catalog.servers.entries.schemas import compiled
@@ -183,7 +184,7 @@ class EntryStore:
                 if kind == "tool" and (known is None or known.digest != entry.digest):
                     compiled(entry.schema)
             except InvalidInput as error:
-                name = one_line(str(given.get("name", "")), 80)
+                name = one_line(kept_text(str(given.get("name", ""))), 80)
                 left_out.append(f"{kind} {name}: {one_line(str(error.message), 200)}")
                 continue
             fresh.setdefault(entry.name, entry)
@@ -239,10 +240,8 @@ class EntryStore:
 
 def _turn(known: ServerEntry, listed: ServerEntry) -> ServerEntry | None:
     """The new state of an entry that is listed again; None where nothing changes."""
-    if known.kind != "tool":
-        return listed if listed.digest != known.digest else None
-    if listed.digest == known.approved:
-        return listed if known.state != "approved" else None
+    if known.kind != "tool" or listed.digest == known.approved:
+        return listed if listed != known else None
     if listed.digest == known.digest and known.state == "changed":
         return None
     now = {

@@ -12,11 +12,17 @@ import msgspec
 from clew.catalog.operations.text import one_line, quoted
 from clew.decode_errors import either_type, suggest
 from clew.errors import InvalidInput, SchemaViolation
+from clew.secrecy import mask_document
 from clew.trail.model.breadcrumb import encode_canonical
 from clew.trail.model.validation import SchemaCheck, compile_schema
 
 MAX_DEPTH = 60
 MAX_SHOWN_DEPTH = 40
+_TEXTS = ("description", "title", "$comment")
+_SAMPLES = ("default", "examples")
+"""Values that a schema shows and that it does not check."""
+_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+"""Keys below which any name may stand."""
 
 
 def check_arguments(schema: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,6 +86,22 @@ def _modern(schema: Any, depth: int) -> Any:
     return known
 
 
+def mask_schema(schema: Any, depth: int = 0, *, within: str = "", is_sample: bool = False) -> Any:
+    """A schema without secrets in its texts, defaults and examples. What it allows stays the same; what is nested too
+    deep stays as it is, and is refused. `within` is the key of the schema in the one around it."""
+    if depth > MAX_DEPTH:
+        return schema
+    if isinstance(schema, list):
+        return [mask_schema(each, depth + 1, is_sample=is_sample) for each in schema]
+    if isinstance(schema, dict):
+        shown = () if within in _BY_NAME else (*_TEXTS, *_SAMPLES)
+        return {
+            key: mask_schema(value, depth + 1, within=key, is_sample=is_sample or key in shown)
+            for key, value in schema.items()
+        }
+    return mask_document(schema) if is_sample and isinstance(schema, str) else schema
+
+
 def clean_schema(schema: Any, depth: int = 0) -> Any:
     """A schema with its texts for people made plain, for showing; what it allows stays the same."""
     if depth > MAX_SHOWN_DEPTH:
@@ -89,9 +111,7 @@ def clean_schema(schema: Any, depth: int = 0) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {
-        key: one_line(value, 300)
-        if key in ("description", "title", "$comment") and isinstance(value, str)
-        else clean_schema(value, depth + 1)
+        key: one_line(value, 300) if key in _TEXTS and isinstance(value, str) else clean_schema(value, depth + 1)
         for key, value in schema.items()
     }
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages.walker import MAX_NAME, CommentBlock, Handler, Role, Walker, last_row, named_at
+from clew.knowledge.code.languages.fact_builder import MAX_NAME, Role
+from clew.knowledge.code.languages.walker import CommentBlock, Handler, Walker, last_row, named_at
 from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-_CONSTANT_NAME = re.compile(r"_*[A-Z][A-Z0-9_]*")
 
 
 def comment(walk: Walker, node: Node, start: int) -> None:
@@ -84,8 +82,7 @@ def value(is_constant: bool | None = None, *, is_field: bool = False) -> Handler
             (walk.claim if is_field else walk.bind)(name)
             text = walk.label(name)
             if walk.scope.role != "function" and text != "_":
-                is_upper = _CONSTANT_NAME.fullmatch(text) is not None
-                walk.define_value(text, node, is_constant=is_upper if is_constant is None else is_constant)
+                walk.define_value(text, node, is_constant=is_constant)
 
     return handle
 
@@ -144,7 +141,7 @@ def dotted(walk: Walker, node: Node, start: int) -> None:
     """Mention a dotted name as one. If it starts with another expression, visit that."""
     if target := walk.pure_target(node):
         if start not in walk.claimed:
-            walk.mention(target, node)
+            walk.add_use(target, node.start_point[0])
         walk.skip(node)
     elif node.type in walk.table.members:
         walk.claim(node.child_by_field_name(walk.table.members[node.type][1]))
@@ -163,7 +160,7 @@ def type_name(walk: Walker, node: Node, start: int) -> None:
 
 def name(walk: Walker, node: Node, start: int) -> None:
     if start not in walk.claimed:
-        walk.mention(walk.source[start : node.end_byte], node)
+        walk.add_use(walk.source[start : node.end_byte], node.start_point[0])
 
 
 ACTIONS: dict[str, Handler] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages.walker import LanguageTable, Lead, Walker, named_at
+from clew.knowledge.code.languages.fact_builder import Lead
+from clew.knowledge.code.languages.walker import LanguageTable, Walker, named_at
 from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
@@ -50,20 +51,20 @@ _MAX_DECLARATORS = 12
 
 
 def _include(walk: Walker, node: Node, start: int) -> None:
-    walk.add_import(walk.label(node), "", "", node)
+    walk.note_import(walk.label(node), "", "", node)
 
 
 def _using(walk: Walker, node: Node, start: int) -> None:
     module, _, name = walk.text(named_at(node)).rpartition("::")
     if b"namespace" in walk.raw(node)[:20]:
-        walk.add_import(walk.text(named_at(node)), "*", "", node)
+        walk.note_import(walk.text(named_at(node)), "*", "", node)
     elif name:
-        walk.add_import(module or name, name if module else "", "", node)
+        walk.note_import(module or name, name if module else "", "", node)
     walk.skip(node)
 
 
 def _namespace_alias(walk: Walker, node: Node, start: int) -> None:
-    walk.add_import(walk.text(named_at(node, 1)), "", walk.text(node.child_by_field_name("name")), node)
+    walk.note_import(walk.text(named_at(node, 1)), "", walk.text(node.child_by_field_name("name")), node)
     walk.skip(node)
 
 

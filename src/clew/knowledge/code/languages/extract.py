@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clew.knowledge.code.languages.actions import ACTIONS
 from clew.knowledge.code.languages.descriptions import describe_comment, describe_docstring
 from clew.knowledge.code.languages.detect import LANGUAGES, load_grammar
+from clew.knowledge.code.languages.python_syntax import read_python
 from clew.knowledge.code.languages.token_limit import cut_tokens
 from clew.knowledge.code.languages.walker import Handler, LanguageTable, Walker, last_row, named_at
 from clew.knowledge.code.models import CUT, FileFacts
@@ -63,6 +64,12 @@ def extract(content: bytes, language: str) -> FileFacts:
         return FileFacts(language, lines=lines, error="made by a machine: its lines are too long")
     whole = _as_utf8(content)
     source, is_cut = cut_tokens(whole)
+    facts = read_python(source) if language == "python" and not is_cut else None
+    return facts or _by_tables(source, language, _count_lines(whole), is_cut=is_cut)
+
+
+def _by_tables(source: bytes, language: str, lines: int, *, is_cut: bool) -> FileFacts:
+    """The facts that the table of a language finds in a syntax tree of tree-sitter, which errors do not stop."""
     grammar = _grammar(language)
     tree, is_whole = _parse(source, language, grammar.language)
     walk = Walker(source, grammar.table)
@@ -75,9 +82,7 @@ def extract(content: bytes, language: str) -> FileFacts:
         error = CUT
     else:
         error = "syntax errors, read in part" if root.has_error else ""
-    return FileFacts(
-        language, walk.symbols, walk.imports, references, _describe(source, root), _count_lines(whole), error
-    )
+    return FileFacts(language, walk.symbols, walk.imports, references, _describe(source, root), lines, error)
 
 
 def is_hard(content: bytes, language: str) -> bool:

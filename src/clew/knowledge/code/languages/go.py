@@ -44,7 +44,7 @@ _BUILTIN = (
 def _import(walk: Walker, node: Node, start: int) -> None:
     path, alias = walk.text(node.child_by_field_name("path")), walk.text(node.child_by_field_name("name"))
     is_all = alias == "."
-    walk.add_import(path.strip('"`'), "*" if is_all else "", "" if is_all else alias, node)
+    walk.note_import(path.strip('"`'), "*" if is_all else "", "" if is_all else alias, node)
     walk.skip(node)
 
 

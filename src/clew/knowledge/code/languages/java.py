@@ -54,9 +54,9 @@ def _import(walk: Walker, node: Node, start: int) -> None:
     whole = "".join(walk.text(path).split())
     module, _, name = whole.rpartition(".")
     if any(each.type == "asterisk" for each in node.named_children):
-        walk.add_import(whole, "*", "", node)
+        walk.note_import(whole, "*", "", node)
     elif whole:
-        walk.add_import(module or name, name if module else "", "", node)
+        walk.note_import(module or name, name if module else "", "", node)
     walk.skip(node)
 
 

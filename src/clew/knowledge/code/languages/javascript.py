@@ -149,7 +149,7 @@ def _assignment(walk: Walker, node: Node, start: int) -> None:
 def _call(walk: Walker, node: Node, start: int) -> None:
     """A call; that of `require` and `import()` is an import, unless a declaration has taken it."""
     if start not in walk.claimed and (module := _required_module(walk, node)):
-        walk.add_import(module, "", "", node)
+        walk.note_import(module, "", "", node)
         walk.claimed.add(start)
     actions.call(walk, node, start)
 
@@ -165,9 +165,9 @@ def _import(walk: Walker, node: Node, start: int) -> None:
     walk.skip(node)
     source, clause = node.child_by_field_name("source"), named_at(node)
     if clause is not None and clause.type == "import_require_clause":
-        walk.add_import(walk.label(clause.child_by_field_name("source")), "", walk.text(named_at(clause)), node)
+        walk.note_import(walk.label(clause.child_by_field_name("source")), "", walk.text(named_at(clause)), node)
     elif source is not None and (clause is None or clause.type != "import_clause"):
-        walk.add_import(walk.text(source).strip("'\""), "", "", node)
+        walk.note_import(walk.text(source).strip("'\""), "", "", node)
     elif source is not None and clause is not None:
         for each in clause.named_children:
             _import_clause(walk, walk.label(source), each)
@@ -175,9 +175,9 @@ def _import(walk: Walker, node: Node, start: int) -> None:
 
 def _import_clause(walk: Walker, module: str, clause: Node) -> None:
     if clause.type == "identifier":
-        walk.add_import(module, "default", walk.text(clause), clause)
+        walk.note_import(module, "default", walk.text(clause), clause)
     elif clause.type == "namespace_import":
-        walk.add_import(module, "", walk.text(named_at(clause)), clause)
+        walk.note_import(module, "", walk.text(named_at(clause)), clause)
     else:
         _import_listed(walk, module, clause)
 
@@ -186,7 +186,7 @@ def _import_listed(walk: Walker, module: str, listed: Node) -> None:
     for each in listed.named_children:
         name, alias = each.child_by_field_name("name"), each.child_by_field_name("alias")
         if name is not None and (module or alias is not None):
-            walk.add_import(module, walk.label(name), walk.label(alias), each)
+            walk.note_import(module, walk.label(name), walk.label(alias), each)
 
 
 def _export(walk: Walker, node: Node, start: int) -> None:
@@ -197,9 +197,9 @@ def _export(walk: Walker, node: Node, start: int) -> None:
         if each.type == "export_clause":
             _import_listed(walk, module, each)
         else:
-            walk.add_import(module, "", walk.label(named_at(each)), node)
+            walk.note_import(module, "", walk.label(named_at(each)), node)
     if source is not None and not listed:
-        walk.add_import(module, "*", "", node)
+        walk.note_import(module, "*", "", node)
     if source is not None or listed:
         walk.skip(node)
     elif any(each.type == "default" for each in node.children[:3]):
@@ -210,7 +210,7 @@ def _export_default(walk: Walker, node: Node) -> None:
     value = node.child_by_field_name("value") or node.child_by_field_name("declaration")
     name = value.child_by_field_name("name") if value is not None and value.type != "identifier" else value
     if name is not None and (target := walk.pure_target(name)):
-        walk.add_import("", target.decode("utf-8", "replace"), "default", node)
+        walk.note_import("", target.decode("utf-8", "replace"), "default", node)
 
 
 def _required_module(walk: Walker, value: Node) -> str:
@@ -232,14 +232,14 @@ def _import_required(walk: Walker, node: Node, name: Node, value: Node, module: 
     walk.claim(named_at(value) if is_wrapped else value)
     if name.type == "identifier":
         taken = value.child_by_field_name("property") if value.type == "member_expression" else None
-        walk.add_import(module, walk.text(taken), walk.text(name), node)
+        walk.note_import(module, walk.text(taken), walk.text(name), node)
         return
     for each in name.named_children:
         key, bound = each.child_by_field_name("key"), each.child_by_field_name("value")
         if key is not None and bound is not None:
-            walk.add_import(module, walk.text(key), walk.text(bound), node)
+            walk.note_import(module, walk.text(key), walk.text(bound), node)
         elif each.type == "shorthand_property_identifier_pattern":
-            walk.add_import(module, walk.text(each), "", node)
+            walk.note_import(module, walk.text(each), "", node)
 
 
 _JAVASCRIPT = LanguageTable(

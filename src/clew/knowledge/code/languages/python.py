@@ -51,13 +51,15 @@ _PATTERNS = (
     "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern as_pattern_target"
     " tuple list type default_parameter typed_parameter typed_default_parameter"
 )
-_NAMES_IN_TYPE = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*(?:\.[\w\x80-\xff]+)*")
+OWN = (b"self.", b"cls.")
+BUILTINS = frozenset(name.encode() for name in dir(builtins)) | {b"self", b"cls"}
+NAMES_IN_TYPE = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*(?:\.[\w\x80-\xff]+)*")
 
 
 def _import(walk: Walker, node: Node, start: int) -> None:
     for each in node.children_by_field_name("name"):
         name, alias = _imported_name(walk, each)
-        walk.add_import(name, "", alias, each)
+        walk.note_import(name, "", alias, each)
     walk.skip(node)
 
 
@@ -65,9 +67,9 @@ def _import_from(walk: Walker, node: Node, start: int) -> None:
     source = node.child_by_field_name("module_name")
     module = "".join(walk.text(source).split()) if source is not None else "__future__"
     for each in node.children_by_field_name("name"):
-        walk.add_import(module, *_imported_name(walk, each), each)
+        walk.note_import(module, *_imported_name(walk, each), each)
     if any(each.type == "wildcard_import" for each in node.named_children):
-        walk.add_import(module, "*", "", node)
+        walk.note_import(module, "*", "", node)
     walk.skip(node)
 
 
@@ -78,7 +80,7 @@ def _imported_name(walk: Walker, node: Node) -> tuple[str, str]:
 
 def _type_string(walk: Walker, node: Node, start: int) -> None:
     """The names in an annotation that is written as a string."""
-    for found in _NAMES_IN_TYPE.findall(walk.raw(node)[:2_000]):
+    for found in NAMES_IN_TYPE.findall(walk.raw(node)[:2_000]):
         walk.relate("reference", found, node)
 
 
@@ -106,8 +108,8 @@ TABLES = {
         members={"attribute": ("object", "attribute")},
         calls={"call": "function"},
         patterns=frozenset(_PATTERNS.split()),
-        own=(b"self.", b"cls."),
-        builtins=frozenset(name.encode() for name in dir(builtins)) | {b"self", b"cls"},
+        own=OWN,
+        builtins=BUILTINS,
         handlers={
             "import": _import,
             "import_from": _import_from,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew.knowledge.code.languages import actions
-from clew.knowledge.code.languages.walker import Handler, LanguageTable, Role, Walker
+from clew.knowledge.code.languages.fact_builder import Role
+from clew.knowledge.code.languages.walker import Handler, LanguageTable, Walker
 from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _require(walk: Walker, node: Node, name: bytes, given: list[Node]) -> None:
         path = walk.label(given[-1])
         if name == b"require_relative" and not path.startswith("."):
             path = f"./{path}"
-        walk.add_import(path, walk.text(given[0]).lstrip(":") if name == b"autoload" else "", "", node)
+        walk.note_import(path, walk.text(given[0]).lstrip(":") if name == b"autoload" else "", "", node)
 
 
 TABLES = {

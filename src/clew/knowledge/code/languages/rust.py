@@ -48,7 +48,7 @@ _PATTERNS = (
 def _module_file(walk: Walker, node: Node, start: int) -> None:
     """A module without a body is another file."""
     walk.claim(node)
-    walk.add_import(f"self::{walk.text(node)}", "", "", node)
+    walk.note_import(f"self::{walk.text(node)}", "", "", node)
 
 
 def _impl(walk: Walker, node: Node, start: int) -> None:
@@ -74,7 +74,7 @@ def _attribute(walk: Walker, node: Node, start: int) -> None:
 
 def _use(walk: Walker, node: Node, start: int) -> None:
     for module, name, alias, at in _use_tree(walk, node):
-        walk.add_import(module, name, alias, at)
+        walk.note_import(module, name, alias, at)
     walk.skip(node)
 
 
@@ -105,7 +105,7 @@ def _join(before: str, after: str) -> str:
 
 def _extern(walk: Walker, node: Node, start: int) -> None:
     name, alias = node.child_by_field_name("name"), node.child_by_field_name("alias")
-    walk.add_import(walk.text(name), "", walk.text(alias), node)
+    walk.note_import(walk.text(name), "", walk.text(alias), node)
     walk.skip(node)
 
 

@@ -11,20 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from clew.knowledge.code.languages.descriptions import describe_comment, sign, sign_value
-from clew.knowledge.code.models import ImportFact, ReferenceFact, ReferenceKind, Symbol, SymbolKind
+from clew.knowledge.code.languages.descriptions import describe_comment
+from clew.knowledge.code.languages.fact_builder import MAX_CHAIN, MAX_NAME, FactBuilder, Lead, Role, Span
+from clew.knowledge.code.models import ReferenceKind, SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
-
-MAX_NAME = 200
-MAX_SCOPE = 600
-MAX_CHAIN = 8
-"""Links of `a().b().c()` that are followed."""
-MAX_SYMBOLS, MAX_IMPORTS, MAX_REFERENCES = 10_000, 10_000, 200_000
-"""Limits for one file. Only generated files exceed them."""
 
 _JOINT = re.compile(rb"\s*(?:\?\.|!\.|&\.|->|::|\.)\s*")
 _PLAIN = re.compile(rb"[@$]{0,2}[\w\x80-\xff]+(?:\.[\w\x80-\xff]+)*")
@@ -33,9 +27,6 @@ _BITS, _RANK_BITS = 32, 6
 _RANKS = (1 << _RANK_BITS) - 1
 _BOUND_FIELDS = ("pattern", "name", "left", "value")
 
-Role = Literal["module", "class", "function"]
-Uses = dict[bytes, list[tuple[bytes, str, int]]]
-"""Uses of names that no scope has bound yet, by the first part of the name: target, qualname of the user, row."""
 Handler = Callable[["Walker", "Node", int], None]
 """Records the facts of a captured node, which starts at a byte."""
 
@@ -60,39 +51,6 @@ class LanguageTable(NamedTuple):
     """Handlers of captures that only this language has."""
 
 
-class SyntaxScope:
-    """A part of a file with its own names. `calls` has every row of a call, `uses` the first row of each name."""
-
-    __slots__ = ("bound", "calls", "end", "name", "role", "unbound", "uses")
-
-    def __init__(self, name: str, end: int, role: Role, calls: dict[bytes, list[int]]) -> None:
-        self.name = name
-        self.end = end
-        self.role: Role = role
-        self.calls = calls
-        self.uses: dict[bytes, int] = {}
-        self.bound: set[bytes] = set()
-        self.unbound: Uses = {}
-        """Uses in inner scopes that those did not bind."""
-
-    def merge(self, unbound: Uses) -> None:
-        """Take over the uses of an inner scope, the smaller into the larger: deep nesting stays cheap."""
-        small, large = sorted((self.unbound, unbound), key=len)
-        for head, uses in small.items():
-            if head in large and len(large[head]) < len(uses):
-                large[head], uses = uses, large[head]
-            large.setdefault(head, []).extend(uses)
-        self.unbound = large
-
-
-class Lead(NamedTuple):
-    """Decorators before a definition, outside of its node: rows and `(target, row)` of each."""
-
-    first_row: int
-    last_row: int
-    targets: list[tuple[bytes, int]]
-
-
 class CommentBlock(NamedTuple):
     """Consecutive lines of comment."""
 
@@ -102,27 +60,16 @@ class CommentBlock(NamedTuple):
     column: int
 
 
-class Walker:
+class Walker(FactBuilder):
     """The state of one walk, and the operations for handlers."""
 
     def __init__(self, source: bytes, table: LanguageTable) -> None:
-        self.source = source
+        super().__init__(source, table.builtins, table.own)
         self.table = table
-        self.symbols: list[Symbol] = []
-        self.imports: list[ImportFact] = []
-        self.is_cut = False
-        """Whether the file has more facts than the limits allow."""
         self.claimed: set[int] = set()
         """Start bytes of nodes that a node above has recorded."""
-        self.type_parameters: set[bytes] = set()
         self.comment: CommentBlock | None = None
-        self.lead: Lead | None = None
         self.skip_until = 0
-        self.scope = SyntaxScope("", len(source) + 1, "module", {})
-        self._scopes = [self.scope]
-        self._values: set[str] = set()
-        self._found: dict[tuple[ReferenceKind, bytes, str], int] = {}
-        self._calls: set[tuple[int, ReferenceKind, bytes, str]] = set()
 
     def run(self, root: Node, query: Query, handlers: Mapping[str, Handler]) -> None:
         """Visit the captured nodes, outer before inner ones; of equal ones, in the order of `handlers`."""
@@ -141,10 +88,10 @@ class Walker:
             start = key >> _BITS + _RANK_BITS
             if start >= self.skip_until:
                 while start >= self.scope.end:
-                    self._leave()
+                    self.close_scope()
                 ranked[key & _RANKS](self, node, start)
         while self._scopes:
-            self._leave()
+            self.close_scope()
 
     def skip(self, node: Node) -> None:
         """Do not visit the nodes in this one."""
@@ -234,36 +181,6 @@ class Walker:
                 kind = at.child_by_field_name("type")
                 pending += [bound] if bound is not None else [each for each in at.named_children[::-1] if each != kind]
 
-    def enter(self, name: str, node: Node, role: Role) -> None:
-        """Open a scope up to the end of a node. `name` is the full qualname; an inner function of the same name shares
-        calls."""
-        calls = self.scope.calls if name == self.scope.name and role == "function" else {}
-        self.scope = SyntaxScope(name, min(node.end_byte, self.scope.end), role, calls)
-        self._scopes.append(self.scope)
-
-    def _leave(self) -> None:
-        scope = self._scopes.pop()
-        above = self._scopes[-1] if self._scopes else None
-        if above is None or scope.calls is not above.calls:
-            for target, rows in scope.calls.items():
-                self._calls.update((row + 1, "call", target, scope.name) for row in rows)
-        unbound = scope.unbound
-        if scope.role == "function":
-            for name in scope.bound:
-                unbound.pop(name, None)
-        for target, row in scope.uses.items():
-            head = target.partition(b".")[0]
-            if head not in self.table.builtins and (above is None or head not in scope.bound):
-                unbound.setdefault(head, []).append((target, scope.name, row))
-        if above is not None:
-            self.scope = above
-            above.merge(unbound)
-            return
-        for uses in unbound.values():
-            for target, inside, row in uses:
-                key: tuple[ReferenceKind, bytes, str] = ("reference", target, inside)
-                self._found[key] = min(row, self._found.get(key, row))
-
     def claim(self, node: Node | None) -> None:
         """Keep the handler of a node below from recording it again."""
         if node is not None:
@@ -274,94 +191,46 @@ class Walker:
         self.claimed.add(name.start_byte)
         self.scope.bound.add(self.raw(name))
 
-    def call(self, target: bytes, node: Node) -> None:
-        if target:
-            self.scope.calls.setdefault(target, []).append(node.start_point[0])
+    def enter(self, name: str, node: Node, role: Role) -> None:
+        self.open_scope(name, node.end_byte, role)
 
-    def mention(self, target: bytes, node: Node) -> None:
-        """Record a name that is used as a value."""
-        if target and target not in self.scope.uses:
-            self.scope.uses[target] = node.start_point[0]
-            if target.startswith(self.table.own):
-                self.relate("reference", target, node)
+    def call(self, target: bytes, node: Node) -> None:
+        self.add_call(target, node.start_point[0])
 
     def relate(self, kind: ReferenceKind, target: bytes, node: Node, inside: str | None = None) -> None:
-        if target and target not in self.table.builtins:
-            key = (kind, target, self.scope.name if inside is None else inside)
-            self._found.setdefault(key, node.start_point[0])
+        self.add_reference(kind, target, node.start_point[0], inside)
 
-    def add_import(self, module: str, name: str, alias: str, node: Node) -> None:
-        if len(self.imports) < MAX_IMPORTS:
-            self.imports.append(ImportFact(module, name, "" if alias == name else alias, node.start_point[0] + 1))
-        else:
-            self.is_cut = True
+    def note_import(self, module: str, name: str, alias: str, node: Node) -> None:
+        self.add_import(module, name, alias, node.start_point[0])
 
     def add_lead(self, node: Node, targets: list[bytes]) -> None:
         """Record the decorators in a node that stands before their definition."""
         row = node.start_point[0]
         lead = self.lead if self.lead is not None and self.lead.last_row >= row - 1 else Lead(row, row, [])
-        lead.targets.extend((target, row) for target in targets if target and target not in self.table.builtins)
+        lead.targets.extend((target, row) for target in targets)
         self.lead = Lead(lead.first_row, node.end_point[0], lead.targets)
 
-    def qualify(self, name: str) -> str:
-        """The name with the enclosing names before it. Past the limit of nesting it is the enclosing name."""
-        if len(self.scope.name) > MAX_SCOPE:
-            return self.scope.name
-        return f"{self.scope.name}.{name}" if self.scope.name else name
-
     def define(self, kind: SymbolKind, name: str, node: Node, *, until: Node | None = None) -> str:
-        """Record a symbol in the current scope and return its qualname. The signature ends before `until`. A symbol
-        without a name, as in broken code, is not recorded."""
-        name = name[:MAX_NAME].strip()
-        qualname = self.qualify(name)
-        if not name or qualname == self.scope.name:
-            return self.scope.name
-        if len(self.symbols) >= MAX_SYMBOLS:
-            self.is_cut = True
-            return qualname
-        first = node.start_point[0]
-        if self.lead is not None:
-            first = self._take_lead(first, qualname)
-        head = self.source[node.start_byte : until.start_byte if until is not None else node.end_byte]
-        signature = sign_value(head) if kind in ("constant", "variable") else sign(head)
-        doc = self._comment_above(first) or self._comment_above(node.start_point[0])
-        self.symbols.append(Symbol(kind, name, qualname, first + 1, last_row(node) + 1, signature, doc))
-        return qualname
+        """As `add_symbol`. The signature ends before `until`."""
+        return self.add_symbol(kind, name, span_of(node), node.end_byte if until is None else until.start_byte)
 
-    def define_value(self, name: str, node: Node, *, is_constant: bool) -> None:
-        """Record a variable or constant at its first assignment."""
-        qualname = self.qualify(name[:MAX_NAME].strip())
-        if qualname not in self._values:
-            self._values.add(qualname)
-            self.define("constant" if is_constant else "variable", name, node)
+    def define_value(self, name: str, node: Node, *, is_constant: bool | None = None) -> None:
+        """As `add_value`."""
+        self.add_value(name, span_of(node), is_constant=is_constant)
 
-    def references(self) -> list[ReferenceFact]:
-        """All references by line, then kind and name."""
-        named = ((row + 1, kind, target, inside) for (kind, target, inside), row in self._found.items())
-        found = sorted({*(each for each in named if each[2] not in self.type_parameters), *self._calls})
-        self.is_cut |= len(found) > MAX_REFERENCES
-        del found[MAX_REFERENCES:]
-        return [
-            ReferenceFact(kind, target.decode("utf-8", "replace"), inside, row) for row, kind, target, inside in found
-        ]
-
-    def _take_lead(self, first: int, qualname: str) -> int:
-        lead, self.lead = self.lead, None
-        if lead is None or not lead.last_row <= first <= lead.last_row + 1:
-            return first
-        for target, row in lead.targets:
-            self._found.setdefault(("decorate", target, qualname), row)
-        return lead.first_row
-
-    def _comment_above(self, first: int) -> str:
+    def comment_above(self, row: int) -> str:
         comment = self.comment
-        if comment is None or comment.last_row != first - 1:
+        if comment is None or comment.last_row != row - 1:
             return ""
         return describe_comment(self.source[comment.start : comment.end])
 
 
 def named_at(node: Node | None, index: int = 0) -> Node | None:
     return node.named_child(index) if node is not None and index < node.named_child_count else None
+
+
+def span_of(node: Node) -> Span:
+    return Span(node.start_byte, node.end_byte, node.start_point[0], last_row(node))
 
 
 def last_row(node: Node) -> int:

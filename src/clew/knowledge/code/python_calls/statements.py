@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Callable, Sequence
 
+from clew.knowledge.code.languages.python_syntax import parse_python
 from clew.knowledge.code.languages.token_limit import has_more_tokens
 from clew.knowledge.code.python_calls.expressions import Expressions, last_name
 from clew.knowledge.code.python_calls.scopes import PythonScope
@@ -36,9 +36,7 @@ def summarize(content: bytes) -> FlowSummary:
     if has_more_tokens(content):
         return FlowSummary(error="too large")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return Statements().read_file(_parse(content))
+        return Statements().read_file(_parse(content))
     except SyntaxError as error:
         return FlowSummary(error=f"line {error.lineno or 0}: {error.msg}"[:200])
     except ValueError as error:
@@ -50,10 +48,10 @@ def summarize(content: bytes) -> FlowSummary:
 def _parse(content: bytes) -> ast.Module:
     """The syntax tree of a file, also of one with newer syntax than that of the running interpreter."""
     try:
-        return ast.parse(content)
+        return parse_python(content)
     except SyntaxError as error:
         try:
-            return ast.parse(downgrade_syntax(content.decode("utf-8-sig", errors="replace")))
+            return parse_python(downgrade_syntax(content.decode("utf-8-sig", errors="replace")).encode())
         except SyntaxError:
             raise error from None
 

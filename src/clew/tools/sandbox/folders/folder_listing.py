@@ -9,7 +9,7 @@ import time
 
 import msgspec
 
-from clew.tools.sandbox.folders.protected_names import (
+from clew.tools.protected_names import (
     GIT_GUARDED,
     GIT_NAME,
     is_denied_name,

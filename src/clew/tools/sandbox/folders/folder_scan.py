@@ -11,14 +11,14 @@ from collections.abc import Iterator
 import msgspec
 
 from clew.errors import ToolFailure
-from clew.tools.sandbox.folders.folder_listing import TICK, FolderListing, Identity, is_shut, read_listing
-from clew.tools.sandbox.folders.protected_names import (
+from clew.tools.protected_names import (
     GIT_DATA,
     GIT_NAME,
     LIBRARIES,
     is_denied_in_library,
     is_denied_name,
 )
+from clew.tools.sandbox.folders.folder_listing import TICK, FolderListing, Identity, is_shut, read_listing
 
 MAX_ENTRIES = 300_000
 _PACKAGES = "node_modules"

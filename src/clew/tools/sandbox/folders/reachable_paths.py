@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from clew.errors import ToolFailure
+from clew.tools.protected_names import GIT_NAME, is_denied_in_library, is_denied_name, is_guarded_name
 from clew.tools.sandbox.folders.folder_scan import FolderScan, Place, scan_folder
-from clew.tools.sandbox.folders.protected_names import GIT_NAME, is_denied_in_library, is_denied_name, is_guarded_name
 from clew.tools.sandbox.program import Confinement
 
 _MACHINE = ("/proc", "/sys", "/dev", "/run", "/etc", "/boot", "/var/run", "/var/lib")

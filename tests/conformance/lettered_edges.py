@@ -7,7 +7,7 @@ from typing import Any
 from clew.access import Principal
 from clew.trail.model.edge import Edge
 from clew.trail.store import Trail
-from tests.conformance.making import make_all
+from tests.conformance.records import make_all
 
 Names = dict[str, str]
 """From the letters of a test to ids, and back."""

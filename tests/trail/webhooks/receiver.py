@@ -15,7 +15,7 @@ from clew.trail.model.event import Consumer, ConsumerState, Webhook
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.webhooks import WebhookSender
-from tests.handling import PATIENCE
+from tests.handlers import PATIENCE
 
 LOCAL = ("127.0.0.0/8",)
 SECRET = "s3cret-ünïcode"

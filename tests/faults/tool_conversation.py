@@ -31,7 +31,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow, read_flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
+from tests.agents.runtimes import Running, running
 from tests.faults.processes import eventually, open_at
 
 ME = Principal(owner_id="acme", agent_id="ann")

@@ -16,8 +16,8 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
-from tests.agents.waiting import CLERK, hire
+from tests.agents.runtimes import Running, running
+from tests.agents.whole_runs import CLERK, hire
 
 ASK = read_policy({"rules": [{"tool": "pay", "verdict": "ask"}, {"tool": "*", "verdict": "allow"}]})
 PAYING: list[dict[str, Any]] = [

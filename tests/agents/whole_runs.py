@@ -7,7 +7,7 @@ from typing import Any
 from clew.agents.conversations.steps import Answered, Step
 from clew.clock import ManualClock
 from clew.trail.model.breadcrumb import Breadcrumb
-from tests.agents.running import Running
+from tests.agents.runtimes import Running
 from tests.faults.processes import eventually
 
 CLERK = "clerk"

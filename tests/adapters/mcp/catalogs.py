@@ -28,7 +28,7 @@ from clew.errors import SourceError
 from clew.tools import GuidedContent, guide, tool
 from clew.trail import open_trail
 from clew.trail.store import Trail
-from tests.serving import PATIENCE, give_key
+from tests.servers import PATIENCE, give_key
 
 ERAS = ("legacy", "2026-07-28")
 ME = Principal(owner_id="acme", agent_id="ann")

@@ -1,0 +1,78 @@
+"""The process of a command: what it loads, and how it uses the collector and numpy's threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Clew
+from tests.knowledge.code.repositories import make_repository
+from tests.serving import give_key
+
+FILES = {
+    "src/retry.py": 'def backoff(attempt):\n    """Seconds before the next attempt."""\n    return 2**attempt\n',
+    "docs/retry.md": "# Retry\n\nA payment is retried twice.\n",
+}
+RARE = {
+    *("anyio", "cryptography", "httpx2", "jwt", "markdown_it", "mcp", "multiprocessing", "pypdf", "rich"),
+    *("sqlite3", "starlette", "tree_sitter", "uvicorn", "watchfiles", "importlib.metadata"),
+    *("clew.adapters", "clew.agents", "clew.client", "clew.context", "clew.team", "clew.llm.model"),
+    *("clew.catalog.servers.connections.connection", "clew.catalog.skills.loaded_skills"),
+    *("clew.catalog.sources.http", "clew.catalog.sources.reach", "clew.catalog.sources.warehouse"),
+    *("clew.skills.discovery", "clew.skills.sessions.agent_session", "clew.tools.sandbox"),
+}
+"""Modules that most questions do without: each costs a question more than its answer."""
+PROGRAM = """
+import gc, json, os, sys
+from clew.cli.process import run
+code = run()
+about = {"modules": sorted(sys.modules), "young": gc.get_threshold()[0], "frozen": gc.get_freeze_count()}
+about["threads"] = os.environ.get("OPENBLAS_NUM_THREADS", "")
+sys.stderr.write(json.dumps(about))
+sys.exit(code)
+"""
+
+
+def run_process(*arguments: str, cwd: Path, **variables: str) -> dict[str, Any]:
+    """Run a command in a process of its own and return what it says of itself."""
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    environment = {**os.environ, "CLEW_NO_SERVER": "1", **variables}
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])
+    return found
+
+
+@pytest.mark.req("BEY-11")
+def test_a_warm_question_loads_nothing_that_only_other_commands_or_folders_need(
+    clew: Clew, folder: Path, tmp_path: Path
+) -> None:
+    make_repository(tmp_path, FILES)
+    give_key(folder)
+    assert clew("index").code == 0
+    question = ("ask", "where are the seconds before the next attempt")
+    run_process(*question, cwd=tmp_path)
+
+    loaded = run_process(*question, cwd=tmp_path)["modules"]
+
+    assert "clew.knowledge.base" in loaded  # it was answered here
+    assert sorted(RARE.intersection(loaded)) == []
+
+
+def test_a_short_command_looks_for_garbage_seldom_and_leaves_it_to_the_system_at_its_end(tmp_path: Path) -> None:
+    about = run_process("--version", cwd=tmp_path)
+
+    assert about["young"] >= 10_000
+    assert about["frozen"] > 0
+
+
+def test_a_short_command_starts_no_threads_for_matrices_unless_the_user_says_so(tmp_path: Path) -> None:
+    assert run_process("--version", cwd=tmp_path)["threads"] == "1"
+    assert run_process("--version", cwd=tmp_path, OPENBLAS_NUM_THREADS="4")["threads"] == "4"
+    assert run_process("up", "--help", cwd=tmp_path)["threads"] == ""

@@ -1,0 +1,177 @@
+"""A scripted team that does real work in a real repository, for test_team_crash.py, and a process that runs it and can be
+killed around one event."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from clew.access import Principal
+from clew.agents.conversations.conversation import Conversations
+from clew.clock import SystemClock
+from clew.team.guide import build_message
+from clew.team.machines.team_state import TeamState
+from clew.team.runtime.completion_gate import completion_gate
+from clew.team.runtime.conversation_names import parse_conversation
+from clew.team.runtime.team_handlers import team_additions
+from clew.team.team import Team, TeamOptions
+from clew.team.worktrees.team_tools import TeamFolder, team_tools
+from clew.tools.sandbox import open_sandbox
+from clew.tools.tool import Effects, Tool, ToolContext, tool
+from clew.trail.bootstrap import bootstrap
+from clew.trail.model.flow import read_flow
+from clew.trail.store import Trail
+from tests.agents.running import running
+from tests.faults.crashing import NOWHERE, Doom, Outside, arm
+from tests.faults.processes import open_at
+from tests.team.runtime.teaming import define
+from tests.team.worktrees.projects import git, make_repository
+
+ME = Principal(owner_id="acme", agent_id="ann")
+KEYED = Effects(keyed=True, reaches_out=False)
+SESSION = "session"
+UNTIDY = "import os\n\n\ndef add(a, b):\n    return a + b\n"
+WRONG = "def add(a, b):\n    return a - b\n"
+RIGHT = "def add(a, b):\n    return a + b\n"
+PLAN = {"nodes": [{"id": "add", "prompt": "Write the function add.", "files": ["calc.py"]}]}
+SCRIPT: list[dict[str, Any]] = [
+    {"user": "Plan this request", "call": {"plan": {"plan": PLAN}}},
+    {"say": "Here is the plan."},
+    {"user": "Write the function add.", "call": {"write": {"text": UNTIDY}}},
+    {"call": {"signal": {"summary": "wrote add"}}},
+    {"say": "Written."},
+    {"user": "/Inspector/", "call": {"write": {"text": WRONG}}},
+    {"call": {"signal": {"summary": "removed the import"}}},
+    {"say": "Tidied."},
+    {"user": "/[Tt]est/", "call": {"write": {"text": RIGHT}}},
+    {"call": {"signal": {"summary": "corrected add"}}},
+    {"say": "Corrected."},
+]
+"""The first version fails the linter, the second one a test, the third one passes."""
+FILES = {
+    "calc.py": "",
+    "pyproject.toml": '[project]\nname = "calc"\nversion = "1"\n[tool.ruff]\nline-length = 100\n'
+    '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',
+    "tests/test_calc.py": "import calc\n\n\ndef test_add():\n    assert calc.add(1, 2) == 3\n",
+}
+
+
+def open_folder(folder: Path) -> TeamFolder:
+    clock = SystemClock()
+    return TeamFolder(
+        root=folder / "project", state=folder / "state", sandbox=open_sandbox(production=False), clock=clock
+    )
+
+
+def member_tools(team: Team, folder: TeamFolder, outside: Outside) -> list[Tool]:
+    """The tools of the scripted members. `write` notes each effect outside."""
+
+    async def send(type: str, payload: Mapping[str, Any], context: ToolContext) -> str:
+        message = build_message(type, payload, source=context.by.agent_id, clock=SystemClock())
+        await team.guide.send(message, by=context.by, key=context.key)
+        return "sent"
+
+    @tool(effects=KEYED)
+    async def plan(plan: dict[str, Any], ctx: ToolContext) -> str:
+        """Propose a plan."""
+        return await send("PLAN_RESPONSE", {"plan": plan}, ctx)
+
+    @tool(effects=KEYED)
+    async def write(text: str, ctx: ToolContext) -> str:
+        """Write the file of the task."""
+        own = parse_conversation(ctx.by.session)
+        assert own is not None
+        if ctx.key not in outside.effects():
+            (folder.find(own.session).tree(own.pipeline).project / "calc.py").write_text(text)
+            outside.add(ctx.key)
+        return "written"
+
+    @tool(effects=KEYED)
+    async def signal(summary: str, ctx: ToolContext) -> str:
+        """Claim that the task is done."""
+        own = parse_conversation(ctx.by.session)
+        assert own is not None
+        return await send("TASK_COMPLETE", {"pipeline": own.pipeline, "summary": summary}, ctx)
+
+    return [plan, write, signal]
+
+
+async def prepare(folder: Path) -> int:
+    """A project, and a trail with a request of the user for which nobody has worked yet; the number of its last
+    event."""
+    make_repository(folder / "project", FILES)
+    trail = await open_at(folder, clock=SystemClock())
+    try:
+        await bootstrap(trail, ME)
+        team = await open_team(trail, open_folder(folder))
+        await define(trail, ME, ("architect", "engineer", "inspector"))
+        session = await team.start("Write add", by=ME, options=TeamOptions(approves_plan=True))
+        (folder / SESSION).write_text(session.id)
+        return await trail.log.head()
+    finally:
+        await trail.close()
+
+
+async def open_team(trail: Trail, folder: TeamFolder) -> Team:
+    flow = await read_flow(trail, by=ME)
+    conversations = Conversations(trail, flow, folder.clock)
+    return Team(trail, conversations, folder.clock, completion_gate, me=ME, folder=lambda: folder)
+
+
+async def work(channel: Connection, path: Path, doom: Doom = NOWHERE) -> None:
+    """Work until the request is done, and say how it ended."""
+    folder = open_folder(path)
+    trail = await open_at(path, clock=folder.clock)
+    arm(trail, doom)
+    team = await open_team(trail, folder)
+    session = (path / SESSION).read_text()
+    tools = [*team_tools(folder), *member_tools(team, folder, Outside(path))]
+    conversations = Conversations(trail, await read_flow(trail, by=ME), folder.clock)
+    additions = team_additions(trail, conversations, folder.clock, completion_gate, by=ME)
+    async with running(trail, folder.clock, ME, SCRIPT, tools=tools, additions=additions):
+        async for _ in team.follow(session, by=ME):
+            pass
+        await asyncio.sleep(0)
+    channel.send(str((await team.state(session, by=ME)).outcome))
+    await trail.close()
+
+
+async def final_state(path: Path) -> dict[str, Any]:
+    """All that matters of the work, without ids, times and hashes of commits."""
+    folder = open_folder(path)
+    trail = await open_at(path, clock=folder.clock)
+    try:
+        team = await open_team(trail, folder)
+        session = (path / SESSION).read_text()
+        state = await team.state(session, by=ME)
+        messages = [each.type for each in await team.log(session, by=ME)]
+        return {
+            "outcome": (state.outcome, state.reason),
+            "messages": sorted(messages),
+            "branch": git(folder.root, "rev-parse", f"{state.branch}^{{tree}}").strip(),
+            "commits": git(folder.root, "log", "--format=%s", state.branch).splitlines(),
+            "checkout": git(folder.root, "status", "--porcelain"),
+            "verdicts": _verdicts(state),
+            "effects": len(Outside(path).effects()),
+            "dead letters": [each.reason for each in await trail.dead_letters.list(by=ME)],
+            "damage": await trail.upkeep.check(),
+        }
+    finally:
+        await trail.close()
+
+
+def _verdicts(state: TeamState) -> list[Any]:
+    return [
+        (
+            each.id,
+            each.state,
+            each.tree,
+            each.inspector_loops,
+            each.tester_loops,
+            [(receipt["kind"], receipt["exit_code"], receipt["tree"]) for receipt in each.receipts],
+        )
+        for each in state.pipelines.values()
+    ]
