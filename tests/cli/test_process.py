@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import Clew
 from tests.knowledge.code.repositories import make_repository
-from tests.serving import give_key
+from tests.servers import give_key
 
 FILES = {
     "src/retry.py": 'def backoff(attempt):\n    """Seconds before the next attempt."""\n    return 2**attempt\n',

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from tests.faults.crashing import NOWHERE, Doom
 from tests.faults.processes import KILLED, Child

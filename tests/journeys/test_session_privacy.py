@@ -10,8 +10,8 @@ import pytest
 from clew.knowledge.history.entries import Category, write_entry
 from clew.knowledge.history.journal import Chronicle
 from clew.llm.scripted_model import ScriptedModel, read_script
+from tests.consent import trust_all
 from tests.journeys.test_chat_journey import Place, serving
-from tests.trusting import trust_all
 
 SCRIPT = """
 - say: Noted.

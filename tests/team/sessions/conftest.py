@@ -8,7 +8,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.team.sessions.session_manager import SessionManager, open_sessions
 from clew.trail.store import Trail
-from tests.chatting import define
+from tests.conversations import define
 
 ADA = Principal(owner_id="ada", agent_id="runner")
 

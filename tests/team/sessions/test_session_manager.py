@@ -19,7 +19,7 @@ from clew.team.sessions.session_context import ContextChange, SessionContext, ch
 from clew.team.sessions.session_manager import SessionManager, open_sessions
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
-from tests.chatting import AGENT
+from tests.conversations import AGENT
 from tests.team.sessions.conftest import ADA
 
 WHOLE = SessionContext(

@@ -15,7 +15,7 @@ from clew.clock import Clock
 from clew.errors import InvalidInput
 from clew.team.worktrees.git_calls import SUBMODULE, GitFolder, Identity, json_name
 from clew.team.worktrees.repository import Repository, make_git_folder
-from clew.tools.sandbox.folders.protected_names import is_denied_name
+from clew.tools.protected_names import is_denied_name
 
 MAX_FILE = 50_000_000
 MAX_FILES, MAX_BYTES = 50_000, 2_000_000_000
