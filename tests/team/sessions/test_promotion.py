@@ -8,6 +8,8 @@ from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.history.entries import ArchiveQuery, Category, write_entry
 from clew.knowledge.history.journal import Chronicle
+from clew.team.messages.message import TeamMessage, message_draft
+from clew.team.messages.message_types import MessageType
 from clew.team.sessions.promotion import USES, Promotions
 from clew.team.sessions.session import SessionAction
 from clew.team.sessions.session_manager import SessionManager
@@ -87,14 +89,16 @@ async def test_an_approval_of_the_inspector_shares_the_entries_of_that_task_alon
     approved = await write(trail, f"{made.id}.api.1.engineer", "Keys are per user", Category.INSIGHT)
     await write(trail, f"{made.id}.api.10.engineer", "Keys are per host", Category.INSIGHT)
     for pipeline, passed in (("api.1", True), ("api.10", False)):
-        draft = Draft(
-            title="Verdict",
-            schema_name="team.message.v1",
-            tags=(f"session:{made.id}", "type:VALIDATION_RESULT"),
-            context={"payload": {"passed": passed, "pipeline": pipeline}},
-            embed="never",
+        message = TeamMessage(
+            id=clock.new_id(),
+            session_id=made.id,
+            source="inspector",
+            target="orchestrator",
+            type=MessageType.VALIDATION_RESULT,
+            payload={"passed": passed, "pipeline": pipeline},
+            timestamp=clock.now(),
         )
-        await trail.records.create(draft, by=ADA)
+        await trail.records.create(message_draft(message), by=ADA)
     await manager.act(made.id, SessionAction.SUSPEND, by=ADA)
     assert await readable(trail, clock) == {approved}
     assert await reason(manager.promotions, made.id, approved) == "runner: inspector"

@@ -18,6 +18,9 @@ from clew.errors import Conflict, InvalidInput, NotFound
 from clew.knowledge.history.entries import PROMOTED, Category, list_all
 from clew.knowledge.nodes.kinds import NodeDomain
 from clew.knowledge.nodes.node_store import SCHEMA, Node, to_node
+from clew.team.messages.message import SCHEMA as TEAM_MESSAGE
+from clew.team.messages.message import TYPE_TAG
+from clew.team.messages.message_types import MessageType
 from clew.trail.model.breadcrumb import Breadcrumb, Change
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import ContextMatch, Selector
@@ -26,7 +29,6 @@ from clew.trail.work.correlation import find_run
 
 USES = 3
 """Successful uses after which an entry is promoted."""
-TEAM_MESSAGE, APPROVAL = "team.message.v1", "VALIDATION_RESULT"
 _MOST = 1_000
 _RETRIES = 5
 _SHARED = frozenset((Category.DECISION, Category.PATTERN, Category.FAILURE))
@@ -92,7 +94,7 @@ class Promotions:
         passed = Selector(
             schema_name=TEAM_MESSAGE,
             session=session,
-            all_tags=(f"type:{APPROVAL}",),
+            all_tags=(TYPE_TAG + MessageType.VALIDATION_RESULT,),
             context_match=(ContextMatch(path="payload.passed", value=True),),
         )
         found = await list_all(self._trail, passed, by, _MOST)
