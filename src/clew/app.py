@@ -233,6 +233,8 @@ class App:
             models=models or self._own_models(open_models),
             policy=self._policy(self.config.folder.absolute().parent),
             workspace=self.workspace,
+            knowledge=self._open_knowledge,
+            router=self.router(models),
         )
 
     def _own_models(self, open_models: Callable[[Config], Models]) -> Models:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +19,23 @@ from clew.catalog.workspace.workspace import Workspace
 from clew.clock import Clock
 from clew.config import Config
 from clew.context.definition import AgentDefinition
+from clew.knowledge.domains.code import OpenKnowledge
 from clew.llm.model import Models
 from clew.skills.exposure_store import TrailExposures
 from clew.skills.manifest import Manifest
 from clew.skills.rules.tree import Rules
+from clew.team.guide import Guide
 from clew.team.members.member_definitions import manifest_for, mirror_members
 from clew.team.members.member_skills import MemberSkills
+from clew.team.members.toolkit.member_deps import MemberDeps
+from clew.team.members.toolkit.member_tools import member_tools
+from clew.team.members.tree_access import TreeAccess
 from clew.team.messages.message_types import ARCHITECT
+from clew.team.router import Router
 from clew.team.runtime.completion_gate import completion_gate
 from clew.team.runtime.team_handlers import team_additions
 from clew.team.runtime.team_states import TeamStates
+from clew.team.sessions.session_manager import SessionManager
 from clew.team.sessions.session_prompt import session_hook
 from clew.team.team import Team
 from clew.team.worktrees.repository import state_folder
@@ -36,6 +43,7 @@ from clew.team.worktrees.team_tools import TeamFolder, team_tools
 from clew.tools.files.folder import WorkingFolder
 from clew.tools.permissions.policy import Policy
 from clew.tools.sandbox import Sandbox, open_sandbox
+from clew.tools.tool import Tool
 from clew.trail.store import Trail
 
 
@@ -50,6 +58,8 @@ class FolderParts:
     models: Models
     policy: Policy
     workspace: Callable[[], Awaitable[Workspace]]
+    knowledge: OpenKnowledge
+    router: Router
 
     @property
     def root(self) -> Path:
@@ -76,7 +86,7 @@ async def build_folder_runtime(parts: FolderParts) -> Runtime:
     sandbox, folder = parts.sandbox(), WorkingFolder(parts.root)
     own_rules = Rules(parts.root, trail, by=me, root_file=parts.config.rules.root)
     rules = PlaceRules(own_rules, TrailExposures(trail, clock), clock)
-    members = _member_skills(parts)
+    members, conversations = _member_skills(parts), await parts.conversations()
 
     async def open_catalog() -> Catalog:
         return (await parts.workspace()).catalog
@@ -96,14 +106,40 @@ async def build_folder_runtime(parts: FolderParts) -> Runtime:
         parts.models,
         by=me,
         from_record=code_tools(trail, parts.root, sandbox, by=me),
-        tools=(*own_tools, *team_tools(parts.team_folder(sandbox)), members.load_tool()),
+        tools=(*own_tools, *_tools_of_team(parts, conversations, sandbox), members.load_tool()),
         policy=parts.policy,
         place=folder.locate,
         skills=members,
         hooks=(rules.prompt_hook(trail, me), session_hook(trail, me), *members.hooks()),
         is_isolated=sandbox.status().isolated,
-        additions=team_additions(trail, await parts.conversations(), clock, completion_gate, by=me),
+        additions=team_additions(trail, conversations, clock, completion_gate, by=me),
     )
+
+
+def _tools_of_team(parts: FolderParts, conversations: Conversations, sandbox: Sandbox) -> tuple[Tool, ...]:
+    """The tools by which the team changes the disk, and those of its members."""
+    trail, clock, folder = parts.trail, parts.clock, parts.team_folder(sandbox)
+    trees, states = TreeAccess(folder), TeamStates(trail, completion_gate, by=parts.me)
+    sessions = SessionManager(trail, conversations, clock)
+
+    async def list_sessions(*, by: Principal) -> Sequence[tuple[str, str]]:
+        return [(each.title, each.state) for each in await sessions.list(by=by)]
+
+    deps = MemberDeps(
+        trail=trail,
+        clock=clock,
+        own=parts.config.folder,
+        knowledge=parts.knowledge,
+        send=Guide(trail, conversations, clock, by=parts.me).send,
+        folder_of=trees.folder_of,
+        run=trees.run,
+        check=trees.check,
+        state_of=states.latest,
+        router=parts.router,
+        sessions=list_sessions,
+        policy=parts.policy,
+    )
+    return (*team_tools(folder), *member_tools(deps, conversations.flow))
 
 
 def _member_skills(parts: FolderParts) -> MemberSkills:

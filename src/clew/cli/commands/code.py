@@ -36,13 +36,13 @@ class CodeOptions:
 
 
 async def code(
-    *text: Annotated[str, Parameter(help="What to do; or `merge` and a session.")],
+    *text: Annotated[str, Parameter(help="What to do; with --resume or after `merge`, a session.")],
     name: Annotated[str, Parameter(help="A name for the session and its branch.")] = "",
     budget: Annotated[int, Parameter(help="Spend at most this many tokens. [default: no limit]")] = 0,
     agents: Annotated[int, Parameter(help="At most this many agents at the same time.")] = 4,
     yes: Annotated[bool, Parameter(help="Approve the plan without a question.")] = False,
     dry_run: Annotated[bool, Parameter(help="Show the plan and its estimate, and stop.")] = False,
-    resume: Annotated[str | None, Parameter(help="Continue this session: its name, or the end of its id.")] = None,
+    resume: Annotated[bool, Parameter(help="Continue a session: the named, the focused or the newest one.")] = False,
     base: Annotated[str, Parameter(help="The commit or branch to start from.")] = "HEAD",
     take_changes: Annotated[
         bool | None, Parameter(help="Take uncommitted changes along. [default: ask]", negative="--no-take-changes")
@@ -72,15 +72,15 @@ async def code(
         return await _merge(text[1] if len(text) > 1 else "", ff_only=ff_only, as_json=json, here=here)
     options = CodeOptions(yes=yes, dry_run=dry_run, allow=allow, script=script, json=json)
     request = " ".join(text).strip()
-    if resume is None and not request:
+    if not resume and not request:
         raise InvalidInput("TEXT", "is missing", hint='For example clew code "add rate limiting to the API"')
     from clew.team.team import TeamOptions
 
     async with open_here(here, create=True, tell_first=True) as app:
         await app.bootstrap()
         async with _working(app, options) as team:
-            if resume is not None:
-                session = await find_session(team, app, resume)
+            if resume:
+                session = await find_session(team, app, request)
                 await team.resume(session, by=app.me)
             else:
                 wanted = TeamOptions(

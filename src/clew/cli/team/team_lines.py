@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clew.cli.terminal.output import count, one_line
+from clew.team.machines.effects import MAIN
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.machines.team_state import Outcome, TeamState
 from clew.team.messages.message import TeamMessage
@@ -22,8 +23,8 @@ _T = MessageType
 def message_line(message: TeamMessage) -> str:
     """One line about a message, with the task that it belongs to; empty for a message that a reader can do without."""
     text = _describe(message, message.payload)
-    task = str(message.payload.get("pipeline") or "")
-    return f"{task}: {text}" if text and task else text
+    task = str(message.payload.get("pipeline") or MAIN)
+    return f"{task}: {text}" if text and task != MAIN else text
 
 
 def _describe(message: TeamMessage, payload: dict[str, Any]) -> str:
@@ -79,7 +80,8 @@ def _describe_user(message: TeamMessage, payload: dict[str, Any]) -> str:
             chosen = payload.get("choice") or f"override the {payload.get('what', 'inspection')}"
             return f"you choose: {chosen}{f' ({text})' if text else ''}"
         case _T.TASK_ANSWER:
-            return f"{message.source} answers: {text}"
+            teller = "architect" if payload.get("pipeline") == MAIN else message.source
+            return f"{teller} says: {text}"
         case _T.USER_TASK_PROMPT | _T.USER_TASK_QUERY | _T.USER_TASK_INTERRUPT:
             return f"you say: {text or 'stop'}"
         case _T.USER_IGNORE_INSPECTOR | _T.USER_IGNORE_TESTER:
@@ -152,7 +154,7 @@ def estimate_line(found: Preflight, budget: int) -> str:
     limit = f"; the budget is {budget:,}" if budget else ""
     over = ", which is not enough" if found.exceeds_budget else ""
     return (
-        f"{found.reason[:1].upper()}{found.reason[1:]}: {way}, about {chosen.tokens:,} tokens and"
+        f"{found.reason[:1].upper()}{found.reason[1:].rstrip('.')}: {way}, about {chosen.tokens:,} tokens and"
         f" {chosen.seconds / 60:.0f} min ({rest}: {other.tokens:,} and {other.seconds / 60:.0f} min){limit}{over}."
     )
 

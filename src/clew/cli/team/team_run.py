@@ -117,7 +117,7 @@ class TeamRun:
 
     async def _ask(self, state: TeamState) -> int | None:
         """Ask what the team waits for, each thing once."""
-        if state.stage is TeamStage.APPROVAL and state.plan is not None and state.plan.id not in self._seen:
+        if _needs_approval(state) and state.plan is not None and state.plan.id not in self._seen:
             self._seen.add(state.plan.id)
             return await self._ask_approval(state)
         for id, question in state.questions.items():
@@ -225,3 +225,11 @@ class TeamRun:
     def _waits(self, text: str) -> int:
         note(f"{text[:1].upper()}{text[1:]}")
         return WAITS
+
+
+def _needs_approval(state: TeamState) -> bool:
+    """Whether the plan waits for the user. A request may approve its plan beforehand, unless it is over the budget."""
+    if state.stage is not TeamStage.APPROVAL:
+        return False
+    is_over = state.preflight is not None and state.preflight.exceeds_budget
+    return is_over or state.request is None or not state.request.approves_plan
