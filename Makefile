@@ -10,7 +10,7 @@ COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-head
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits exposure_store library library_prompts lru_cache prompt registry variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explanations load_limits load_properties loads meta_tools tool_mapping triggered_skills)
 
-.PHONY: help run dist test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference docs pictures clean
+.PHONY: help run dist test faults check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference docs pictures clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -32,6 +32,9 @@ dist: $(RUN)     ## build a wheel into dist/
 test: $(STAMP)   ## set up and run all tests
 	@$(PYTHON) tools/setup_system.py
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+faults: $(STAMP) ## kill the team around every event of its work, from the plan to the merge (takes an hour or more)
+	@$(BIN)/python -m pytest tests/faults/test_team_crash.py --full -n $(JOBS) $(ARGS)
 
 check: $(STAMP)  ## format, lint, types, layers (no tests)
 	@$(BIN)/ruff format --check .

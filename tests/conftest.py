@@ -38,6 +38,19 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return cores if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else cores + cores // 2
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="also run the tests that take an hour")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    left_out = [each for each in items if each.get_closest_marker("full")]
+    items[:] = [each for each in items if not each.get_closest_marker("full")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Compile Clew once: where Python may not write bytecode, each program that a test starts would do it again."""
     if not hasattr(config, "workerinput"):

@@ -1,9 +1,8 @@
-"""A scripted team that does real work in a real repository, for test_team_crash.py, and a process that runs it and can be
-killed around one event."""
+"""A scripted team that does real work in a real repository, for test_team_crash.py, and a process that runs it and can
+be killed around one event."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -24,15 +23,16 @@ from clew.tools.tool import Effects, Tool, ToolContext, tool
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.flow import read_flow
 from clew.trail.store import Trail
-from tests.agents.running import running
-from tests.faults.crashing import NOWHERE, Doom, Outside, arm
+from tests.agents.runtimes import running
 from tests.faults.processes import open_at
-from tests.team.runtime.teaming import define
+from tests.faults.tool_conversation import NOWHERE, Doom, Outside, arm
+from tests.team.runtime.scripted_crew import define
 from tests.team.worktrees.projects import git, make_repository
 
 ME = Principal(owner_id="acme", agent_id="ann")
 KEYED = Effects(keyed=True, reaches_out=False)
-SESSION = "session"
+SESSION, BEGINNING = "session", "beginning"
+"""Files with the id of the session, and the number of the event before the work."""
 UNTIDY = "import os\n\n\ndef add(a, b):\n    return a + b\n"
 WRONG = "def add(a, b):\n    return a - b\n"
 RIGHT = "def add(a, b):\n    return a + b\n"
@@ -49,6 +49,8 @@ SCRIPT: list[dict[str, Any]] = [
     {"user": "/[Tt]est/", "call": {"write": {"text": RIGHT}}},
     {"call": {"signal": {"summary": "corrected add"}}},
     {"say": "Corrected."},
+    {"user": "All tasks of this request", "call": {"report": {"issues": []}}},
+    {"say": "It is fine."},
 ]
 """The first version fails the linter, the second one a test, the third one passes."""
 FILES = {
@@ -96,20 +98,35 @@ def member_tools(team: Team, folder: TeamFolder, outside: Outside) -> list[Tool]
         assert own is not None
         return await send("TASK_COMPLETE", {"pipeline": own.pipeline, "summary": summary}, ctx)
 
-    return [plan, write, signal]
+    @tool(effects=KEYED)
+    async def report(issues: list[dict[str, Any]], ctx: ToolContext) -> str:
+        """Report the findings on the whole work."""
+        return await send("INSPECTION_RESULTS", {"passed": not issues, "issues": issues}, ctx)
+
+    return [plan, write, signal, report]
 
 
-async def prepare(folder: Path) -> int:
+async def prepare(path: Path) -> int:
     """A project, and a trail with a request of the user for which nobody has worked yet; the number of its last
     event."""
-    make_repository(folder / "project", FILES)
-    trail = await open_at(folder, clock=SystemClock())
+    make_repository(path / "project", FILES)
+    trail = await open_at(path, clock=SystemClock())
     try:
         await bootstrap(trail, ME)
-        team = await open_team(trail, open_folder(folder))
+        team = await open_team(trail, open_folder(path))
         await define(trail, ME, ("architect", "engineer", "inspector"))
         session = await team.start("Write add", by=ME, options=TeamOptions(approves_plan=True))
-        (folder / SESSION).write_text(session.id)
+        (path / SESSION).write_text(session.id)
+        head = await trail.log.head()
+        (path / BEGINNING).write_text(str(head))
+        return head
+    finally:
+        await trail.close()
+
+
+async def head_of(path: Path) -> int:
+    trail = await open_at(path, clock=SystemClock())
+    try:
         return await trail.log.head()
     finally:
         await trail.close()
@@ -134,7 +151,6 @@ async def work(channel: Connection, path: Path, doom: Doom = NOWHERE) -> None:
     async with running(trail, folder.clock, ME, SCRIPT, tools=tools, additions=additions):
         async for _ in team.follow(session, by=ME):
             pass
-        await asyncio.sleep(0)
     channel.send(str((await team.state(session, by=ME)).outcome))
     await trail.close()
 
@@ -147,11 +163,13 @@ async def final_state(path: Path) -> dict[str, Any]:
         team = await open_team(trail, folder)
         session = (path / SESSION).read_text()
         state = await team.state(session, by=ME)
-        messages = [each.type for each in await team.log(session, by=ME)]
+        messages = [str(each.type) for each in await team.log(session, by=ME)]
         return {
-            "outcome": (state.outcome, state.reason),
-            "messages": sorted(messages),
-            "branch": git(folder.root, "rev-parse", f"{state.branch}^{{tree}}").strip(),
+            "events": await trail.log.head() - int((path / BEGINNING).read_text()),
+            "outcome": (str(state.outcome), state.reason),
+            "messages": sorted(each for each in messages if each != "TASK_ANSWER"),  # a run may end before or after
+            "tree": git(folder.root, "rev-parse", f"{state.branch}^{{tree}}").strip(),
+            "file": git(folder.root, "show", f"{state.branch}:calc.py"),
             "commits": git(folder.root, "log", "--format=%s", state.branch).splitlines(),
             "checkout": git(folder.root, "status", "--porcelain"),
             "verdicts": _verdicts(state),
@@ -167,7 +185,7 @@ def _verdicts(state: TeamState) -> list[Any]:
     return [
         (
             each.id,
-            each.state,
+            str(each.state),
             each.tree,
             each.inspector_loops,
             each.tester_loops,

@@ -19,7 +19,7 @@ from clew.tools.tool import Tool
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.flow import read_flow
 from clew.trail.store import Trail
-from tests.agents.running import Running, running
+from tests.agents.runtimes import Running, running
 
 SESSION = "s1"
 

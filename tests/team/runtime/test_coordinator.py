@@ -8,7 +8,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.team.sessions.session import SessionStatus
 from clew.trail.store import Trail
-from tests.team.runtime.teaming import crew
+from tests.team.runtime.scripted_crew import crew
 
 
 @pytest.mark.req("SYL-46")

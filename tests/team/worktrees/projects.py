@@ -14,7 +14,7 @@ from clew.team.worktrees.checkout_merge import CheckoutMerge, merge_into_checkou
 from clew.team.worktrees.merges import PipelineMerge, merge_pipeline
 from clew.team.worktrees.session_trees import OpenedSession, PipelineCommit, SessionTrees, find_session, open_session
 from clew.tools.tool import ToolContext
-from tests.tools.working import plant
+from tests.tools.working_folder import plant
 
 PYTHON = {
     "calc/__init__.py": "",

@@ -9,7 +9,7 @@ import pytest
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from tests.team.worktrees.projects import TeamProject, commit_all, git, make_repository, open_project, snapshot
-from tests.tools.working import plant
+from tests.tools.working_folder import plant
 
 FILES = {"a.txt": "a\n", "b.txt": "b\n", "c.txt": "c\n", "sub/d.txt": "d\n"}
 

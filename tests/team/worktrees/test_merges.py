@@ -16,7 +16,7 @@ from clew.team.worktrees.merges import MergedTrees, merge_pipeline, merge_trees
 from clew.team.worktrees.repository import find_repository, make_git_folder
 from clew.team.worktrees.session_trees import find_session, open_session
 from tests.team.worktrees.projects import TeamProject, commit_all, git, make_repository, open_project, snapshot
-from tests.tools.working import plant
+from tests.tools.working_folder import plant
 
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 BASE: dict[str, str | bytes] = {

@@ -13,7 +13,7 @@ from clew.team.worktrees.removal import remove_session_trees, remove_worktree
 from clew.team.worktrees.repository import state_folder
 from clew.team.worktrees.session_trees import find_session, open_session
 from tests.team.worktrees.projects import TeamProject, commit_all, git, make_repository, open_project, snapshot
-from tests.tools.working import plant
+from tests.tools.working_folder import plant
 
 NAMES = (
     "-dash.txt",

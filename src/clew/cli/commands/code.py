@@ -18,6 +18,7 @@ from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
     from clew.app import App
+    from clew.team.machines.team_state import TeamState
     from clew.team.team import Team
     from clew.team.worktrees.checkout_merge import CheckoutMerge
 
@@ -80,8 +81,8 @@ async def code(
         await app.bootstrap()
         async with _working(app, options) as team:
             if resume:
-                session = await find_session(team, app, request)
-                await team.resume(session, by=app.me)
+                session, after = await find_session(team, app, request), await app.trail.log.head()
+                _show_state(await team.resume(session, by=app.me), as_json=json)
             else:
                 wanted = TeamOptions(
                     name=name,
@@ -92,8 +93,8 @@ async def code(
                     approves_plan=yes and not dry_run,
                     research=research,
                 )
-                session = (await team.start(request, by=app.me, options=wanted)).id
-            return await _follow(app, team, session, options)
+                session, after = (await team.start(request, by=app.me, options=wanted)).id, 0
+            return await _follow(app, team, session, options, after)
 
 
 @asynccontextmanager
@@ -115,7 +116,15 @@ async def _working(app: App, options: CodeOptions) -> AsyncIterator[Team]:
         await models.close()
 
 
-async def _follow(app: App, team: Team, session: str, options: CodeOptions) -> int:
+def _show_state(state: TeamState, *, as_json: bool) -> None:
+    """Where a session was left."""
+    from clew.cli.team.team_commands import state_lines
+
+    for line in () if as_json else state_lines(state):
+        say(line)
+
+
+async def _follow(app: App, team: Team, session: str, options: CodeOptions, after: int) -> int:
     from clew.agents.conversations.conversation import open_conversations
     from clew.cli.chat.chat_input import open_lines
     from clew.cli.chat.chat_turn import answer_from, ask_person, interrupts
@@ -136,6 +145,7 @@ async def _follow(app: App, team: Team, session: str, options: CodeOptions) -> i
             interrupts=caught,
             lines=lines if is_asked else None,
             plan_only=options.dry_run,
+            after=after,
         )
         return await TeamRun(parts).follow()
 

@@ -39,6 +39,8 @@ class RunParts:
     interrupts: Interrupts
     lines: Lines | None
     plan_only: bool = False
+    after: int = 0
+    """The event after which to show what happens; 0 for all of it."""
 
 
 class TeamRun:
@@ -54,9 +56,11 @@ class TeamRun:
         """Returns the exit code: 0 for completed work, 1 for failed or stopped work, 3 where it waits, 130 after a
         pause."""
         pressed = asyncio.Event()
-        events = self._team.follow(self._session, by=self._by)
+        events = self._team.follow(self._session, by=self._by, after=self._parts.after)
         code: int | None = None
         try:
+            if self._parts.after:
+                code = await self._ask(await self._team.state(self._session, by=self._by))
             pending = asyncio.ensure_future(anext(events, None))
             while code is None:
                 with self._parts.interrupts.instead(pressed.set):

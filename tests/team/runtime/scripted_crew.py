@@ -25,7 +25,7 @@ from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.flow import read_flow
 from clew.trail.store import Trail
-from tests.agents.running import PATIENCE, Running, running
+from tests.agents.runtimes import PATIENCE, Running, running
 
 ROLES = ("architect", "engineer", "inspector", "academic")
 KEYED = Effects(keyed=True, reaches_out=False)
