@@ -364,7 +364,10 @@ async def _act(action: str, which: str, outcome: str, json: bool, here: Here, su
 
     async with _open(here) as (manager, app):
         id = await _named(manager, app, which)
-        changed = await manager.act(id, SessionAction(action), by=app.me, summary=summary)
+        if action == "suspend":
+            changed = await (await app.team()).suspend(id, by=app.me)
+        else:
+            changed = await manager.act(id, SessionAction(action), by=app.me, summary=summary)
     _show(changed, outcome, as_json=json)
 
 

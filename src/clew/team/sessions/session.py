@@ -4,7 +4,7 @@ new session and the effects that its caller carries out."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -20,7 +20,6 @@ MAX_LIMIT = 315_576_000
 """Ten years in seconds."""
 MAX_AGENTS = 64
 BRANCH_PREFIX = "clew/"
-_SLUG = 40
 _REVISION = re.compile(r"\w[\w./+~^@-]{0,199}")
 
 
@@ -179,13 +178,6 @@ def check_new(name: str, config: SessionConfig) -> None:
     for field in ("max_concurrent_tasks", "max_engineers"):
         if not 1 <= getattr(config, field) <= MAX_AGENTS:
             raise InvalidInput(field, f"must be between 1 and {MAX_AGENTS}")
-
-
-def branch_for(name: str, id: str, taken: Collection[str]) -> str:
-    """The name of a session's branch, which no other session has."""
-    slug = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-")[:_SLUG]
-    branch = BRANCH_PREFIX + (slug or id[-8:])
-    return branch if branch not in taken else f"{branch}-{id[-8:]}"
 
 
 def check_branch(name: str) -> None:

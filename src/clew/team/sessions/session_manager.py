@@ -17,6 +17,7 @@ from clew.clock import Clock
 from clew.errors import AccessDenied, AlreadyExists, ClewError, Conflict, InvalidInput, NotFound, TooLarge
 from clew.team.sessions.promotion import Promotions
 from clew.team.sessions.session import (
+    BRANCH_PREFIX,
     MAX_SUMMARY,
     Session,
     SessionAction,
@@ -25,7 +26,6 @@ from clew.team.sessions.session import (
     SessionEvent,
     SessionStatus,
     apply_limits,
-    branch_for,
     check_branch,
     check_new,
     refusal,
@@ -101,13 +101,12 @@ class SessionManager:
             if not is_over(await self.get(each.id, by=by)):
                 raise AlreadyExists("session", repr(name))
         now, id = self._clock.now(), self._clock.new_id()
-        taken = {each.branch_name for each in await self._store.newest(by)}
         new = Session(
             id=id,
             name=name,
             created_at=now,
             last_active_at=now,
-            branch_name=branch_for(name, id, taken) if config.enable_git_isolation else "",
+            branch_name=BRANCH_PREFIX + id if config.enable_git_isolation else "",
             base_branch=base_branch,
             config=config,
             metadata=metadata or {},

@@ -161,6 +161,8 @@ async def focus_session(call: RestCall) -> RestAnswer:
 
 
 async def suspend_session(call: RestCall) -> RestAnswer:
+    if call.services.team is not None and call.by.owner_id == call.services.operator:
+        return reply(await (await call.services.team()).suspend(call.path["session"], by=call.by))
     return await _act(call, SessionAction.SUSPEND)
 
 
