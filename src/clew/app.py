@@ -253,7 +253,7 @@ class App:
         await definitions.refresh()
         definitions.notice_consent()
         flow = await read_flow(self.trail, by=self.me)
-        await mirror_agents(self.trail, flow, definitions, by=self.me, without=AGENTS)
+        await mirror_agents(self.trail, flow, definitions, by=self.me, reserved=AGENTS)
         await mirror_members(self.trail, flow, definitions, by=self.me)
 
     @contextlib.asynccontextmanager
