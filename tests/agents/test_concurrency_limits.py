@@ -69,6 +69,24 @@ async def test_a_session_has_a_limit_and_others_are_served_meanwhile(
         assert gate.most == RUNNING
 
 
+@pytest.mark.req("SYL-67")
+async def test_the_conversations_of_one_team_share_the_limit_of_its_session(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    gate = Gate()
+    async with running(trail, clock, me, [{"say": "Here."}], tools=[gate.as_tool()]) as run:
+        for task in range(RUNNING):
+            await ask(run, 2, f"session:team.task-{task}.1.engineer")
+        for _ in range(RUNNING):
+            await gate.entered.acquire()
+        await ask(run, 1, "session:modest", tool="no-such")
+        await run.until(Selector(schema_name=run.flow.response, all_tags=("session:modest",)))
+        assert gate.most == RUNNING
+        gate.opened.set()
+        await run.until(Selector(schema_name=run.flow.response), 2 * RUNNING + 1)
+        assert gate.most == RUNNING
+
+
 async def test_many_sessions_of_one_writer_share_its_limit(trail: Trail, clock: ManualClock, me: Principal) -> None:
     gate = Gate()
     other = msgspec.structs.replace(me, agent_id="mallory")

@@ -248,7 +248,7 @@ class Team:
         return found[::-1]
 
     async def follow(self, session: str, *, by: Principal, after: int | None = None) -> AsyncGenerator[TeamEvent, None]:
-        """What happens in a session, from its beginning or `after` an event, until its work is over. Raises NotFound,
+        """The events of a session, from its beginning or `after` an event, until its work is over. Raises NotFound,
         AccessDenied."""
         by.require("subscribe")
         await self.sessions.get(session, by=by)

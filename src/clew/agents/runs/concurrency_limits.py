@@ -59,7 +59,8 @@ class ConcurrencyLimits:
 
 def limit_groups(request: Breadcrumb, own: Principal) -> tuple[str, ...]:
     """The groups whose limits a request counts against: its session, or the root of its run; and its writer, unless the
-    runtime wrote it."""
-    group = f"session:{request.session}" if request.session else f"root:{find_root(request)}"
+    runtime wrote it. The conversations of a team, whose names begin with its session and a dot, share one limit."""
+    session = (request.session or "").partition(".")[0]
+    group = f"session:{session}" if session else f"root:{find_root(request)}"
     writer = request.created_by
     return (group,) if writer == own.agent_id else (group, f"writer:{writer}")

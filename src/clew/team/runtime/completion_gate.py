@@ -32,7 +32,7 @@ def judge(pipeline: TaskPipeline, node: PlanNode) -> Verdict:
 
 
 def evidence_of(pipeline: TaskPipeline, node: PlanNode) -> TaskEvidence:
-    """What is known about the work of a pipeline, for people."""
+    """The evidence for the work of a pipeline, for people."""
     return TaskEvidence(
         task=pipeline.task_id,
         title=node.label,
