@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +21,7 @@ from clew.adapters.rest.auth import key_wishes
 from clew.clock import Clock, SystemClock
 from clew.config import Config
 from clew.team.router import Router
+from clew.team.team import Team
 from clew.trail import open_trail
 from clew.trail.store import Trail
 from clew.trail.work.hygiene import Hygiene
@@ -75,6 +76,7 @@ async def serve(
     clock: Clock | None = None,
     config: Config | None = None,
     router: Router | None = None,
+    team: Callable[[], Awaitable[Team]] | None = None,
     port: int = 0,
 ) -> AsyncIterator[Served]:
     """Serve a folder's trail until the block ends."""
@@ -83,7 +85,7 @@ async def serve(
     trail = await open_trail(f"sqlite://{folder / 'trail.db'}", clock)
     keys, metrics = open_keys(folder, clock), Metrics()
     hygiene = Hygiene(trail, by=Principal(owner_id="local", agent_id="hygiene"), clock=clock)
-    app = build_app(trail, keys, hygiene, config=config, metrics=metrics, clock=clock, router=router)
+    app = build_app(trail, keys, hygiene, config=config, metrics=metrics, clock=clock, router=router, team=team)
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
         run_server(app, "127.0.0.1", port, ready=lambda *at: address.set_result(at), stop=stop)

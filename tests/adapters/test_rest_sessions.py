@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.agents.conversations.conversation import open_conversations
 from clew.clock import ManualClock
 from clew.errors import IllegalState
-from clew.team.sessions.session import Session, SessionAction, SessionLimits, SessionStatus
+from clew.team.sessions.session import Session, SessionAction, SessionConfig, SessionStatus
 from clew.team.sessions.session_manager import SessionManager
 from clew.trail.store import Trail
 from tests.conversations import AGENT, define
@@ -79,8 +79,8 @@ async def test_sessions_of_another_owner_or_another_user_are_out_of_reach(
     [
         ({"name": "x" * 101}, 422),
         ({"name": 3}, 422),
-        ({"limits": {"session_timeout": -1}}, 422),
-        ({"limits": {"surprise": 1}}, 422),
+        ({"config": {"session_timeout": -1}}, 422),
+        ({"config": {"surprise": 1}}, 422),
         ({"colour": "blue"}, 422),
     ],
 )
@@ -133,7 +133,7 @@ async def manager(trail: Trail, clock: ManualClock) -> SessionManager:
 async def test_an_idle_session_is_suspended_for_all_who_look_and_can_be_resumed(
     manager: SessionManager, clock: ManualClock
 ) -> None:
-    session = await manager.create("idle", by=ADA, limits=SessionLimits(auto_suspend_after=60))
+    session = await manager.create("idle", by=ADA, config=SessionConfig(auto_suspend_after=60))
     clock.advance(seconds=61)
     assert await manager.focused(by=ADA) is None
     found = await asyncio.gather(*(manager.get(session.id, by=ADA) for _ in range(6)))
@@ -167,3 +167,34 @@ async def test_many_who_close_a_session_at_once_close_it_once(manager: SessionMa
     done = await asyncio.gather(*ends, return_exceptions=True)
     assert sum(isinstance(each, Session) for each in done) == 1
     assert sum(isinstance(each, IllegalState) for each in done) == 5
+
+
+@pytest.mark.req("SYL-08")
+async def test_the_context_of_a_session_is_changed_and_read_with_its_snapshot(http: httpx.AsyncClient) -> None:
+    session = await begin(http, "work")
+    changed = await http.patch(f"/sessions/{session}/context", json={"task": "kettles", "next": ["boil"]})
+    assert changed.json()["context"] == {"current_task": "kettles", "next_steps": ["boil"]}
+    assert (await http.patch(f"/sessions/{session}/context", json={"colour": "blue"})).status_code == 422
+    assert (await http.patch(f"/sessions/{session}/context", json={"task": "x" * 2_001})).status_code == 413
+    await http.post("/chat", json={"message": "hello", "agent": AGENT, "wait": 0})
+    await http.post(f"/sessions/{session}/suspend")
+    refused = await http.patch(f"/sessions/{session}/context", json={"task": "pots"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "illegal_state")
+    found = (await http.get(f"/sessions/{session}/detail")).json()
+    assert found["snapshot"]["archivalist_state"]["resume_state"]["next_steps"] == ["boil"]
+    assert len(found["snapshot"]["guide_state"]["pending_requests"]) == 1
+    assert (found["stats"]["messages"], found["stats"]["pending"]) == (1, 1)
+    assert (await http.post(f"/sessions/{session}/resume")).json()["context"]["current_task"] == "kettles"
+    closed = (await http.post("/sessions/close")).json()["items"]
+    assert [each["id"] for each in closed] == [session]
+
+
+@pytest.mark.req("SYL-06")
+async def test_a_token_of_another_session_does_not_read_private_parts(served: Served, http: httpx.AsyncClient) -> None:
+    session = await begin(http, "work")
+    async with served.client("ada", session="elsewhere") as other:
+        for path in ("detail", "entries"):
+            assert (await other.get(f"/sessions/{session}/{path}")).status_code == 403
+        assert (await other.patch(f"/sessions/{session}/context", json={"task": "x"})).status_code == 403
+    async with served.client("bob") as bob:
+        assert (await bob.get(f"/sessions/{session}/detail")).status_code == 404

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
+from clew.app import open_app
+from clew.config import read_config
+from clew.knowledge.history.entries import Category, write_entry
 from tests.cli.chat.conftest import Say, say, script, session_of
 from tests.cli.conftest import Clew
 
@@ -65,7 +70,7 @@ def test_a_chat_goes_to_the_focused_session_until_it_is_closed(clew: Clew, say: 
     assert session_of(clew) != made
 
 
-def test_what_cannot_be_done_is_said_in_one_line(clew: Clew, folder: Path) -> None:
+def test_a_failure_is_one_line(clew: Clew, folder: Path) -> None:
     assert clew("session", "list", "--json").json == {"items": []}
     assert not folder.exists(), "a list makes no trail"
     clew("session", "new", "one")
@@ -91,3 +96,46 @@ def test_the_name_of_a_deleted_session_is_free_again(clew: Clew) -> None:
     assert clew("trail", "rm", id, "--yes").code == 0
     assert clew("session", "new", "work").code == 0
     assert focused(clew) == ["work"]
+
+
+@pytest.mark.req("SYL-05")
+def test_a_session_shows_its_task_counts_and_messages_and_all_are_closed_at_once(clew: Clew, say: Say) -> None:
+    made = clew("session", "new", "kettles", "--base", "main", "--tasks", "2").out.strip()
+    clew("session", "update", "--task", "blue kettles", "--next", "boil", "--reject", "plastic")
+    clew("session", "update", "--step", "boil")
+    say("greet me")
+    shown = dict(row[:2] for row in clew("session", "show").rows)
+    assert (shown["task"], shown["step"], shown["the user rejects"]) == ("blue kettles", "boil", "plastic")
+    assert (shown["branch"], shown["base"]) == (f"clew/{made}", "main")
+    assert shown["counts"] == "1 messages, 1 answers"
+    assert "next" not in shown, "the step has begun"
+    found = clew("session", "show", "--json").json
+    assert found["context"]["current_task"] == "blue kettles"
+    assert len(found["context"]["message_history"]) == 2
+    assert (found["config"]["max_concurrent_tasks"], found["snapshot"]) == (2, None)
+    assert [row[1] for row in clew("session", "history").rows] == ["user", "agent"]
+    assert [row[2] for row in clew("session", "history", "--search", "GREET").rows] == ["greet me"]
+    clew("session", "suspend")
+    assert clew("session", "show", "kettles", "--json").json["snapshot"]["session"]["name"] == "kettles"
+    clew("session", "new", "pots")
+    assert "2 sessions are completed" in clew("session", "close", "--all").err
+    assert {each["state"] for each in clew("session", "list", "--json").json["items"]} == {"completed"}
+    assert "nothing was given" in clew("session", "update", "kettles").err
+
+
+@pytest.mark.req("SYL-07")
+def test_an_entry_is_promoted_and_taken_back_by_command(clew: Clew, folder: Path) -> None:
+    session = clew("session", "new", "kettles", "--json").json["id"]
+    assert "No entries yet" in clew("session", "entries").err
+
+    async def write() -> str:
+        async with open_app(read_config(folder, os.environ)) as app:
+            return (await write_entry(app.trail, app.me, "Boil first", Category.PATTERN, session, metadata={})).id
+
+    id = asyncio.run(write())
+    assert clew("session", "entries").rows[0][1:3] == ["pattern", "no"]
+    assert "readable in all sessions" in clew("session", "promote", id).err
+    assert clew("session", "entries").rows[0][2].endswith("(user)")
+    assert "private to its session" in clew("session", "unpromote", id).err
+    assert clew("session", "entries", "--json").json["items"][0]["metadata"]["promoted"] is None
+    assert "is not promoted" in clew("session", "unpromote", id).err

@@ -14,6 +14,8 @@ from clew.agents.conversations.conversation import Conversations
 from clew.clock import ManualClock
 from clew.context.draft import ContextDraft
 from clew.context.relevance import question_of
+from clew.knowledge.history.entries import Category, write_entry
+from clew.knowledge.history.journal import Chronicle
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
@@ -75,6 +77,36 @@ async def test_close_messages_of_other_sessions_come_with_their_answers(place: P
     draft = await build(place, await place.say("when is the harvest of the grapes next year", session="new"))
     assert {asked.id, told.id} <= shown(draft)
     assert far.id not in shown(draft)
+
+
+@pytest.mark.req("SYL-06")
+async def test_the_conversation_of_a_named_session_stays_there(place: Place) -> None:
+    asked = await place.say("when is the harvest of the grapes this year", session="one")
+    told = await answer(place, "In the second week of September.", asked)
+    record = {
+        "id": "one",
+        "state": "active",
+        "created_at": "2026-01-01T00:00:00Z",
+        "last_active_at": "2026-01-01T00:00:00Z",
+    }
+    await place.write("", title="one", schema_name=place.flow.session, context=record, tags=("session:one",))
+    question = "when is the harvest of the grapes next year"
+    assert shown(await build(place, await place.say(question, session="new"))) == set()
+    assert {asked.id, told.id} <= shown(await build(place, await place.say(question, session="one.t1.1.engineer")))
+
+
+@pytest.mark.req("SYL-07")
+async def test_an_entry_of_another_session_is_shown_once_it_is_promoted_or_is_a_decision(place: Place) -> None:
+    hint = await write_entry(place.trail, place.me, "grapes like chalk", Category.INSIGHT, "one", metadata={})
+    chosen = await write_entry(
+        place.trail, place.me, "grapes are picked by hand", Category.DECISION, "one", metadata={}
+    )
+    sources = {"semantic": {"schemas": ["node.v1"]}}
+    draft = await build(place, await place.say("what do grapes like?", session="new"), **sources)
+    assert shown(draft) == {chosen.id}
+    await Chronicle(place.trail, place.me, "one", place.clock).promote(hint.id)
+    draft = await build(place, await place.say("what do grapes like most?", session="new"), **sources)
+    assert hint.id in shown(draft)
 
 
 async def test_one_chat_does_not_lead_to_all_others(place: Place) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import shipped_flow

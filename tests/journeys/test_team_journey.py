@@ -1,118 +1,120 @@
-"""A request through the app, with the agents that come with Clew, scripted models, and real git, ruff and pytest."""
+"""`clew code` from a request to merged work, with real git, ruff and pytest; the models are a script."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import shutil
+import subprocess
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
-from clew.app import App, open_app
-from clew.config import Config, HygieneConfig
-from clew.errors import IllegalState, ModelError
-from clew.llm.model import Models, open_models
-from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
-from clew.team.machines.team_state import TeamState
-from clew.team.team import Team, TeamOptions
-from tests.team.worktrees.projects import git, make_repository
+from tests.cli.conftest import Clew, clew, folder
 
-PATIENCE = 300.0
-FILES = {
-    "calc.py": "",
-    "pyproject.toml": '[project]\nname = "calc"\nversion = "1"\n[tool.ruff]\nline-length = 100\n'
-    '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',
-    "tests/test_calc.py": "import calc\n\n\ndef test_add():\n    assert calc.add(1, 2) == 3\n",
-    ".gitignore": ".clew/\n__pycache__/\n",
-}
-PLAN = {"nodes": [{"id": "add", "prompt": "Write the function add.", "files": ["calc.py"]}]}
-SCRIPT: list[dict[str, Any]] = [
-    {"user": "Plan this request", "call": {"plan": {"plan": PLAN}}},
-    {"say": "Here is the plan."},
-    {"user": "Write the function add.", "tools": ["engineer_write_file"], "call": {"execute_task": {}}},
-    {"call": {"engineer_write_file": {"path": "calc.py", "content": "def add(a, b):\n    return a + b\n"}}},
-    {"call": {"engineer_signal_complete": {"result": "wrote add"}}},
-    {"say": "Written."},
-    {"user": "All tasks of this request", "call": {"report_issues": {"issues": []}}},
-    {"say": "It is fine."},
-]
+__all__ = ["clew", "folder"]
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "11_team"
+SCRIPT = str(EXAMPLE / "script.yaml")
+REQUEST = "add the total fare of a group"
 
 
-@asynccontextmanager
-async def project(folder: Path) -> AsyncIterator[App]:
-    make_repository(folder, FILES)
-    config = Config(folder=folder / ".clew", hygiene=HygieneConfig(enabled=False))
-    (folder / ".clew").mkdir()
-    async with open_app(config) as app:
-        yield app
+def git(project: Path, *words: str) -> str:
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@localhost")
+    return subprocess.run(["git", *identity, *words], cwd=project, check=True, capture_output=True, text=True).stdout
 
 
-def models_of(app: App, script: list[dict[str, Any]]) -> Models:
-    turns = msgspec.convert(script, list[ScriptedTurn])
-    return open_models(app.config).with_model("*", ScriptedModel(turns))
+@pytest.fixture
+def project(folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a test that wants a function which is missing."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    root = folder.parent
+    shutil.copytree(EXAMPLE / "project", root, dirs_exist_ok=True)
+    git(root, "init", "--quiet", "--initial-branch=main")
+    (root / ".gitignore").write_text(".clew/\n")
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "-m", "Fares")
+    return root
 
 
-async def end_of(team: Team, session: str, app: App) -> TeamState:
-    async with asyncio.timeout(PATIENCE):
-        async for _ in team.follow(session, by=app.me):
-            pass
-    return await team.state(session, by=app.me)
-
-
-@pytest.mark.slow
 @pytest.mark.req("SYL-40")
 @pytest.mark.req("SYL-42")
 @pytest.mark.req("BEY-10")
-async def test_a_request_becomes_a_proven_branch_that_the_user_merges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    root = tmp_path / "project"
-    async with project(root) as app:
-        models = models_of(app, SCRIPT)
-        team = await app.team(models)
-        async with (await app.runtime(models)).running():
-            session = await team.start("Add add", by=app.me, options=TeamOptions(approves_plan=True))
-            state = await end_of(team, session.id, app)
-        assert (state.outcome, state.reason) == ("completed", "")
-        assert git(root, "status", "--porcelain") == "", "the checkout was touched"
-        assert state.summary is not None
-        assert state.summary.modified == ("calc.py",)
-        evidence = await team.why_done(session.id, "1", by=app.me)
-        assert evidence.verdict.accepted
-        assert {each.kind for each in evidence.receipts} == {"lint", "test"}
-        (status,) = await team.status(by=app.me)
-        assert (status.phase, status.outcome, status.tasks, status.passed) == ("complete", "completed", 1, 1)
-        assert status.tokens > 0
-        merged = await team.merge(session.id, by=app.me)
-        assert merged.merged
-        assert (root / "calc.py").read_text().startswith("def add")
+def test_a_request_is_planned_approved_proven_and_merged(clew: Clew, project: Path) -> None:
+    before = git(project, "rev-parse", "HEAD")
+    planned = clew("code", REQUEST, "--name", "fares", "--script", SCRIPT)
+    assert planned.code == 3, planned.err
+    assert "1. total (engineer): Add total(adults, children) [files fares.py]" in planned.out
+    assert "clew team approve" in planned.err
+    assert clew("team", "status").rows[0][1] == "waits for you"
+    assert "cannot merge" in clew("code", "merge").err
+    assert clew("team", "approve", "fares").code == 0
+
+    worked = clew("code", "--resume", "fares", "--script", SCRIPT)
+    assert worked.code == 0, worked.out + worked.err
+    for line in (
+        "inspector: 1 finding: no file has changed, so the task is not done",
+        "inspector: 1 finding: fares.py:3 F401",
+        "tester: 1 of 2 tests passed",
+        "total.1: passed after 3 corrections",
+        "The work is completed.",
+        "modified: fares.py",
+        "tests: 2 of 2 passed",
+        "validation: passed",
+    ):
+        assert line in worked.out
+    assert git(project, "rev-parse", "HEAD") == before, "the checkout is touched by nobody before the merge"
+    assert git(project, "status", "--porcelain") == ""
+    (status,) = clew("team", "status", "--json").json["items"]
+    assert (status["outcome"], status["passed"]) == ("completed", 1)
+    assert clew("session", "show", "fares", "--json").json["state"] == "completed"
+
+    evidence = clew("why", "done", "total", "fares", "--json").json
+    assert evidence["verdict"]["accepted"] is True
+    assert [each["exit_code"] for each in evidence["receipts"]] == [0, 0, 0]
+    verified = clew("verify", "total", "--session", "fares", "--json")
+    assert (verified.code, verified.json["matches"]) == (0, True)
+    assert clew("code", "merge", "fares", "--json").json["outcome"] == "fast_forward"
+    assert "children * CHILD" in (project / "fares.py").read_text()
+    assert "already" in clew("code", "merge", "fares").out
 
 
-@pytest.mark.req("SYL-40")
-async def test_without_a_model_a_request_is_refused_with_what_to_configure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    async with project(tmp_path / "project") as app:
-        team = await app.team()
-        with pytest.raises(ModelError, match="no model is configured"):
-            await team.start("Add add", by=app.me)
-        assert await team.status(by=app.me) == []
+def test_a_dry_run_shows_the_plan_and_the_estimate_and_stops(clew: Clew, project: Path) -> None:
+    shown = clew("code", REQUEST, "--dry-run", "--script", SCRIPT)
+    assert shown.code == 0, shown.err
+    assert "one agent, about" in shown.out
+    assert "engineer starts" not in shown.out
+    assert clew("team", "status").rows[0][1] == "stopped"
 
 
-@pytest.mark.req("SYL-40")
-async def test_an_action_that_the_phase_does_not_allow_is_refused_with_what_is_possible(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    async with project(tmp_path / "project") as app:
-        team = await app.team(models_of(app, SCRIPT))
-        session = await team.start("Add add", by=app.me)
-        with pytest.raises(IllegalState, match="Possible now: approve the plan, modify the plan"):
-            await team.override(session.id, "because", by=app.me)
-        with pytest.raises(IllegalState, match="not there yet"):
-            await team.approve(session.id, by=app.me)
+def test_events_are_printed_as_json_with_the_end(clew: Clew, project: Path) -> None:
+    (project / "notes.txt").write_text("unfinished")
+    shown = clew("code", REQUEST, "--yes", "--json", "--script", SCRIPT)
+    assert shown.code == 0, shown.err
+    assert "1 changed file, which stay out; --take-changes" in shown.err
+    assert '"PLAN_REQUEST"' in shown.lines[0]
+    assert '"outcome":"completed"' in shown.lines[-1]
+
+
+def test_a_folder_without_git_is_worked_on_in_a_copy(clew: Clew, project: Path) -> None:
+    shutil.rmtree(project / ".git")
+    shown = clew("code", REQUEST, "--yes", "--script", SCRIPT)
+    assert shown.code == 0, shown.out + shown.err
+    assert "no git repository: the team works in a copy" in shown.err
+    assert "total" not in (project / "fares.py").read_text()
+    assert clew("code", "merge", "--json").json["outcome"] == "copied"
+    assert "children * CHILD" in (project / "fares.py").read_text()
+
+
+def test_what_cannot_be_done_is_said_in_one_line(clew: Clew, project: Path) -> None:
+    for words, told in [
+        (("code",), "is missing"),
+        (("code", "do something"), "model"),
+        (("code", "merge"), "clew code"),
+        (("team", "approve"), "clew code"),
+        (("team", "log", "nothing-such"), "clew session list"),
+        (("why", "done", "api"), "clew code"),
+    ]:
+        result = clew(*words)
+        assert result.code != 0, words
+        assert told in result.err
+        assert len(result.err.strip().splitlines()) <= 2, result.err
+    assert "No work yet" in clew("team", "status").err

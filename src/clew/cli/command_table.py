@@ -41,9 +41,39 @@ class Group:
 
 COMMANDS: tuple[CliCommand | Group, ...] = (
     CliCommand("chat", "Talk to an agent of this folder.", "clew.cli.chat.chat:chat", "[MESSAGE...]"),
+    CliCommand("code", "Let a team plan, build, check and test a request.", "clew.cli.commands.code:code", "[TEXT...]"),
+    Group(
+        "team",
+        "Watch and steer the work of the team.",
+        (
+            CliCommand("status", "List the work of the team, newest first.", "clew.cli.commands.team:status", ""),
+            CliCommand("log", "Show the messages of the team in a session.", "clew.cli.commands.team:log", "[SESSION]"),
+            CliCommand("approve", "Approve the plan of a session.", "clew.cli.commands.team:approve", "[SESSION]"),
+            CliCommand("modify", "Ask the Architect to change the plan.", "clew.cli.commands.team:modify", "TEXT..."),
+            CliCommand("ask", "Ask the Architect about the work.", "clew.cli.commands.team:ask", "TEXT..."),
+            CliCommand("answer", "Answer a question of the Architect.", "clew.cli.commands.team:answer", "TEXT..."),
+            CliCommand("add", "Add a requirement to work under way.", "clew.cli.commands.team:add", "TEXT..."),
+            CliCommand(
+                "task",
+                "Prompt, ask or interrupt a task, or ignore its Inspector or Tester.",
+                "clew.cli.commands.team:task",
+                "TASK ACTION [TEXT...]",
+            ),
+            CliCommand(
+                "choose", "Decide on a task that used all its rounds.", "clew.cli.commands.team:choose", "CHOICE [TASK]"
+            ),
+            CliCommand(
+                "override", "Accept the open findings of the session.", "clew.cli.commands.team:override", "REASON..."
+            ),
+            CliCommand(
+                "stop", "Stop the work of a session; its branches stay.", "clew.cli.commands.team:stop", "[SESSION]"
+            ),
+        ),
+        default="status",
+    ),
     Group(
         "session",
-        "Begin, list, switch, suspend, resume and close sessions.",
+        "Begin, list, switch, suspend, resume and close sessions of work.",
         (
             CliCommand("new", "Begin a session and focus it.", "clew.cli.commands.session:new", "[NAME]"),
             CliCommand("ls", "List the sessions, newest first.", "clew.cli.commands.session:ls"),
@@ -53,7 +83,40 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
                 "resume", "Resume a suspended session and focus it.", "clew.cli.commands.session:resume", "WHICH"
             ),
             CliCommand(
-                "show", "Show the state, times and summary of a session.", "clew.cli.commands.session:show", "[WHICH]"
+                "show",
+                "Show the state, private context and counts of a session.",
+                "clew.cli.commands.session:show",
+                "[WHICH]",
+            ),
+            CliCommand(
+                "update",
+                "Note the task, the steps and your wishes in a session.",
+                "clew.cli.commands.session:update",
+                "[WHICH]",
+            ),
+            CliCommand(
+                "history",
+                "Show the messages and answers of a session, oldest first.",
+                "clew.cli.commands.session:history",
+                "[WHICH]",
+            ),
+            CliCommand(
+                "entries",
+                "List the journal entries of a session, and which of them are promoted.",
+                "clew.cli.commands.session:entries",
+                "[WHICH]",
+            ),
+            CliCommand(
+                "promote",
+                "Make journal entries of a session readable in all sessions.",
+                "clew.cli.commands.session:promote",
+                "ENTRIES...",
+            ),
+            CliCommand(
+                "unpromote",
+                "Undo a promotion: only the session of an entry reads it.",
+                "clew.cli.commands.session:unpromote",
+                "ENTRIES...",
             ),
             CliCommand("close", "Close a session for good.", "clew.cli.commands.session:close", "[WHICH]"),
         ),
@@ -209,7 +272,9 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
         "clew.cli.commands.trust:trust",
         "[NAMES...]",
     ),
-    CliCommand("verify", "Verify a source that a tool ingested.", "clew.cli.commands.verify:verify", "ID"),
+    CliCommand(
+        "verify", "Run the commands of a task again, or vouch for a source.", "clew.cli.commands.verify:verify", "ID"
+    ),
     Group(
         "rules",
         "Show the rules of this folder, such as AGENTS.md.",

@@ -30,6 +30,7 @@ from clew.context.schemas import SchemaCache, Schemas
 from clew.context.scoring import parts_of
 from clew.context.sections import HEADING_TOKENS, NUMBER_TOKENS, section_for
 from clew.context.selection import SHARES, TokenLimits
+from clew.context.session_privacy import SessionPrivacy
 from clew.context.sources import MissingSource, Seed, find_seeds
 from clew.errors import ModelError, NotFound
 from clew.knowledge.evidence.trust import quality
@@ -98,14 +99,17 @@ class ContextBuilder:
         seeds, missing = await find_seeds(
             self._trail, agent.context_sources, trigger, hidden, question=question, flow=self._flow, by=by
         )
-        unique = _once([seed for seed in seeds if seed.origin == "always" or not _is_skill(seed.breadcrumb)])
+        privacy = SessionPrivacy(self._trail, self._flow, trigger, by=by)
+        unique = _once([seed for seed in seeds if await _is_open(seed, privacy)])
         walked = await self._walk(unique, agent.context_sources.graph, trigger, by)
         model, budget = await self._budget(agent, by)
         shares = {**SHARES, **agent.context_sources.shares}
         room = TokenLimits(total=budget, heading=HEADING_TOKENS, shares=shares)
         parts = [self._part(seed, None, schemas, room, trigger) for seed in unique]
         starts = {seed.breadcrumb.id: seed for seed in unique}
-        parts += await self._reached(walked, starts, agent.context_sources.graph, schemas, room, trigger, hidden, by)
+        parts += await self._reached(
+            walked, starts, agent.context_sources.graph, schemas, room, trigger, hidden, privacy, by
+        )
         assembled = assemble(parts, room)
         counts = dict(sorted(Counter(seed.origin for seed in unique).items()))
         return self._draft(trigger, agent, assembled, missing, counts, model, budget, reply_tags)
@@ -162,6 +166,7 @@ class ContextBuilder:
         room: TokenLimits,
         trigger: Breadcrumb,
         hidden: Sequence[str],
+        privacy: SessionPrivacy,
         by: Principal,
     ) -> list[ContextPart]:
         """Return the records that the walk found, nearest first, up to the limit or the budget."""
@@ -173,7 +178,7 @@ class ContextBuilder:
             found = await self._find(each.id, by)
             if found is None or found.schema_name in hidden or found.created_at > trigger.updated_at:
                 continue
-            if _is_skill(found):
+            if _is_skill(found) or await privacy.hides(found):
                 continue
             if self._is_of_other_session(found, trigger) and not is_linked_to_close(each, starts):
                 continue
@@ -269,6 +274,13 @@ class ContextBuilder:
             request_id=find_request_id(trigger),
             read=assembled.read,
         )
+
+
+async def _is_open(seed: Seed, privacy: SessionPrivacy) -> bool:
+    """Whether a seed may be shown: it is no text of a skill, and search did not find it in a private session."""
+    if seed.origin == "always":
+        return True
+    return not _is_skill(seed.breadcrumb) and not (seed.origin == "semantic" and await privacy.hides(seed.breadcrumb))
 
 
 def _is_skill(found: Breadcrumb) -> bool:

@@ -58,6 +58,7 @@ def plumbing(flow: Flow) -> tuple[str, ...]:
         flow.permission_answer,
         flow.session,
         flow.focus,
+        flow.session_snapshot,
     )
 
 

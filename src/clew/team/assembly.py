@@ -38,6 +38,7 @@ from clew.team.runtime.completion_gate import completion_gate
 from clew.team.runtime.team_handlers import team_additions
 from clew.team.runtime.team_states import TeamStates
 from clew.team.sessions.session_manager import SessionManager
+from clew.team.sessions.session_prompt import session_hook
 from clew.team.team import Team
 from clew.team.worktrees.repository import state_folder
 from clew.team.worktrees.team_tools import TeamFolder, team_tools
@@ -112,7 +113,7 @@ async def build_folder_runtime(parts: FolderParts) -> Runtime:
         policy=parts.policy,
         place=folder.locate,
         skills=members,
-        hooks=(rules.prompt_hook(trail, me), *members.hooks(), *_member_hooks(parts)),
+        hooks=(rules.prompt_hook(trail, me), session_hook(trail, me), *members.hooks(), *_member_hooks(parts)),
         is_isolated=sandbox.status().isolated,
         additions=_additions(parts, conversations),
     )

@@ -15,7 +15,7 @@ from clew.agents.conversations.conversation import Conversations, inside
 from clew.agents.conversations.steps import Step, shown_schemas, step_of
 from clew.clock import Clock
 from clew.errors import IllegalState, InvalidInput, NotFound
-from clew.team.evidence.verification import TaskEvidence, Verification, verify
+from clew.team.evidence.verification import TaskEvidence, TaskVerification, verify
 from clew.team.guide import Guide, build_message, passed_draft
 from clew.team.machines.pipeline import Gate
 from clew.team.machines.pipeline_state import TaskPipeline
@@ -25,9 +25,10 @@ from clew.team.messages.message import SCHEMA, SESSION_TAG, TYPE_TAG, TeamMessag
 from clew.team.messages.message_types import INSPECTOR, TESTER, USER, MessageType
 from clew.team.runtime.completion_gate import evidence_of
 from clew.team.runtime.session_budgets import SessionBudgets
+from clew.team.runtime.snapshot_parts import snapshot_parts
 from clew.team.runtime.status_records import StatusRecords, TeamStatus
 from clew.team.runtime.team_states import TeamStates, apply, session_selector
-from clew.team.sessions.session import Session, SessionAction, SessionStatus
+from clew.team.sessions.session import Session, SessionAction, SessionConfig, SessionStatus
 from clew.team.sessions.session_manager import SessionManager
 from clew.team.worktrees.checkout_merge import CheckoutMerge, merge_into_checkout
 from clew.team.worktrees.team_tools import TeamFolder
@@ -93,8 +94,8 @@ class Team:
         self._flow = conversations.flow
         self._clock = clock
         self.guide = Guide(trail, conversations, clock, by=me)
-        self.sessions = SessionManager(trail, conversations, clock)
         self._states = TeamStates(trail, gate, by=inside(me))
+        self.sessions = SessionManager(trail, conversations, clock, self._snapshot)
         self._budgets = SessionBudgets(Budgets(trail, conversations.flow, clock), clock, by=me)
         self._status = StatusRecords(trail, clock, by=me)
 
@@ -117,7 +118,8 @@ class Team:
         passed_draft(message)
         if self._prepare is not None:
             await self._prepare()
-        session = await self.sessions.create(chosen.name, by=by)
+        config = SessionConfig(max_concurrent_tasks=chosen.max_agents, max_engineers=chosen.max_agents)
+        session = await self.sessions.create(chosen.name, by=by, config=config)
         await self._budgets.open(session.id, chosen.budget)
         await self.guide.send(msgspec.structs.replace(message, session_id=session.id), by=by)
         return session
@@ -162,6 +164,18 @@ class Team:
     async def stop(self, session: str, *, by: Principal, reason: str = "") -> TeamMessage:
         """End the work. Everything that was committed stays on its branches. Raises IllegalState."""
         return await self.interrupt(session, "stop", reason, by=by)
+
+    async def suspend(self, session: str, *, by: Principal) -> Session:
+        """Suspend a session. Work under way is halted first, and its progress is part of the snapshot. Raises NotFound,
+        IllegalState."""
+        state = await self.state(session, by=by)
+        if state.request is None or state.is_over:
+            return await self.sessions.act(session, SessionAction.SUSPEND, by=by)
+        await self.interrupt(session, "suspend", by=by)
+        return await self.sessions.get(session, by=by)
+
+    async def _snapshot(self, session: str, by: Principal) -> dict[str, Any] | None:
+        return snapshot_parts(await self._states.latest(session))
 
     async def resume(self, session: str, *, by: Principal) -> TeamState:
         """Continue work that was halted or suspended. Raises NotFound, IllegalState."""
@@ -286,7 +300,7 @@ class Team:
         """The evidence of a task: its claim, its receipts and the verdict. Raises NotFound."""
         return _evidence(await self.state(session, by=by), which)
 
-    async def verify(self, session: str, which: str, *, by: Principal) -> Verification:
+    async def verify(self, session: str, which: str, *, by: Principal) -> TaskVerification:
         """Run the commands of a task again on the tree that they were run on. Raises NotFound, InvalidInput."""
         by.require("administer")
         evidence = _evidence(await self.state(session, by=by), which)

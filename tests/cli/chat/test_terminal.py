@@ -58,7 +58,7 @@ def test_commands_are_answered_and_not_sent_and_thinking_is_shown(script: Path, 
     terminal = open_chat(script)
     assert "/help lists the commands" in terminal.shown
     terminal.answer("/help", "/exit   end the conversation", PROMPT)
-    terminal.answer("/model", "There is no command /model. The commands are /help, /session, /exit and /quit.", PROMPT)
+    terminal.answer("/model", "There is no command /model. /help lists the commands.", PROMPT)
     terminal.answer("ponder", "Thinking ...", "Hm.", PROMPT)
     terminal.type("/exit\n")
     assert terminal.end() == 0

@@ -20,11 +20,14 @@ from clew.adapters.rest.routes import (
     chat,
     edges,
     events,
+    messages,
+    plans,
     routing,
     runs,
     sessions,
     subscriptions,
     system,
+    tasks,
     tokens,
 )
 from clew.catalog.workspace.workspace import Workspace, empty_workspace
@@ -32,6 +35,7 @@ from clew.clock import Clock, SystemClock
 from clew.config import Config, ServerConfig
 from clew.llm.model import Models
 from clew.team.router import Router
+from clew.team.team import Team
 from clew.trail.store import Trail
 
 OPERATIONS: tuple[RestOperation, ...] = (
@@ -41,6 +45,9 @@ OPERATIONS: tuple[RestOperation, ...] = (
     *chat.OPERATIONS,
     *sessions.OPERATIONS,
     *runs.OPERATIONS,
+    *plans.OPERATIONS,
+    *tasks.OPERATIONS,
+    *messages.OPERATIONS,
     *catalog.OPERATIONS,
     *routing.OPERATIONS,
     *subscriptions.OPERATIONS,
@@ -74,14 +81,15 @@ def build_app(
     workspace: Callable[[], Awaitable[Workspace]] | None = None,
     models: Models | None = None,
     router: Router | None = None,
+    team: Callable[[], Awaitable[Team]] | None = None,
     mcp: ASGIApp | None = None,
 ) -> RestApp:
     """An ASGI application over an open trail. It opens and closes nothing itself.
 
     `set_up` prepares an owner before its first call. Without a `workspace` the catalog is empty. `models` are those of
     the agents that run for the configured owner; without them messages wait for agents elsewhere. Without a `router`
-    messages are routed without a model. `mcp` answers /mcp. Setting `closing` of the application ends all streams;
-    `run_server` does so.
+    messages are routed without a model. `team` opens the team of the configured owner. `mcp` answers /mcp. Setting
+    `closing` of the application ends all streams; `run_server` does so.
     """
     config, metrics, clock = config or Config(), metrics or Metrics(), clock or SystemClock()
     services = Services(
@@ -98,6 +106,7 @@ def build_app(
         workspace=workspace or _empty(trail, clock, Principal(owner_id=config.owner)),
         models=models,
         router=router or Router(clock=clock),
+        team=team,
         agent=config.agent.name,
         closing=asyncio.Event(),
         operations=OPERATIONS,

@@ -33,6 +33,8 @@ _PATH_PARAMETERS = {
     "name": "The name that it was given",
     "request_id": "The id of the request that waits for permission",
     "session": "The id of a session",
+    "entry": "The id of a journal entry",
+    "task": "The id of a task, of its pipeline, or its number in the plan",
 }
 _ETAG = {"ETag": {"description": "The version, in quotes", "schema": {"type": "string"}}}
 _REQUEST_ID = {

@@ -23,6 +23,7 @@ from clew.clock import Clock
 from clew.errors import ClewError, NotAuthenticated
 from clew.llm.model import Models
 from clew.team.router import Router
+from clew.team.team import Team
 from clew.trail.store import HygieneStats, Purged, Trail
 
 Guard = Literal["open", "credential", "token", "stream"]
@@ -46,8 +47,8 @@ class Services:
     """The parts that routes use. `operator` is the owner that runs the server. `closing` is set when the server begins
     to stop. `refresh_webhooks` tells the sender that subscriptions or dead letters have changed. `set_up` prepares the
     trail for an owner before its first call. `workspace` builds the workspace at the first call. `models` are those of
-    the agents that run here, None where no agents run. `router` chooses the agent for a message, `agent` is the one of
-    a message that names none."""
+    the agents that run here, None where no agents run. `router` chooses the agent for a message, `team` opens the team,
+    `agent` is the one of a message that names none."""
 
     trail: Trail
     keys: Keys
@@ -62,6 +63,7 @@ class Services:
     workspace: Callable[[], Awaitable[Workspace]]
     models: Models | None
     router: Router
+    team: Callable[[], Awaitable[Team]] | None
     agent: str
     closing: asyncio.Event
     operations: Sequence[RestOperation]

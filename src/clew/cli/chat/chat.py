@@ -12,7 +12,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.access import Principal
 from clew.agents.conversations.agent_adapters import load_adapter, wrap_all
 from clew.agents.conversations.agent_interface import Agent, AgentCore
 from clew.agents.conversations.conversation import Conversations, check_message, open_conversations
@@ -39,8 +38,8 @@ from clew.team.sessions.session_manager import SessionManager
 from clew.tools.permissions.permission_settings import find_strays
 
 PROMPT = "you> "
-ManageSessions = Callable[[str], Awaitable[None]]
-"""Carries out a `/session` command."""
+ManageSessions = Callable[[Typed, str], Awaitable[None]]
+"""Carries out a command about sessions or the team."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +125,7 @@ async def _talk(app: App, conversations: Conversations, manager: SessionManager,
             talk = Chat(agent, display, asker, caught, session=session)
             try:
                 await _take_up(talk, agent, wishes, is_long=not message)
-                return await (_once(talk, message) if message else _converse(talk, lines, caught, manager, app.me))
+                return await (_once(talk, message) if message else _converse(talk, lines, caught, manager, app))
             except Left:
                 return INTERRUPTED
             finally:
@@ -214,11 +213,14 @@ async def _once(talk: Chat, message: str) -> int:
     return _code(await talk.say(message))
 
 
-async def _converse(talk: Chat, lines: Lines, caught: Interrupts, manager: SessionManager, me: Principal) -> int:
+async def _converse(talk: Chat, lines: Lines, caught: Interrupts, manager: SessionManager, app: App) -> int:
     """Message after message until the end of input; an error of one is printed, and the next may follow."""
 
-    async def manage(text: str) -> None:
-        talk.session = await run_session_command(text, manager, talk.session, by=me)
+    async def manage(typed: Typed, text: str) -> None:
+        if typed is Typed.TEAM:
+            await _run_team_command(app, text)
+        else:
+            talk.session = await run_session_command(text, manager, talk.session, by=app.me)
 
     code = 0
     while (text := await _next_message(lines, caught, manage)) is not None:
@@ -237,9 +239,9 @@ async def _next_message(lines: Lines, caught: Interrupts, manage: ManageSessions
         typed = read_command(text) if can_ask() else Typed.MESSAGE
         if typed is Typed.EXIT:
             return None
-        if typed is Typed.SESSION:
+        if typed in (Typed.SESSION, Typed.TEAM):
             try:
-                await manage(text)
+                await manage(typed, text)
             except ClewError as error:
                 note(f"clew: {error}")
         elif text.strip() and typed is Typed.MESSAGE:
@@ -247,6 +249,12 @@ async def _next_message(lines: Lines, caught: Interrupts, manage: ManageSessions
     if can_ask():
         sys.stderr.write("\n")  # the terminal shows nothing for Ctrl-D
     return None
+
+
+async def _run_team_command(app: App, text: str) -> None:
+    from clew.cli.team.team_commands import run_team_command  # the team is for those who ask for it
+
+    await run_team_command(text, await app.team(), app)
 
 
 def _code(last: Step | None) -> int:
@@ -264,8 +272,11 @@ def _tell_session(talk: Chat, message: str) -> None:
 async def _talk_without(app: App, manager: SessionManager, missing: ModelError, message: str, *, as_json: bool) -> int:
     """Answer as `clew ask` does, and say how to add a model."""
 
-    async def manage(text: str) -> None:
-        await run_session_command(text, manager, None, by=app.me)
+    async def manage(typed: Typed, text: str) -> None:
+        if typed is Typed.TEAM:
+            await _run_team_command(app, text)
+        else:
+            await run_session_command(text, manager, None, by=app.me)
 
     advice = f"Answers come from the files of this folder, without a model: {missing}"
     if not message:

@@ -1,4 +1,4 @@
-"""Commands that a person types in a chat instead of a message: help, sessions, and the way out."""
+"""Commands that a person types in a chat instead of a message: help, sessions, the team, and the way out."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ GREETING = "/help lists the commands; Ctrl-C cancels an answer, Ctrl-D ends."
 HELP = (
     "/help   show this list; also ? and help",
     "/session new|list|switch|suspend|resume|close [NAME]   manage sessions, as `clew session` does",
+    "/plan [TEXT]   show the plan of the team; with a text, change it",
+    "/approve   approve the plan;  /stop   stop the team",
+    "/task N prompt|query|interrupt|ignore_inspector|ignore_tester [TEXT]   act on a task of the team",
     "/exit   end the conversation; also /quit, exit, quit and Ctrl-D",
     "Ctrl-C  cancel the answer that is coming; a second one ends the conversation",
 )
@@ -23,15 +26,17 @@ _HELP_WORDS = frozenset(("/help", "/?", "?", "help"))
 _EXIT_WORDS = frozenset(("/exit", "/quit", "/bye", "exit", "quit", "bye"))
 _COMMAND = re.compile(r"/[A-Za-z][\w-]*")
 _SESSION = re.compile(r"/session(?:\s|\Z)|/sessions\Z")
+_TEAM = re.compile(r"/(?:plan|approve|stop|task)(?:\s|\Z)")
 _SESSION_USAGE = "Use /session new, list, switch, suspend, resume or close, and a name or id"
 
 
 class Typed(Enum):
-    """The meaning of a typed line: a message for the agent, a command about sessions, a command that was answered, or
-    the end."""
+    """The meaning of a typed line: a message for the agent, a command about sessions or the team, a command that was
+    answered, or the end."""
 
     MESSAGE = "message"
     SESSION = "session"
+    TEAM = "team"
     ANSWERED = "answered"
     EXIT = "exit"
 
@@ -43,12 +48,14 @@ def read_command(text: str) -> Typed:
         return Typed.EXIT
     if _SESSION.match(word):
         return Typed.SESSION
+    if _TEAM.match(word):
+        return Typed.TEAM
     if word in _HELP_WORDS:
         for line in HELP:
             note(line)
         return Typed.ANSWERED
     if _COMMAND.fullmatch(word):
-        note(f"There is no command {one_line(word)}. The commands are /help, /session, /exit and /quit.")
+        note(f"There is no command {one_line(word)}. /help lists the commands.")
         return Typed.ANSWERED
     return Typed.MESSAGE
 

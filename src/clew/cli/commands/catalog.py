@@ -178,7 +178,7 @@ async def refresh(
 
 
 async def why(
-    *what: Annotated[str, Parameter(help="A route, or skill NAME, toolset NAME, tool NAME, context ID.")],
+    *what: Annotated[str, Parameter(help="A route, or skill NAME, toolset NAME, tool NAME, context ID, done TASK.")],
     handle: Handle = None,
     json: Json = False,
     here: Here = HERE,
@@ -187,13 +187,19 @@ async def why(
 
     For a route: who may use it, what revealed it to you and when, and how many tokens it takes. For a skill or toolset:
     whether it is loaded, by what, and what would load it. For the context of an agent, by its id or the id of the
-    message: the breadcrumbs in it; a second id asks about one breadcrumb.
+    message: the breadcrumbs in it; a second id asks about one breadcrumb. For `done` and a task of the team, and a
+    session if it is not the newest: the commands that prove it.
 
         clew why repo://tools/search
         clew why warehouse://tools/hidden/query --handle clew-Tu3NKGM5AqgxXEgy
         clew why skill release-notes --handle clew-Tu3NKGM5AqgxXEgy
         clew why context 9b2f4c1d
+        clew why done api
     """
+    if what[:1] == ("done",) and 2 <= len(what) <= 3:
+        from clew.cli.commands.team import why_done_task  # for commands about the team
+
+        return await why_done_task(what[1], "".join(what[2:]), as_json=json, here=here)
     if what[:1] == ("context",):
         return await why_context(what[1:], as_json=json, here=here)
     if not what or len(what) > 2:

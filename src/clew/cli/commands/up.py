@@ -8,10 +8,10 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -24,6 +24,9 @@ from clew.cli.terminal.output import count, note, print_json, say
 from clew.config import Config, find_folder
 from clew.errors import ConfigError
 from clew.trail.config_consent import confirm_settings, is_loopback
+
+if TYPE_CHECKING:
+    from clew.team.team import Team
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +97,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
                 workspace=app.workspace,
                 models=open_models(config) if config.agents else None,
                 router=app.router(),
+                team=_team_of(app),
                 mcp=mcp,
             )
             agents = app.running_agents() if config.agents else contextlib.nullcontext()
@@ -103,6 +107,18 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
         if sys.stderr.isatty():
             sys.stderr.write("\n")  # after ^C
         note("Stopped. All accepted requests are on the trail.")
+
+
+def _team_of(app: App) -> Callable[[], Awaitable[Team]]:
+    """Opens the team of the folder at the first call."""
+    opened: list[Team] = []
+
+    async def get() -> Team:
+        if not opened:
+            opened.append(await app.team())
+        return opened[0]
+
+    return get
 
 
 async def _teller(app: App, *, as_json: bool) -> Callable[[str, int], None]:

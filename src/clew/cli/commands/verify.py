@@ -1,7 +1,8 @@
-"""`clew verify`: a person verifies a source that a tool ingested."""
+"""`clew verify`: run the proof of a task again, or vouch for a source that a tool ingested."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -16,25 +17,33 @@ if TYPE_CHECKING:
     from clew.trail.model.breadcrumb import Breadcrumb
 
 _SHOWN = 2_000
+_SOURCE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 async def verify(
-    id: Annotated[str, Parameter(help="The id that `ingest_source` printed, or that of any part of the source.")],
+    id: Annotated[str, Parameter(help="A task of the team; or the id that `ingest_source` printed.")],
     /,
     *,
+    session: Annotated[str, Parameter(help="The session of the task. [default: the newest of the team]")] = "",
     yes: Annotated[bool, Parameter(help="Verify without being asked.")] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> int:
-    """Verify a source that a tool ingested.
+    """Run the commands of a task again, or vouch for a source.
+
+    For a task of the team, by its id or its number in the plan: the linters and tests of its receipts run again on the
+    recorded tree, and the results are compared. Ends with 1 when they differ.
 
     A source from a tool is unverified: research marks it, and trusts it least. This shows the source, asks you, and
     then stores it with the trust of its kind. Ends with 1 when you do not agree, and with 2 when there is nobody to
     ask.
 
+        clew verify api
         clew verify 1f0c3b9e-8d2a-5c41-9f6e-2b7a4d0e5c13
         clew verify 1f0c3b9e-8d2a-5c41-9f6e-2b7a4d0e5c13 --yes
     """
+    if session or not _SOURCE.fullmatch(id):
+        return await _verify_task(id, session, as_json=json, here=here)
     from clew.knowledge.documents.ingest import find_unverified  # with the rest of knowledge
 
     async with open_here(here) as app:
@@ -53,6 +62,22 @@ async def verify(
     else:
         note(f"Verified: {done.title} ({done.node_type}, trust {done.trust}), now {done.ids[0]}.")
     return 0
+
+
+async def _verify_task(task: str, session: str, *, as_json: bool, here: Here) -> int:
+    from clew.cli.commands.code import find_session
+
+    async with open_here(here) as app:
+        await app.bootstrap()
+        team = await app.team()
+        found = await team.verify(await find_session(team, app, session), task, by=app.me)
+    if as_json:
+        print_json(found)
+        return 0 if found.matches else 1
+    say(f"{found.task}: {'the same results' if found.matches else 'other results'} on tree {found.tree[:12]}")
+    for each in found.commands:
+        say(f"  {'✗' if each.difference else '✓'} {each.command}: {each.difference or f'exit code {each.exit_code}'}")
+    return 0 if found.matches else 1
 
 
 def _show(pieces: Sequence[Breadcrumb]) -> None:

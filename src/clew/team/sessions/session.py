@@ -1,8 +1,9 @@
-"""A session and its state machine, without I/O: `step` takes a session and an event, and returns the new session and
-the effects that its caller carries out."""
+"""A session, its configuration and its state machine, without I/O: `step` takes a session and an event, and returns the
+new session and the effects that its caller carries out."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,11 +12,15 @@ from typing import Any
 import msgspec
 
 from clew.errors import IllegalState, InvalidInput
+from clew.team.sessions.session_context import SessionContext
 
 MAX_NAME = 100
 MAX_SUMMARY = 10_000
 MAX_LIMIT = 315_576_000
 """Ten years in seconds."""
+MAX_AGENTS = 64
+BRANCH_PREFIX = "clew/"
+_REVISION = re.compile(r"\w[\w./+~^@-]{0,199}")
 
 
 class SessionStatus(StrEnum):
@@ -67,12 +72,20 @@ _EFFECTS: Mapping[SessionStatus, tuple[SessionEffect, ...]] = {
 }
 
 
-class SessionLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits in seconds; 0 is no limit. A session without messages for `auto_suspend_after` is suspended; one that is
-    older than `session_timeout` fails."""
+class SessionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits of a session. Times are in seconds, and 0 is no limit.
 
-    auto_suspend_after: float = 0.0
+    At most `max_concurrent_tasks` tasks and `max_engineers` engineers work at the same time. A run of a task that takes
+    longer than `task_timeout` fails. A session without activity for `auto_suspend_after` is suspended; one that is
+    older than `session_timeout` fails. With `enable_git_isolation` the session works on its own branch.
+    """
+
+    max_concurrent_tasks: int = 4
+    max_engineers: int = 4
+    task_timeout: float = 0.0
     session_timeout: float = 0.0
+    auto_suspend_after: float = 0.0
+    enable_git_isolation: bool = True
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +102,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why Clew changed the state by itself; empty where a person did."""
     summary: str = ""
-    limits: SessionLimits = SessionLimits()
+    context: SessionContext = SessionContext()
+    active_dag_id: str = ""
+    dag_history: tuple[str, ...] = ()
+    branch_name: str = ""
+    base_branch: str = ""
+    config: SessionConfig = SessionConfig()
     metadata: dict[str, Any] = {}
 
 
@@ -119,16 +137,28 @@ def step(session: Session, event: SessionEvent) -> tuple[Session, tuple[SessionE
     return changed, _EFFECTS[state]
 
 
-def apply_limits(session: Session, last_message: datetime | None, now: datetime) -> Session:
+def read_session(record: Mapping[str, Any]) -> Session:
+    """The session of a record. Records of earlier versions hold the times of the configuration as `limits`."""
+    if "config" not in record and "limits" in record:
+        record = {**record, "config": record["limits"]}
+    return msgspec.convert(record, Session)
+
+
+def has_limits(config: SessionConfig) -> bool:
+    """Whether a session changes its state by itself."""
+    return bool(config.auto_suspend_after or config.session_timeout)
+
+
+def apply_limits(session: Session, last_activity: datetime | None, now: datetime) -> Session:
     """Return the session as its limits leave it now: suspended when it was idle too long, failed when it is too old."""
     if session.state is not SessionStatus.ACTIVE:
         return session
-    limits = session.limits
+    limits = session.config
     end = session.created_at + timedelta(seconds=limits.session_timeout)
     if limits.session_timeout and now > end:
         reason = f"it passed its time limit of {limits.session_timeout:g} s"
         return step(session, SessionEvent(action=SessionAction.FAIL, at=end, reason=reason))[0]
-    idle_since = max(session.last_active_at, last_message or session.last_active_at)
+    idle_since = max(session.last_active_at, last_activity or session.last_active_at)
     end = idle_since + timedelta(seconds=limits.auto_suspend_after)
     if limits.auto_suspend_after and now > end:
         reason = f"no message came for {limits.auto_suspend_after:g} s"
@@ -136,15 +166,24 @@ def apply_limits(session: Session, last_message: datetime | None, now: datetime)
     return session
 
 
-def check_new(name: str, limits: SessionLimits) -> None:
+def check_new(name: str, config: SessionConfig) -> None:
     """Check the settings of a new session. Raises InvalidInput."""
     if len(name) > MAX_NAME:
         raise InvalidInput("name", f"has {len(name)} characters; {MAX_NAME} are allowed")
     if name != name.strip() or not name.isprintable():
         raise InvalidInput("name", "must be printable text without spaces at its ends")
-    for field in SessionLimits.__struct_fields__:
-        if not 0 <= getattr(limits, field) <= MAX_LIMIT:
+    for field in ("task_timeout", "session_timeout", "auto_suspend_after"):
+        if not 0 <= getattr(config, field) <= MAX_LIMIT:
             raise InvalidInput(field, f"must be 0 (no limit) or up to {MAX_LIMIT:,} seconds")
+    for field in ("max_concurrent_tasks", "max_engineers"):
+        if not 1 <= getattr(config, field) <= MAX_AGENTS:
+            raise InvalidInput(field, f"must be between 1 and {MAX_AGENTS}")
+
+
+def check_branch(name: str) -> None:
+    """Check the name of a branch, a tag or a commit. Raises InvalidInput."""
+    if name and (not _REVISION.fullmatch(name) or ".." in name):
+        raise InvalidInput("base_branch", f"{name[:60]!r} is not the name of a branch", hint="For example main")
 
 
 def label(session: Session) -> str:

@@ -1,12 +1,9 @@
-"""Sessions on the trail: create, switch, suspend, resume and close them, and choose the session of a message.
-
-A conversation has no session record until somebody names it or changes its state; until then it is active.
-"""
+"""Sessions on the trail: create, switch, suspend, resume and close them, their private context and statistics, and the
+session of a message."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -14,31 +11,36 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 
 from clew.access import Principal
-from clew.agents.conversations.conversation import Conversations, inside, require_say
-from clew.agents.conversations.sessions import MAX_SESSIONS, SESSION_TAG, SessionInfo
+from clew.agents.conversations.conversation import Conversations, inside, open_conversations, require_say
+from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, SessionInfo, SessionTurn
 from clew.clock import Clock
-from clew.errors import AlreadyExists, ClewError, Conflict, InvalidInput, NotFound, TooLarge
+from clew.errors import AccessDenied, AlreadyExists, ClewError, Conflict, InvalidInput, NotFound, TooLarge
+from clew.team.sessions.promotion import Promotions
 from clew.team.sessions.session import (
+    BRANCH_PREFIX,
     MAX_SUMMARY,
     Session,
     SessionAction,
+    SessionConfig,
     SessionEffect,
     SessionEvent,
-    SessionLimits,
     SessionStatus,
     apply_limits,
+    check_branch,
     check_new,
     refusal,
     step,
 )
-from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.model.selector import ContextMatch, Selector
+from clew.team.sessions.session_context import SessionContext, check_context
+from clew.team.sessions.session_snapshot import SessionSnapshot, SessionSnapshots, TeamStateOf, build_snapshot
+from clew.team.sessions.session_store import SessionStore, is_over
 from clew.trail.store import Trail
 
 SHORTEST = 4
 """The fewest characters of an id that name a session."""
-_RETRIES = 20
+_RETRIES = 50
 _LISTED = "`clew session list` shows them"
+Update = Callable[[SessionContext], SessionContext]
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,67 +55,77 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     last_at: datetime
 
 
+class SessionStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of a session: messages, answers, messages without an answer, journal entries, and promoted ones."""
+
+    messages: int
+    answers: int
+    pending: int
+    entries: int
+    promoted: int
+    files: int
+    """Files that the session modified or created."""
+
+
 class SessionManager:
     """The sessions of a trail. Each call has the rights of a principal: the user who began a session, or a curator of
-    its owner, changes it."""
+    its owner, changes it. `team_state_of` returns the state of the team of a session, for its snapshot."""
 
-    def __init__(self, trail: Trail, conversations: Conversations, clock: Clock) -> None:
-        self._records = trail.records
+    def __init__(
+        self, trail: Trail, conversations: Conversations, clock: Clock, team_state_of: TeamStateOf | None = None
+    ) -> None:
         self._history = conversations.sessions
-        self._flow = conversations.flow
         self._clock = clock
+        self._team_state_of = team_state_of
+        self._store = SessionStore(trail, conversations.flow, conversations.sessions, clock)
+        self._snapshots = SessionSnapshots(trail, conversations.flow.session_snapshot)
+        self.promotions = Promotions(trail, conversations.flow, clock)
 
     async def create(
         self,
         name: str = "",
         *,
         by: Principal,
-        limits: SessionLimits | None = None,
+        config: SessionConfig | None = None,
+        base_branch: str = "",
         metadata: dict[str, Any] | None = None,
     ) -> Session:
         """Write a new active session and focus it. Raises InvalidInput, AccessDenied, AlreadyExists (an open session
         has that name)."""
         by.require("create")
-        limits = limits or SessionLimits()
-        check_new(name, limits)
-        earlier = await self._by_name(name, by)
-        for id in earlier:
-            if not _is_over(await self.get(id, by=by)):
+        config = config or SessionConfig()
+        check_new(name, config)
+        check_branch(base_branch)
+        earlier = await self._store.by_name(name, by)
+        for each in earlier:
+            if not is_over(await self.get(each.id, by=by)):
                 raise AlreadyExists("session", repr(name))
-        now = self._clock.now()
+        now, id = self._clock.now(), self._clock.new_id()
         new = Session(
-            id=self._clock.new_id(),
+            id=id,
             name=name,
             created_at=now,
             last_active_at=now,
-            limits=limits,
+            branch_name=BRANCH_PREFIX + id if config.enable_git_isolation else "",
+            base_branch=base_branch,
+            config=config,
             metadata=metadata or {},
         )
         active, effects = step(new, SessionEvent(action=SessionAction.ACTIVATE, at=now))
-        key = f"session/{uuid5(NAMESPACE_OID, name)}/{earlier[0] if earlier else ''}" if name else None
-        await self._begin(active, key, by)
+        key = f"session/{uuid5(NAMESPACE_OID, name)}/{earlier[0].id if earlier else ''}" if name else None
+        await self._store.begin(active, key, by)
         await self._carry_out(effects, active, by)
         return active
 
-    async def _begin(self, session: Session, key: str | None, by: Principal) -> None:
-        """Write a new session. Of several with one key, which are begun at the same time, one is written. Raises
-        AlreadyExists for the others."""
-        draft = self._draft(session, by)
-        try:
-            written = await self._records.create(msgspec.structs.replace(draft, idempotency_key=key), by=inside(by))
-        except AlreadyExists:  # the session of that key was deleted
-            written = await self._records.create(draft, by=inside(by))
-        if written.id != draft.id:
-            raise AlreadyExists("session", repr(session.name))
-
     async def get(self, id: str, *, by: Principal) -> Session:
         """A session as its limits leave it now. Raises NotFound."""
-        return (await self._load(id, by))[1]
+        return (await self._store.load(id, by))[1]
 
     async def find(self, given: str, *, by: Principal) -> str:
         """The id of the session with this id or name, or whose id begins or ends so; of several with one name the open
         one. Raises NotFound, and ClewError where several are meant."""
-        found = [given] if await self._exists(given, by) else await self._by_name(given, by)
+        is_id = await self._store.exists(given, by)
+        found = [given] if is_id else [each.id for each in await self._store.by_name(given, by)]
         if not found and len(given) >= SHORTEST:
             ids = [each.id for each in await self.list(by=by)]
             found = [id for id in ids if given in (id[: len(given)], id[-len(given) :])]
@@ -126,19 +138,21 @@ class SessionManager:
     async def list(
         self, *, by: Principal, state: SessionStatus | None = None, limit: int = MAX_SESSIONS
     ) -> Sequence[SessionView]:
-        """Sessions with the newest activity first. Raises InvalidInput, AccessDenied."""
+        """Sessions with the newest activity first. Conversations of the agents of a session belong to it. Raises
+        InvalidInput, AccessDenied."""
         if not 1 <= limit <= MAX_SESSIONS:
             raise InvalidInput("limit", f"must be between 1 and {MAX_SESSIONS}")
-        now, focused = self._clock.now(), await self._read_focus(by)
+        now, focused = self._clock.now(), await self._store.read_focus(by)
         recent = {each.id: each for each in await self._history.recent(by=by, limit=MAX_SESSIONS)}
-        stored = {each.id: each for each in await self._stored(by)}
-        views = [_view(stored.get(id), recent.get(id), now, is_focused=id == focused) for id in {**recent, **stored}]
+        stored = {each.id: await self._store.limited(each, by) for each in await self._store.newest(by)}
+        ids = [id for id in {**recent, **stored} if id in stored or id.partition(".")[0] not in stored]
+        views = [_view(stored.get(id), recent.get(id), now, is_focused=id == focused) for id in ids]
         wanted = [each for each in views if state is None or each.state is state]
         return sorted(wanted, key=lambda each: each.last_at, reverse=True)[:limit]
 
     async def focused(self, *, by: Principal) -> Session | None:
         """The session that the caller works in. A session that is no longer active is not focused."""
-        id = await self._read_focus(by)
+        id = await self._store.read_focus(by)
         if id is None:
             return None
         try:
@@ -147,21 +161,43 @@ class SessionManager:
             return None
         return found if found.state is SessionStatus.ACTIVE else None
 
-    async def act(self, id: str, action: SessionAction, *, by: Principal, summary: str = "") -> Session:
-        """Change the state of a session. Raises NotFound, AccessDenied, IllegalState, TooLarge."""
+    async def act(
+        self, id: str, action: SessionAction, *, by: Principal, summary: str = "", reason: str = ""
+    ) -> Session:
+        """Change the state of a session. A suspended session has a snapshot, which `resume` restores; a session that
+        is closed while it is active promotes its journal entries. Raises NotFound, AccessDenied, IllegalState,
+        TooLarge."""
         if len(summary) > MAX_SUMMARY:
             raise TooLarge("summary", len(summary), MAX_SUMMARY, "characters")
-        require_say(await self._history.first(id, by=inside(by)), by)
-        for _ in range(_RETRIES):
-            record, session = await self._load(id, by)
-            changed, effects = step(session, SessionEvent(action=action, at=self._clock.now(), summary=summary))
-            try:
-                await self._store(record, changed, by)
-            except Conflict:
-                continue
-            await self._carry_out(effects, changed, by)
-            return changed
-        raise ClewError(f"session {id} changes too often", hint="Try again")
+        event = SessionEvent(action=action, at=self._clock.now(), summary=summary, reason=reason)
+        was_active = False
+        effects: tuple[SessionEffect, ...] = ()
+
+        async def take(session: Session) -> Session:
+            nonlocal was_active, effects
+            was_active = session.state is SessionStatus.ACTIVE
+            changed, effects = step(session, event)
+            if action is SessionAction.SUSPEND:
+                await self._snapshots.write(await self._snapshot(changed, by), by=inside(by))
+            return await self._restored(changed, by) if action is SessionAction.RESUME else changed
+
+        changed = await self._change(id, take, by)
+        await self._carry_out(effects, changed, by)
+        if action is not SessionAction.RESUME:
+            is_success = action is SessionAction.CLOSE and was_active
+            await self.promotions.settle(id, by=inside(by), is_success=is_success)
+        return changed
+
+    async def close_all(self, *, by: Principal, summary: str = "") -> Sequence[Session]:
+        """Close all sessions that are open and that the caller may close. Raises TooLarge."""
+        done = []
+        for state in (SessionStatus.ACTIVE, SessionStatus.SUSPENDED):
+            for each in await self.list(by=by, state=state):
+                try:
+                    done.append(await self.act(each.id, SessionAction.CLOSE, by=by, summary=summary))
+                except AccessDenied:  # somebody else began it
+                    continue
+        return done
 
     async def switch(self, id: str, *, by: Principal) -> Session:
         """Focus a session, and resume it where it is suspended. Raises NotFound, AccessDenied, IllegalState."""
@@ -171,7 +207,7 @@ class SessionManager:
             return await self.act(id, SessionAction.RESUME, by=by)
         if session.state is not SessionStatus.ACTIVE:
             raise refusal(session, "switch to")
-        await self._focus(id, by)
+        await self._store.focus(id, by)
         return session
 
     async def choose(self, session: str | None, *, by: Principal) -> str | None:
@@ -188,89 +224,119 @@ class SessionManager:
             raise refusal(found, "send a message to")
         return session
 
-    async def _exists(self, id: str, by: Principal) -> bool:
-        try:
-            await self._history.first(id, by=inside(by))
-        except (NotFound, InvalidInput):
-            return False
-        return True
+    async def get_context(self, id: str, *, by: Principal) -> SessionContext:
+        """The private context of a session, with the ids of its last messages. Raises NotFound, AccessDenied for a
+        caller of another session."""
+        _require_own(id, by)
+        session = await self.get(id, by=by)
+        turns = await self._history.turns(id, by=inside(by), limit=MAX_TURNS)
+        history = tuple(each.id for each in turns)
+        return msgspec.structs.replace(session.context, conversation_id=id, message_history=history)
 
-    async def _by_name(self, name: str, by: Principal) -> Sequence[str]:
-        """The ids of the open sessions of this name, else the id of the newest closed one."""
-        named = Selector(schema_name=self._flow.session, context_match=(ContextMatch(path="name", value=name),))
-        page = await self._records.list(named, by=inside(by), limit=MAX_SESSIONS) if name else None
-        found = [msgspec.convert(each.context, Session) for each in page.items] if page else []
-        return [each.id for each in found if not _is_over(each)] or [each.id for each in found[:1]]
+    async def update_context(self, id: str, update: Update, *, by: Principal) -> Session:
+        """Replace the private context by `update` of it. Of several writers at the same time each sees the result of
+        the one before. Raises NotFound, AccessDenied, IllegalState for a session that is not active, TooLarge."""
+        _require_own(id, by)
 
-    async def _load(self, id: str, by: Principal) -> tuple[Breadcrumb | None, Session]:
-        """The record of a session, if there is one, and the session as its limits leave it. Raises NotFound."""
-        by = inside(by)
-        record_id = _record_id(id, by)
-        found = (await self._records.find_many([record_id], by=by)).get(record_id)
-        if found is not None and found.schema_name == self._flow.session:
-            session = msgspec.convert(found.context, Session)
-            last = await self._history.last_message(id, by=by) if session.limits != SessionLimits() else None
-            return found, apply_limits(session, last, self._clock.now())
-        began = (await self._history.first(id, by=by)).created_at
-        last = await self._history.last_message(id, by=by)
-        return None, Session(
-            id=id, state=SessionStatus.ACTIVE, created_at=began, activated_at=began, last_active_at=last or began
+        async def take(session: Session) -> Session:
+            if session.state is not SessionStatus.ACTIVE:
+                raise refusal(session, "change the context of")
+            context = check_context(update(session.context))
+            stored = msgspec.structs.replace(context, conversation_id="", message_history=())
+            return msgspec.structs.replace(session, context=stored, last_active_at=self._clock.now())
+
+        return await self._change(id, take, by)
+
+    async def set_plan(self, id: str, plan: str, *, by: Principal) -> Session:
+        """Make this the plan that the session carries out; the one before goes into its history. An empty one ends
+        it. Raises NotFound, AccessDenied."""
+
+        async def take(session: Session) -> Session:
+            earlier = (session.active_dag_id,) if session.active_dag_id not in ("", plan) else ()
+            history = (*session.dag_history, *earlier)
+            return msgspec.structs.replace(session, active_dag_id=plan, dag_history=history)
+
+        return await self._change(id, take, by)
+
+    async def snapshot(self, id: str, *, by: Principal) -> SessionSnapshot:
+        """The snapshot of a suspended session; of another one, its state now. Raises NotFound, AccessDenied."""
+        _require_own(id, by)
+        session = await self.get(id, by=by)
+        stored = await self._snapshots.read(id, by=inside(by)) if session.state is SessionStatus.SUSPENDED else None
+        return stored or await self._snapshot(session, by)
+
+    async def query_history(self, id: str, text: str = "", *, by: Principal, limit: int = 20) -> Sequence[SessionTurn]:
+        """The last messages and answers of a session, oldest first; with a text, those that contain it. Raises
+        NotFound, InvalidInput, AccessDenied for a caller of another session."""
+        _require_own(id, by)
+        if not text.strip():
+            return await self._history.turns(id, by=inside(by), limit=limit)
+        turns = await self._history.turns(id, by=inside(by), limit=MAX_TURNS)
+        wanted = text.strip().casefold()
+        return [each for each in turns if wanted in each.text.casefold()][-limit:]
+
+    async def stats(self, id: str, *, by: Principal) -> SessionStats:
+        """Counts of a session; messages and answers up to the newest 200. Raises NotFound, AccessDenied."""
+        _require_own(id, by)
+        session = await self.get(id, by=by)
+        turns = await self._history.turns(id, by=inside(by), limit=MAX_TURNS)
+        entries = await self.promotions.entries(id, by=inside(by))
+        return SessionStats(
+            messages=sum(each.role == "user" for each in turns),
+            answers=sum(each.role == "agent" for each in turns),
+            pending=len(await self._history.open_runs(id, by=inside(by))),
+            entries=len(entries),
+            promoted=sum(bool(each.metadata.get("promoted")) for each in entries),
+            files=len({**session.context.modified_files, **session.context.created_files}),
         )
 
-    async def _store(self, record: Breadcrumb | None, session: Session, by: Principal) -> None:
-        """Write a session. Raises Conflict where another writer came first."""
-        draft = self._draft(session, by)
-        if record is not None:
-            change = Change(title=draft.title, tags=draft.tags, context=draft.context, embed="never")
-            await self._records.update(record.id, change, expect=record.version, by=inside(by))
-            return
-        try:
-            await self._records.create(draft, by=inside(by))
-        except AlreadyExists:
-            raise Conflict(session.id, expected=0, actual=1) from None
+    async def _change(self, id: str, take: Callable[[Session], Awaitable[Session]], by: Principal) -> Session:
+        """Write the session that `take` makes of the present one, which is read again when another writer was first.
+        Raises NotFound, AccessDenied and what `take` raises."""
+        require_say(await self._history.first(id, by=inside(by)), by)
+        for _ in range(_RETRIES):
+            record, session = await self._store.load(id, by)
+            changed = await take(session)
+            try:
+                await self._store.write(record, changed, by)
+            except Conflict:
+                continue
+            return changed
+        raise ClewError(f"session {id} changes too often", hint="Try again")
 
-    def _draft(self, session: Session, by: Principal) -> Draft:
-        return Draft(
-            id=_record_id(session.id, by),
-            title=session.name or "Session",
-            schema_name=self._flow.session,
-            tags=(SESSION_TAG + session.id, f"state:{session.state}"),
-            context=msgspec.to_builtins(session),
-            embed="never",
+    async def _snapshot(self, session: Session, by: Principal) -> SessionSnapshot:
+        pending = await self._history.open_runs(session.id, by=inside(by))
+        entries = [each.id for each in await self.promotions.entries(session.id, by=inside(by))]
+        team: Mapping[str, Any] | None = None
+        if self._team_state_of is not None:
+            team = await self._team_state_of(session.id, inside(by))
+        return build_snapshot(session, pending, entries, team, self._clock.now())
+
+    async def _restored(self, session: Session, by: Principal) -> Session:
+        """A resumed session with the private context of its snapshot."""
+        found = await self._snapshots.read(session.id, by=inside(by))
+        if found is None:  # its limits suspended it; nothing changed since
+            return session
+        return msgspec.structs.replace(
+            session, context=found.session.context, active_dag_id=found.session.active_dag_id
         )
-
-    async def _stored(self, by: Principal) -> Sequence[Session]:
-        """The sessions of the newest records."""
-        page = await self._records.list(Selector(schema_name=self._flow.session), by=inside(by), limit=MAX_SESSIONS)
-        return [msgspec.convert(each.context, Session) for each in page.items]
 
     async def _carry_out(self, effects: tuple[SessionEffect, ...], session: Session, by: Principal) -> None:
         for effect in effects:
             match effect:
                 case SessionEffect.FOCUS:
-                    await self._focus(session.id, by)
+                    await self._store.focus(session.id, by)
                 case SessionEffect.UNFOCUS:
-                    if await self._read_focus(by) == session.id:
-                        await self._focus("", by)
+                    if await self._store.read_focus(by) == session.id:
+                        await self._store.focus("", by)
 
-    async def _read_focus(self, by: Principal) -> str | None:
-        id = _focus_id(by)
-        found = (await self._records.find_many([id], by=inside(by))).get(id)
-        if found is None or found.schema_name != self._flow.focus:
-            return None
-        return str(found.context.get("session") or "") or None
 
-    async def _focus(self, session: str, by: Principal) -> None:
-        """Make this the one session that the caller works in; an empty one is none. Of two at once either may win."""
-        id, context = _focus_id(by), {"user": by.agent_id, "session": session}
-        found = (await self._records.find_many([id], by=inside(by))).get(id)
-        with suppress(Conflict, AlreadyExists):  # another focus came right after this one
-            if found is None:
-                draft = Draft(id=id, title="Focus", schema_name=self._flow.focus, context=context, embed="never")
-                await self._records.create(draft, by=inside(by))
-            else:
-                change = Change(schema_name=self._flow.focus, context=context, embed="never")
-                await self._records.update(id, change, expect=found.version, by=inside(by))
+async def open_sessions(
+    trail: Trail, clock: Clock, *, by: Principal, team_state_of: TeamStateOf | None = None
+) -> SessionManager:
+    """The sessions of an owner."""
+    conversations = await open_conversations(trail, clock, by=by, scopes=by.scopes)
+    return SessionManager(trail, conversations, clock, team_state_of)
 
 
 def read_state(text: str) -> SessionStatus:
@@ -299,14 +365,7 @@ def _view(stored: Session | None, recent: SessionInfo | None, now: datetime, *, 
     )
 
 
-def _is_over(session: Session) -> bool:
-    return session.state in (SessionStatus.COMPLETED, SessionStatus.FAILED)
-
-
-def _record_id(session: str, by: Principal) -> str:
-    """The id of the record of a session. Whoever names a session does not choose the id of a record."""
-    return str(uuid5(NAMESPACE_OID, f"clew/session\n{by.owner_id}\n{session}"))
-
-
-def _focus_id(by: Principal) -> str:
-    return str(uuid5(NAMESPACE_OID, f"clew/session-focus\n{by.owner_id}\n{by.agent_id}"))
+def _require_own(id: str, by: Principal) -> None:
+    """Raise AccessDenied for a caller that works in another session."""
+    if by.session and by.session != id and not by.session.startswith(f"{id}."):
+        raise AccessDenied("read the private context of another session", ["a caller outside of a session"])

@@ -51,6 +51,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "runtime.host.v1"
     session: str = "session.v1"
     focus: str = "session.focus.v1"
+    session_snapshot: str = "session.snapshot.v1"
     model_tool: str = "llm"
     """No schema, but a tool: the one whose responses are the answers of models."""
 

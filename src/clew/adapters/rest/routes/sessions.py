@@ -1,8 +1,9 @@
-"""Sessions over REST: create, list, read, focus, suspend, resume and complete them, and cancel their runs."""
+"""Sessions over REST: create, list, read, focus, suspend, resume and close them, their private context, and promotion
+of their entries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -12,16 +13,20 @@ from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, re
 from clew.agents.conversations.agent_interface import AgentCore
 from clew.agents.conversations.conversation import DEFAULT_AGENT, open_conversations
 from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, SessionTurn
-from clew.errors import AlreadyExists, IllegalState, InvalidInput, NotFound, TooLarge
-from clew.team.sessions.session import MAX_SUMMARY, Session, SessionAction, SessionLimits, SessionStatus
-from clew.team.sessions.session_manager import SessionManager, SessionView
+from clew.errors import AccessDenied, AlreadyExists, IllegalState, InvalidInput, NotFound, TooLarge
+from clew.knowledge.nodes.node_store import Node
+from clew.team.sessions.session import MAX_SUMMARY, Session, SessionAction, SessionConfig, SessionStatus
+from clew.team.sessions.session_context import ContextChange, SessionContext, change_context
+from clew.team.sessions.session_manager import SessionManager, SessionStats, SessionView
+from clew.team.sessions.session_snapshot import SessionSnapshot
 
 
 class NewSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A session to begin. It becomes active, and the caller's focused one: messages without a session go there."""
 
     name: str = ""
-    limits: SessionLimits = SessionLimits()
+    config: SessionConfig = SessionConfig()
+    base_branch: str = ""
     metadata: dict[str, Any] = {}
 
 
@@ -38,6 +43,7 @@ class SessionList(msgspec.Struct, frozen=True, kw_only=True):
 
 class TurnsQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_TURNS, description="At most this many of the newest")] = 20
+    search: Annotated[str, Meta(description="Only messages that contain this text")] = ""
 
 
 class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +52,25 @@ class SessionTurns(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     state: SessionStatus
     items: Sequence[SessionTurn]
+
+
+class SessionDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """The private context of a session, its counts, and its snapshot: the state at which it was suspended."""
+
+    session: Session
+    context: SessionContext
+    stats: SessionStats
+    snapshot: SessionSnapshot
+
+
+class SessionEntries(msgspec.Struct, frozen=True, kw_only=True):
+    """Journal entries of a session; `metadata.promoted` says by whom, when and why one is readable in all sessions."""
+
+    items: Sequence[Node]
+
+
+class ClosedSessions(msgspec.Struct, frozen=True, kw_only=True):
+    items: Sequence[Session]
 
 
 class CloseSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +93,9 @@ class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
 async def create_session(call: RestCall) -> RestAnswer:
     asked: NewSession = call.body or NewSession()
     manager, _ = await _open(call)
-    made = await manager.create(asked.name, by=call.by, limits=asked.limits, metadata=asked.metadata)
+    made = await manager.create(
+        asked.name, by=call.by, config=asked.config, base_branch=asked.base_branch, metadata=asked.metadata
+    )
     return reply(made, status=201)
 
 
@@ -78,11 +105,54 @@ async def list_sessions(call: RestCall) -> RestAnswer:
 
 
 async def get_session(call: RestCall) -> RestAnswer:
-    manager, agent = await _open(call)
+    manager, _ = await _open(call)
     id = call.path["session"]
     session = await manager.get(id, by=call.by)
-    turns = await agent.turns(id, limit=call.query.limit)
+    turns = await manager.query_history(id, call.query.search, by=call.by, limit=call.query.limit)
     return reply(SessionTurns(session=id, state=session.state, items=turns))
+
+
+async def get_detail(call: RestCall) -> RestAnswer:
+    manager, _ = await _open(call)
+    id = call.path["session"]
+    return reply(
+        SessionDetail(
+            session=await manager.get(id, by=call.by),
+            context=await manager.get_context(id, by=call.by),
+            stats=await manager.stats(id, by=call.by),
+            snapshot=await manager.snapshot(id, by=call.by),
+        )
+    )
+
+
+async def update_context(call: RestCall) -> RestAnswer:
+    manager, _ = await _open(call)
+    change: ContextChange = call.body
+    return reply(
+        await manager.update_context(call.path["session"], lambda each: change_context(each, change), by=call.by)
+    )
+
+
+async def list_entries(call: RestCall) -> RestAnswer:
+    manager, _ = await _open(call)
+    await manager.get_context(call.path["session"], by=call.by)  # refuses callers of another session
+    return reply(SessionEntries(items=await manager.promotions.entries(call.path["session"], by=call.by)))
+
+
+async def promote_entry(call: RestCall) -> RestAnswer:
+    manager, _ = await _open(call)
+    return reply(await manager.promotions.promote(call.path["entry"], by=call.by))
+
+
+async def unpromote_entry(call: RestCall) -> RestAnswer:
+    manager, _ = await _open(call)
+    return reply(await manager.promotions.take_back(call.path["entry"], by=call.by))
+
+
+async def close_sessions(call: RestCall) -> RestAnswer:
+    manager, _ = await _open(call)
+    summary = (call.body or CloseSession()).summary
+    return reply(ClosedSessions(items=await manager.close_all(by=call.by, summary=summary)))
 
 
 async def focus_session(call: RestCall) -> RestAnswer:
@@ -91,6 +161,8 @@ async def focus_session(call: RestCall) -> RestAnswer:
 
 
 async def suspend_session(call: RestCall) -> RestAnswer:
+    if call.services.team is not None and call.by.owner_id == call.services.operator:
+        return reply(await (await call.services.team()).suspend(call.path["session"], by=call.by))
     return await _act(call, SessionAction.SUSPEND)
 
 
@@ -119,6 +191,21 @@ async def _open(call: RestCall) -> tuple[SessionManager, AgentCore]:
     conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
     manager = SessionManager(call.trail, conversations, call.services.clock)
     return manager, AgentCore(DEFAULT_AGENT, conversations, by=call.by, gate=manager, source="rest")
+
+
+def _transition(name: str, handler: Callable[[RestCall], Awaitable[RestAnswer]], summary: str) -> RestOperation:
+    """An operation that changes the state of a session and takes no body."""
+    return RestOperation(
+        method="POST",
+        path=f"/sessions/{{session}}/{name}",
+        handler=handler,
+        summary=summary,
+        group="sessions",
+        verb="create",
+        writes=True,
+        answer=Session,
+        raises=(IllegalState, NotFound),
+    )
 
 
 OPERATIONS = (
@@ -168,39 +255,13 @@ OPERATIONS = (
         is_body_needed=False,
         answer=Cancelled,
     ),
-    RestOperation(
-        method="POST",
-        path="/sessions/{session}/focus",
-        handler=focus_session,
-        summary="Make a session the one that messages without a session go to; a suspended one is resumed",
-        group="sessions",
-        verb="create",
-        writes=True,
-        answer=Session,
-        raises=(IllegalState, NotFound),
+    _transition(
+        "focus",
+        focus_session,
+        "Make a session the one that messages without a session go to; a suspended one is resumed",
     ),
-    RestOperation(
-        method="POST",
-        path="/sessions/{session}/suspend",
-        handler=suspend_session,
-        summary="Suspend a session: it takes no messages until it is resumed",
-        group="sessions",
-        verb="create",
-        writes=True,
-        answer=Session,
-        raises=(IllegalState, NotFound),
-    ),
-    RestOperation(
-        method="POST",
-        path="/sessions/{session}/resume",
-        handler=resume_session,
-        summary="Resume a suspended session and focus it",
-        group="sessions",
-        verb="create",
-        writes=True,
-        answer=Session,
-        raises=(IllegalState, NotFound),
-    ),
+    _transition("suspend", suspend_session, "Suspend a session: it takes no messages until it is resumed"),
+    _transition("resume", resume_session, "Resume a suspended session and focus it"),
     RestOperation(
         method="POST",
         path="/sessions/{session}/close",
@@ -213,5 +274,72 @@ OPERATIONS = (
         is_body_needed=False,
         answer=Session,
         raises=(IllegalState, NotFound, TooLarge),
+    ),
+    RestOperation(
+        method="POST",
+        path="/sessions/close",
+        handler=close_sessions,
+        summary="Close every open session that the caller may close",
+        group="sessions",
+        verb="create",
+        writes=True,
+        body=CloseSession,
+        is_body_needed=False,
+        answer=ClosedSessions,
+        raises=(TooLarge,),
+    ),
+    RestOperation(
+        method="GET",
+        path="/sessions/{session}/detail",
+        handler=get_detail,
+        summary="The private context, counts and snapshot of a session",
+        group="sessions",
+        verb="read",
+        answer=SessionDetail,
+        raises=(AccessDenied, NotFound),
+    ),
+    RestOperation(
+        method="PATCH",
+        path="/sessions/{session}/context",
+        handler=update_context,
+        summary="Change the private context of a session; its agents read it",
+        group="sessions",
+        verb="create",
+        writes=True,
+        body=ContextChange,
+        answer=Session,
+        raises=(AccessDenied, IllegalState, InvalidInput, NotFound, TooLarge),
+    ),
+    RestOperation(
+        method="GET",
+        path="/sessions/{session}/entries",
+        handler=list_entries,
+        summary="The journal entries of a session",
+        group="sessions",
+        verb="read",
+        answer=SessionEntries,
+        raises=(AccessDenied, NotFound),
+    ),
+    RestOperation(
+        method="POST",
+        path="/entries/{entry}/promote",
+        handler=promote_entry,
+        summary="Make a journal entry readable in all sessions",
+        group="sessions",
+        verb="administer",
+        writes=True,
+        answer=Node,
+        raises=(NotFound,),
+    ),
+    RestOperation(
+        method="POST",
+        path="/entries/{entry}/unpromote",
+        handler=unpromote_entry,
+        summary="Undo the promotion of a journal entry",
+        group="sessions",
+        verb="administer",
+        writes=True,
+        answer=Node,
+        raises=(InvalidInput, NotFound),
     ),
 )

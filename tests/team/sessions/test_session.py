@@ -14,9 +14,9 @@ from clew.team.sessions.session import (
     TRANSITIONS,
     Session,
     SessionAction,
+    SessionConfig,
     SessionEffect,
     SessionEvent,
-    SessionLimits,
     SessionStatus,
     apply_limits,
     check_new,
@@ -85,15 +85,15 @@ def test_any_order_of_actions_leaves_times_that_fit_the_state(actions: list[Sess
 
 
 def test_limits_suspend_an_idle_session_and_fail_an_old_one() -> None:
-    idle = session(SessionStatus.ACTIVE, limits={"auto_suspend_after": 60})
+    idle = session(SessionStatus.ACTIVE, config={"auto_suspend_after": 60})
     assert apply_limits(idle, None, START + timedelta(seconds=60)) == idle
     assert apply_limits(idle, START + timedelta(seconds=30), START + timedelta(seconds=61)) == idle
     suspended = apply_limits(idle, None, START + timedelta(seconds=61))
     assert (suspended.state, suspended.suspended_at) == ("suspended", START + timedelta(seconds=60))
     assert apply_limits(idle, None, START + timedelta(days=9)) == suspended, "the same whenever it is looked at"
-    old = session(SessionStatus.ACTIVE, limits={"session_timeout": 60, "auto_suspend_after": 60})
+    old = session(SessionStatus.ACTIVE, config={"session_timeout": 60, "auto_suspend_after": 60})
     assert apply_limits(old, None, START + timedelta(seconds=61)).state == "failed"
-    endless, over = session(SessionStatus.ACTIVE), session(SessionStatus.SUSPENDED, limits={"session_timeout": 1})
+    endless, over = session(SessionStatus.ACTIVE), session(SessionStatus.SUSPENDED, config={"session_timeout": 1})
     for each in (endless, over):
         assert apply_limits(each, None, START + timedelta(days=999)) == each
 
@@ -101,10 +101,10 @@ def test_limits_suspend_an_idle_session_and_fail_an_old_one() -> None:
 @pytest.mark.parametrize("name", ["x" * 101, " padded", "two\nlines", "bell\x07"])
 def test_a_name_that_no_list_could_show_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="name"):
-        check_new(name, SessionLimits())
+        check_new(name, SessionConfig())
 
 
 @pytest.mark.parametrize("limit", [-1.0, 1e300, float("nan"), float("inf")])
 def test_a_limit_that_no_clock_can_count_is_refused(limit: float) -> None:
     with pytest.raises(InvalidInput, match="session_timeout"):
-        check_new("", SessionLimits(session_timeout=limit))
+        check_new("", SessionConfig(session_timeout=limit))

@@ -1,0 +1,214 @@
+"""`clew code`: a team plans, builds, checks and tests a request, on a branch of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.options import HERE, Here, open_here
+from clew.cli.project import project_root
+from clew.cli.terminal.output import can_ask, is_terminal, note, print_json, say
+from clew.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from clew.app import App
+    from clew.team.machines.team_state import TeamState
+    from clew.team.team import Team
+    from clew.team.worktrees.checkout_merge import CheckoutMerge
+
+MERGE = "merge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeOptions:
+    """The options of the command line."""
+
+    yes: bool
+    dry_run: bool
+    allow: tuple[str, ...]
+    script: Path | None
+    json: bool
+
+
+async def code(
+    *text: Annotated[str, Parameter(help="What to do; with --resume or after `merge`, a session.")],
+    name: Annotated[str, Parameter(help="A name for the session and its branch.")] = "",
+    budget: Annotated[int, Parameter(help="Spend at most this many tokens. [default: no limit]")] = 0,
+    agents: Annotated[int, Parameter(help="At most this many agents at the same time.")] = 4,
+    yes: Annotated[bool, Parameter(help="Approve the plan without a question.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Show the plan and its estimate, and stop.")] = False,
+    resume: Annotated[bool, Parameter(help="Continue a session: the named, the focused or the newest one.")] = False,
+    base: Annotated[str, Parameter(help="The commit or branch to start from.")] = "HEAD",
+    take_changes: Annotated[
+        bool | None, Parameter(help="Take uncommitted changes along. [default: ask]", negative="--no-take-changes")
+    ] = None,
+    research: Annotated[bool, Parameter(help="Let the Academic research the request first.")] = False,
+    ff_only: Annotated[bool, Parameter(help="With `merge`: only where no merge commit is needed.")] = False,
+    allow: Annotated[
+        tuple[str, ...], Parameter(help="A tool that may run without asking, as a name or glob; repeatable.")
+    ] = (),
+    script: Annotated[Path | None, Parameter(help="A file with scripted answers, instead of a model.")] = None,
+    json: Annotated[bool, Parameter(help="Print one JSON object for each event.")] = False,
+    here: Here = HERE,
+) -> int:
+    """Let a team plan, build, check and test a request.
+
+    The team shows its plan and asks you. It works in git work trees of its own and leaves the result on a branch;
+    `clew code merge` brings it into your checkout. Every task is proven by your linters and tests. Ctrl-C asks whether
+    to pause, steer or stop. After a crash, --resume continues. Ends with 3 where the work waits for an answer of yours.
+
+        clew code "add rate limiting to the API"
+        clew code --dry-run "add rate limiting to the API"
+        clew code --resume
+        clew code merge
+    """
+    logging.getLogger("clew.agents").setLevel(logging.ERROR)  # failures are part of the view
+    if text[:1] == (MERGE,) and len(text) <= 2:
+        return await _merge(text[1] if len(text) > 1 else "", ff_only=ff_only, as_json=json, here=here)
+    options = CodeOptions(yes=yes, dry_run=dry_run, allow=allow, script=script, json=json)
+    request = " ".join(text).strip()
+    if not resume and not request:
+        raise InvalidInput("TEXT", "is missing", hint='For example clew code "add rate limiting to the API"')
+    from clew.team.team import TeamOptions
+
+    async with open_here(here, create=True, tell_first=True) as app:
+        await app.bootstrap()
+        async with _working(app, options) as team:
+            if resume:
+                session, after = await find_session(team, app, request), await app.trail.log.head()
+                _show_state(await team.resume(session, by=app.me), as_json=json)
+            else:
+                wanted = TeamOptions(
+                    name=name,
+                    budget=budget,
+                    max_agents=agents,
+                    base=base,
+                    takes_changes=_takes_changes(app, take_changes, options),
+                    approves_plan=yes and not dry_run,
+                    research=research,
+                )
+                session, after = (await team.start(request, by=app.me, options=wanted)).id, 0
+            return await _follow(app, team, session, options, after)
+
+
+@asynccontextmanager
+async def _working(app: App, options: CodeOptions) -> AsyncIterator[Team]:
+    """The team, with a runtime in this process. Another process may work on the same trail: each step is done once."""
+    from clew.llm.model import open_models
+
+    models = open_models(app.config)
+    if options.script is not None:
+        from clew.cli.scripts import with_script  # for demos and tests only
+
+        models = with_script(models, options.script)
+    team = await app.team(models)
+    try:
+        runtime = await app.runtime(models)
+        async with runtime.running():
+            yield team
+    finally:
+        await models.close()
+
+
+def _show_state(state: TeamState, *, as_json: bool) -> None:
+    """Where a session was left."""
+    from clew.cli.team.team_commands import state_lines
+
+    for line in () if as_json else state_lines(state):
+        say(line)
+
+
+async def _follow(app: App, team: Team, session: str, options: CodeOptions, after: int) -> int:
+    from clew.agents.conversations.conversation import open_conversations
+    from clew.cli.chat.chat_input import open_lines
+    from clew.cli.chat.chat_turn import answer_from, ask_person, interrupts
+    from clew.cli.team.team_run import RunParts, TeamRun
+    from clew.cli.team.team_view import EventLines, LiveView, PlainLines
+
+    is_asked = can_ask() and not options.json
+    display = EventLines() if options.json else LiveView() if is_terminal() else PlainLines()
+    conversations = await open_conversations(app.trail, app.clock, by=app.me, scopes=app.me.scopes)
+    with interrupts() as caught, open_lines() as lines:
+        parts = RunParts(
+            team=team,
+            conversations=conversations,
+            session=session,
+            by=app.me,
+            display=display,
+            asker=ask_person(lines, options.allow) if is_asked else answer_from(options.allow),
+            interrupts=caught,
+            lines=lines if is_asked else None,
+            plan_only=options.dry_run,
+            after=after,
+        )
+        return await TeamRun(parts).follow()
+
+
+async def find_session(team: Team, app: App, which: str) -> str:
+    """The session that is named; else the focused one, else the newest with a team. Raises NotFound."""
+    from clew.errors import NotFound
+
+    if which:
+        return await team.sessions.find(which, by=app.me)
+    known = [each.session_id for each in await team.status(by=app.me)]
+    focused = await team.sessions.focused(by=app.me)
+    if focused is not None and focused.id in known:
+        return focused.id
+    if not known:
+        raise NotFound("session", "of a team", hint='Start one with `clew code "TEXT"`')
+    return known[0]
+
+
+def _takes_changes(app: App, wanted: bool | None, options: CodeOptions) -> bool:
+    """Whether uncommitted changes go along: as the option says, else as the user says, else not."""
+    from clew.cli.terminal.output import agrees
+    from clew.team.worktrees.checkout_state import changed_files
+
+    root = project_root(app.config)
+    found = changed_files(root)
+    if found is None:
+        note(
+            "This folder has no git repository: the team works in a copy, and `clew code merge` copies the result back."
+        )
+        return False
+    if not found or wanted is not None:
+        return bool(wanted)
+    files = f"{len(found)} changed {'file' if len(found) == 1 else 'files'}"
+    if can_ask() and not options.json:
+        return agrees(f"The checkout has {files}. Take them along? (No starts from the last commit)")
+    note(f"The checkout has {files}, which stay out; --take-changes takes them along.")
+    return False
+
+
+async def _merge(which: str, *, ff_only: bool, as_json: bool, here: Here) -> int:
+    """Merge the branch of a session into the checkout."""
+    async with open_here(here) as app:
+        await app.bootstrap()
+        team = await app.team()
+        done = await team.merge(await find_session(team, app, which), by=app.me)
+    if as_json:
+        print_json(done)
+    else:
+        show_merge(done)
+    return 0 if done.merged else 1
+
+
+def show_merge(done: CheckoutMerge) -> None:
+    """The result of a merge for a person."""
+    words = {
+        "up_to_date": "The checkout has it already.",
+        "fast_forward": f"Your branch was moved forward to {done.head[:12]}.",
+        "merged": f"Merged as {done.head[:12]}.",
+        "copied": "The changed files were copied into the folder.",
+        "conflict": "Nothing was merged: both sides changed the same lines. Merge the branch with git.",
+        "dirty": "Nothing was merged: these files have changes of yours. Commit or stash them, then try again.",
+    }
+    say(words[done.outcome])
+    for path in done.dirty or [each.path for each in done.conflicts] or done.files:
+        say(f"  {path}")
