@@ -19,7 +19,7 @@ from clew.catalog.workspace.workspace import Workspace
 from clew.clock import Clock
 from clew.config import Config
 from clew.context.definition import AgentDefinition
-from clew.knowledge.domains.code import OpenKnowledge
+from clew.knowledge.domains.tool_builder import OpenKnowledge
 from clew.llm.model import Models
 from clew.skills.exposure_store import TrailExposures
 from clew.skills.manifest import Manifest

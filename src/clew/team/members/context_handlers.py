@@ -13,7 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import NotFound
-from clew.knowledge.domains.code import OpenKnowledge
+from clew.knowledge.domains.tool_builder import OpenKnowledge
 from clew.knowledge.history.entries import ArchiveQuery, Category, CheckpointCategory
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import SCHEMA as NODE
