@@ -27,6 +27,7 @@ from clew.skills.rules.tree import Rules
 from clew.team.guide import Guide
 from clew.team.members.context_handlers import ContextActions
 from clew.team.members.member_definitions import manifest_for, mirror_members
+from clew.team.members.member_hooks import MemberHooks
 from clew.team.members.member_skills import MemberSkills
 from clew.team.members.toolkit.member_deps import MemberDeps
 from clew.team.members.toolkit.member_tools import member_tools
@@ -42,6 +43,7 @@ from clew.team.team import Team
 from clew.team.worktrees.repository import state_folder
 from clew.team.worktrees.team_tools import TeamFolder, team_tools
 from clew.tools.files.folder import WorkingFolder
+from clew.tools.hook_chain import Hook
 from clew.tools.permissions.policy import Policy
 from clew.tools.sandbox import Sandbox, open_sandbox
 from clew.tools.tool import Tool
@@ -111,7 +113,7 @@ async def build_folder_runtime(parts: FolderParts) -> Runtime:
         policy=parts.policy,
         place=folder.locate,
         skills=members,
-        hooks=(rules.prompt_hook(trail, me), session_hook(trail, me), *members.hooks()),
+        hooks=(rules.prompt_hook(trail, me), session_hook(trail, me), *members.hooks(), *_member_hooks(parts)),
         is_isolated=sandbox.status().isolated,
         additions=_additions(parts, conversations),
     )
@@ -130,6 +132,11 @@ def _additions(parts: FolderParts, conversations: Conversations) -> RuntimeAddit
         state_of=TeamStates(trail, completion_gate, by=me).latest,
     )
     return replace(team, handlers=(*team.handlers, *contexts.handlers()), open_items=contexts.open_items)
+
+
+def _member_hooks(parts: FolderParts) -> tuple[Hook, ...]:
+    states = TeamStates(parts.trail, completion_gate, by=parts.me)
+    return MemberHooks(parts.trail, states.latest, by=parts.me).hooks()
 
 
 def _tools_of_team(parts: FolderParts, conversations: Conversations, sandbox: Sandbox) -> tuple[Tool, ...]:

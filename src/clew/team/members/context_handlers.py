@@ -120,7 +120,7 @@ class ContextActions:
                 return shapes.tester_summary(base, await self.state_of(place.session), place)
 
     async def open_items(self, agent: str, session: str) -> str:
-        """What a compaction of a member keeps: open findings and failures, and its notes."""
+        """The items that a compaction of a member keeps: open findings and failures, and its notes."""
         place = find_conversation(session)
         if place is None:
             return ""
