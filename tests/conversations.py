@@ -83,7 +83,7 @@ async def define(trail: Trail, by: Principal, name: str = AGENT) -> None:
 
 
 @asynccontextmanager
-async def playing(trail: Trail, by: Principal, play: Play = repeat) -> AsyncIterator[None]:
+async def open_stage(trail: Trail, by: Principal, play: Play = repeat) -> AsyncIterator[None]:
     """Play the agent's part of every message while this is open."""
 
     async def on_message(event: Event, deps: object) -> Sequence[Draft]:

@@ -56,7 +56,7 @@ def handler_of(function: Any, selector: Selector = NOTES, **options: Any) -> Han
 
 
 @asynccontextmanager
-async def working(trail: Trail, *handlers: Handler, worker_id: str = "w1", **options: Any) -> AsyncIterator[Worker]:
+async def run_worker(trail: Trail, *handlers: Handler, worker_id: str = "w1", **options: Any) -> AsyncIterator[Worker]:
     worker = Worker(trail, handlers, by=ANN, worker_id=worker_id, **options)
     await worker.register()
     running = asyncio.create_task(worker.run())

@@ -20,7 +20,7 @@ CARELESS = f"""Sign with this key:
 and push with {TOKEN} as ever."""
 
 
-async def kept_on(trail: Trail, by: Principal) -> str:
+async def read_whole_trail(trail: Trail, by: Principal) -> str:
     """Everything that a caller may see on a trail, as text."""
     found = [each async for each in each_record(trail, EVERYTHING, by=by)]
     return msgspec.json.encode(found).decode()

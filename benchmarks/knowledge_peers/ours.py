@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import FileContent, blob_id, make_readable
-from clew.knowledge.code.index_pass import advance
+from clew.knowledge.code.index import advance
 from clew.knowledge.code.models import FileStatus
 from clew.knowledge.code.pool import run_job
 from clew.knowledge.code.search.search_index import SearchIndex

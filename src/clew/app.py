@@ -245,13 +245,16 @@ class App:
     async def mirror_agents(self) -> None:
         """Let the agents of the folder's markdown run, those that the user agreed to, as they are now."""
         from clew.agents.folder.folder_agents import mirror_agents  # for commands that run agents
+        from clew.team.members.member_definitions import mirror_members
+        from clew.team.messages.message_types import AGENTS
         from clew.trail.model.flow import read_flow
 
         definitions = (await self.workspace()).definitions
         await definitions.refresh()
         definitions.notice_consent()
         flow = await read_flow(self.trail, by=self.me)
-        await mirror_agents(self.trail, flow, definitions, by=self.me)
+        await mirror_agents(self.trail, flow, definitions, by=self.me, reserved=AGENTS)
+        await mirror_members(self.trail, flow, definitions, by=self.me)
 
     @contextlib.asynccontextmanager
     async def running_agents(self) -> AsyncIterator[None]:

@@ -21,7 +21,7 @@ from clew.trail.model.event import RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.work.handlers import Worker, handles
 from tests.adapters.test_rest_stream import Reader
-from tests.conversations import AGENT, PATIENCE, Stage, define, playing
+from tests.conversations import AGENT, PATIENCE, Stage, define, open_stage
 from tests.servers import Served, serve
 
 ADA = Principal(owner_id="ada", agent_id="runner")
@@ -72,7 +72,7 @@ async def until_cancelled(stage: Stage, message: Breadcrumb) -> None:
 
 @pytest.mark.req("RCR-40")
 async def test_a_message_is_answered_with_the_ids_of_its_records(served: Served, http: httpx.AsyncClient) -> None:
-    async with playing(served.trail, ADA):
+    async with open_stage(served.trail, ADA):
         answer = await say(http, "hello you")
     assert (answer["status"], answer["text"], answer["agent"]) == ("done", "hello you", AGENT)
     message = (await http.get(f"/breadcrumbs/{answer['message_id']}")).json()
@@ -82,7 +82,7 @@ async def test_a_message_is_answered_with_the_ids_of_its_records(served: Served,
 
 
 async def test_a_message_in_a_known_session_goes_on_with_it(served: Served, http: httpx.AsyncClient) -> None:
-    async with playing(served.trail, ADA):
+    async with open_stage(served.trail, ADA):
         first = await say(http, "one")
         second = await say(http, "two", session=first["session"])
     assert second["session"] == first["session"]
@@ -96,7 +96,7 @@ async def test_a_message_in_a_known_session_goes_on_with_it(served: Served, http
 async def test_a_stream_brings_the_events_of_the_run_and_ends_with_the_answer(
     served: Served, http: httpx.AsyncClient
 ) -> None:
-    async with playing(served.trail, ADA), streaming(http, "a b") as reader:
+    async with open_stage(served.trail, ADA), streaming(http, "a b") as reader:
         assert (await reader.message())["event"] == "ping"
         seen = [await reader.event() for _ in range(4)]
         assert await reader.block() == b": that was all"
@@ -149,7 +149,7 @@ async def test_a_stream_that_broke_off_is_resumed_with_its_key_and_last_event_an
         await stage.answer("first second")
 
     headers = {"Idempotency-Key": "k1"}
-    async with playing(served.trail, ADA, play):
+    async with open_stage(served.trail, ADA, play):
         async with streaming(http, "hello", **headers) as reader:
             while (seen := await reader.event())["data"]["schema_name"] != "agent.delta.v1":
                 pass
@@ -167,7 +167,7 @@ async def test_an_answer_that_takes_longer_is_told_with_where_to_follow_it(
 ) -> None:
     answer = await say(http, wait=0)
     assert (answer["status"], answer["answer_id"]) == ("running", None)
-    async with playing(served.trail, ADA):
+    async with open_stage(served.trail, ADA):
         pass  # whoever works now begins with what comes next
     message = await served.trail.records.get(answer["message_id"], by=ADA)
     await Stage(served.trail, ADA, message).answer("late")
@@ -181,7 +181,7 @@ async def test_an_answer_that_takes_longer_is_told_with_where_to_follow_it(
 async def test_a_tool_that_waits_for_a_person_is_told_and_goes_on_when_allowed(
     served: Served, http: httpx.AsyncClient
 ) -> None:
-    async with playing(served.trail, ADA, ask_first):
+    async with open_stage(served.trail, ADA, ask_first):
         answer = await say(http)
         assert answer["status"] == "waiting"
         assert answer["asked"] == {
@@ -205,7 +205,7 @@ async def test_a_tool_that_waits_for_a_person_is_told_and_goes_on_when_allowed(
 
 
 async def test_a_run_can_be_cancelled_and_answers_that_it_was(served: Served, http: httpx.AsyncClient) -> None:
-    async with playing(served.trail, ADA, until_cancelled):
+    async with open_stage(served.trail, ADA, until_cancelled):
         waiting = asyncio.create_task(say(http))
         async with asyncio.timeout(PATIENCE):
             while not (sessions := (await http.get("/sessions")).json()["items"]):
@@ -226,7 +226,7 @@ async def test_a_caller_that_leaves_cancels_nothing(served: Served, http: httpx.
         await going.wait()
         await stage.answer("done all the same")
 
-    async with playing(served.trail, ADA, play):
+    async with open_stage(served.trail, ADA, play):
         async with streaming(http, "hello") as reader:
             while (await reader.event())["data"]["schema_name"] != "agent.delta.v1":
                 pass
@@ -240,7 +240,7 @@ async def test_sessions_permissions_and_runs_of_another_owner_do_not_exist(
     served: Served, http: httpx.AsyncClient
 ) -> None:
     await define(served.trail, BOB)
-    async with playing(served.trail, ADA, ask_first), served.client("bob") as other:
+    async with open_stage(served.trail, ADA, ask_first), served.client("bob") as other:
         answer = await say(http)
         session, permission = answer["session"], answer["permission"]
         assert (await other.get("/sessions")).json() == {"items": []}
@@ -264,7 +264,7 @@ async def test_sessions_permissions_and_runs_of_another_owner_do_not_exist(
 
 async def test_roles_decide_who_may_talk_look_and_allow(served: Served, http: httpx.AsyncClient) -> None:
     emitter, subscriber = frozenset({"emitter"}), frozenset({"subscriber"})
-    async with playing(served.trail, ADA, ask_first):
+    async with open_stage(served.trail, ADA, ask_first):
         answer = await say(http)
         place = f"/permissions/{answer['permission']}"
         async with served.client("ada", subscriber) as reader, served.client("ada", emitter) as writer:
@@ -314,7 +314,7 @@ async def test_a_server_that_closes_tells_those_who_wait(tmp_path: Path) -> None
 
 
 async def test_many_conversations_at_once_are_kept_apart(served: Served, http: httpx.AsyncClient) -> None:
-    async with playing(served.trail, ADA):
+    async with open_stage(served.trail, ADA):
         answers = await asyncio.gather(*(say(http, f"number {at}") for at in range(20)))
     assert [answer["text"] for answer in answers] == [f"number {at}" for at in range(20)]
     assert len({answer["session"] for answer in answers}) == 20
@@ -324,7 +324,7 @@ async def test_many_conversations_at_once_are_kept_apart(served: Served, http: h
 async def test_a_message_that_names_no_agent_goes_to_the_one_of_the_settings(tmp_path: Path) -> None:
     async with serve(tmp_path, config=Config(agent=AgentConfig(name=AGENT))) as served:
         await define(served.trail, ADA)
-        async with served.client("ada") as http, playing(served.trail, ADA):
+        async with served.client("ada") as http, open_stage(served.trail, ADA):
             answer = (await http.post("/chat", json={"message": "hello"})).json()
     assert (answer["status"], answer["agent"]) == ("done", AGENT)
 

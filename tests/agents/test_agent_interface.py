@@ -20,7 +20,7 @@ from clew.catalog.registry import DomainRegistry
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound
 from clew.trail.store import Trail
-from tests.conversations import AGENT, PATIENCE, define, playing
+from tests.conversations import AGENT, PATIENCE, define, open_stage
 
 
 @pytest.fixture
@@ -32,7 +32,13 @@ async def core(trail: Trail, clock: ManualClock, me: Principal) -> AgentCore:
 
     talks = await open_conversations(trail, clock, by=me)
     return AgentCore(
-        AGENT, talks, by=me, running=lambda: playing(trail, me), registry=DomainRegistry(), tools=tools, source="test"
+        AGENT,
+        talks,
+        by=me,
+        running=lambda: open_stage(trail, me),
+        registry=DomainRegistry(),
+        tools=tools,
+        source="test",
     )
 
 

@@ -29,7 +29,7 @@ from clew.trail.model.event import Consumer, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker, handles
-from tests.conversations import AGENT, PATIENCE, Stage, define, playing
+from tests.conversations import AGENT, PATIENCE, Stage, define, open_stage
 
 EMITTER = frozenset({"emitter"})
 
@@ -75,7 +75,7 @@ async def test_the_steps_of_a_run_come_in_order_and_end_with_its_answer(
         await stage.respond("search", "found")
         await stage.answer("There.")
 
-    async with playing(trail, me, play):
+    async with open_stage(trail, me, play):
         sent = await talks.send("look", by=me, agent=AGENT)
         steps = await steps_of(talks, sent, me)
     kinds = ["ContextBuilt", "AnswerChunk", "AnswerChunk", "ModelAnswered", "ToolCalled", "ToolAnswered", "Answered"]
@@ -96,7 +96,7 @@ async def test_the_answer_of_an_agent_called_on_the_way_does_not_end_the_run(
         await stage.answer("from the helper", agent="helper")
         await stage.answer("the end")
 
-    async with playing(trail, me, play):
+    async with open_stage(trail, me, play):
         steps = await steps_of(talks, await talks.send("hi", by=me, agent=AGENT), me)
     assert [step.text for step in steps if isinstance(step, Answered)] == ["from the helper", "the end"]
 
@@ -104,7 +104,7 @@ async def test_the_answer_of_an_agent_called_on_the_way_does_not_end_the_run(
 async def test_runs_of_one_session_are_not_mixed_up(talks: Conversations, trail: Trail, me: Principal) -> None:
     first = await talks.send("first", by=me, agent=AGENT)
     second = await talks.send("second", by=me, agent=AGENT, session=first.session)
-    async with playing(trail, me):
+    async with open_stage(trail, me):
         pass
     await Stage(trail, me, await trail.records.get(first.id, by=me)).answer("one")
     await Stage(trail, me, await trail.records.get(second.id, by=me)).answer("two")
@@ -349,7 +349,7 @@ async def test_sessions_are_listed_by_their_last_message_and_named_by_their_firs
 
 
 async def test_a_session_can_be_taken_up_where_it_was_left(talks: Conversations, trail: Trail, me: Principal) -> None:
-    async with playing(trail, me):
+    async with open_stage(trail, me):
         sent = await talks.send("one", by=me, agent=AGENT)
         await steps_of(talks, sent, me)
         again = await talks.send("two", by=me, agent=AGENT, session=sent.session)

@@ -14,7 +14,7 @@ from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Event, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.handlers import ANN, Calls, handler_of, note, until, working
+from tests.handlers import ANN, Calls, handler_of, note, run_worker, until
 
 FAST = RetryPolicy(attempts=3, backoff=0.01)
 
@@ -47,7 +47,7 @@ class Flaky:
 async def test_a_temporary_failure_succeeds_on_retry_and_the_event_has_the_attempt(trail: Trail) -> None:
     flaky = Flaky(failures=2)
     calls = Calls(flaky.step)
-    async with working(trail, handler_of(calls, retry=FAST)):
+    async with run_worker(trail, handler_of(calls, retry=FAST)):
         await trail.records.create(note(), by=ANN)
         await until(trail, lambda state: state.cursor > 0 and state.pending == state.claimed == 0)
 
@@ -62,7 +62,7 @@ async def test_a_permanent_failure_becomes_a_dead_letter_that_can_be_replayed(
     trail: Trail,
 ) -> None:
     flaky = Flaky(failures=3)
-    async with working(trail, handler_of(Calls(flaky.step), retry=FAST)):
+    async with run_worker(trail, handler_of(Calls(flaky.step), retry=FAST)):
         await trail.records.create(note(), by=ANN)
         await until(trail, lambda state: state.dead == 1)
         [letter] = await trail.dead_letters.list(by=ANN)

@@ -24,7 +24,7 @@ async def ask(app: App, request_id: str, pattern: str = "exec(ls)") -> str:
     return (await write(app, "permission.request.v1", request_id, tool="exec", pattern=pattern)).id
 
 
-def test_what_is_allowed_is_listed_after_hundreds_of_further_answers(
+def test_lasting_permissions_are_listed_after_hundreds_of_further_answers(
     clew: Clew, in_trail: Callable[[Callable[[App], Awaitable[Any]]], Any]
 ) -> None:
     async def answer_much(app: App) -> str:

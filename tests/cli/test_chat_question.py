@@ -35,7 +35,7 @@ def test_lines_are_shown_as_lines_that_cannot_be_taken_for_the_question() -> Non
     assert text.startswith("? May it run ls⏎  why⏎")
 
 
-def test_what_nobody_would_see_is_spelled_out_and_empty_lines_do_not_push_the_rest_away() -> None:
+def test_invisible_characters_are_escaped_and_empty_lines_are_limited() -> None:
     text = shown("exec", {"command": "rm x\r\x1b[2Kls\u202e" + "\n" * 500 + "end"}, reason="a\x1b[2K\nb")
     assert "rm x\\u000d\\u001b[2Kls\\u202e" in text
     assert "⏎ 499 empty lines ⏎" in text
@@ -43,7 +43,7 @@ def test_what_nobody_would_see_is_spelled_out_and_empty_lines_do_not_push_the_re
     assert "a\\u001b[2K⏎b" in text
 
 
-def test_what_a_yes_for_longer_is_remembered_for_is_shown_as_it_is() -> None:
+def test_the_pattern_of_a_lasting_permission_is_shown_unchanged() -> None:
     text = shown("get", {"routes": [{"route": "a://b"}]}, "get(a://b), any params\nget(a://c), any params")
     assert "session and always allow: get(a://b), any params\n    and get(a://c), any params\n" in text
     assert 'routes: [{"route":"a://b"}]' in text

@@ -140,7 +140,7 @@ def test_only_our_own_lines_of_a_file_change(clew: Clew, folder: Path) -> None:
     assert [line for line in changed.lines if line.startswith("-")] == [f"--- {path}", '-                "mcp"']
 
 
-def test_what_a_user_added_to_our_entry_stays(clew: Clew, folder: Path) -> None:
+def test_keys_that_a_user_added_to_the_entry_stay(clew: Clew, folder: Path) -> None:
     path = folder.parent / ".mcp.json"
     own = {"command": "old", "args": [], "env": {"PYTHONPATH": "src"}, "disabled": True}
     path.write_text(json.dumps({"mcpServers": {"clew": own}}, indent=1))
@@ -212,7 +212,7 @@ def test_files_that_cannot_be_used_are_told_in_one_line(clew: Clew, folder: Path
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_what_is_no_regular_file_is_refused_without_waiting(folder: Path, kind: str) -> None:
+def test_devices_and_pipes_are_refused_without_waiting(folder: Path, kind: str) -> None:
     path = folder.parent / ".mcp.json"
     if kind == "pipe":
         os.mkfifo(path)
@@ -280,7 +280,7 @@ def test_removing_the_entry_restores_every_byte(clew: Clew, folder: Path, home: 
     assert (again.code, "is not connected" in again.err) == (0, True)
 
 
-def test_what_the_user_wrote_since_stays_when_the_entry_is_removed(
+def test_later_edits_of_the_user_stay_when_the_entry_is_removed(
     clew: Clew, folder: Path, home: Path, client: ClientFile
 ) -> None:
     path = file_of(client, folder, home)
@@ -307,6 +307,26 @@ def test_two_projects_have_an_entry_each(clew: Clew, folder: Path, home: Path, s
     clew("connect", shared.name, "--folder", str(others[0]), "--remove")
     left = shared.format.entries(shared.path(folder.parent, home).read_text())
     assert set(left) == set(entries) - {"clew-shop"}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 1, 0)], ids=str)
+@pytest.mark.parametrize("shared", SHARED, ids=lambda client: client.name)
+def test_projects_that_share_a_file_leave_no_trace_in_whatever_order_they_are_removed(
+    clew: Clew, folder: Path, home: Path, shared: ClientFile, order: tuple[int, ...]
+) -> None:
+    places = [folder.parent / name / ".clew" for name in ("one", "two", "three")]
+    path = shared.path(folder.parent, home)
+    for before in (None, BEFORE[path.suffix]):
+        if before is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(before)
+        for place in places:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            assert clew("connect", shared.name, "--folder", str(place)).code == 0
+        for at in order:
+            assert clew("connect", shared.name, "--folder", str(places[at]), "--remove").code == 0
+        assert (path.read_bytes() if path.exists() else None) == before
+        assert before is not None or not path.parent.exists()
 
 
 def test_a_file_that_is_committed_names_no_path_of_this_machine(

@@ -233,7 +233,7 @@ domain = Domain(name="shop", description="A shop")
 """
 
 
-def test_what_is_wrong_with_domains_sources_and_servers_is_told_one_by_one(
+def test_problems_of_domains_sources_and_servers_are_listed_one_by_one(
     clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder.parent / "doctored.py").write_text(DOCTORED)
@@ -273,7 +273,7 @@ def test_what_is_wrong_with_domains_sources_and_servers_is_told_one_by_one(
     assert "NO_SUCH_TOKEN" not in clew("doctor").out
 
 
-def test_what_waits_for_consent_is_told_in_one_line_and_a_broken_file_of_grants_too(
+def test_pending_consent_is_one_line_and_so_is_a_broken_file_of_grants(
     clew: Clew, folder: Path, trust_file: Path
 ) -> None:
     folder.mkdir()

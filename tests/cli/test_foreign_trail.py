@@ -101,7 +101,7 @@ def test_a_cloned_trail_is_read_and_runs_nothing(clew: Clew, clone: Path) -> Non
     assert "none runs: you have not agreed to this trail" in told
 
 
-def test_what_waited_on_a_trail_does_not_run_after_consent_and_what_is_said_then_is_answered(
+def test_pending_work_of_a_foreign_trail_does_not_run_after_consent_and_new_messages_are_answered(
     clew: Clew, clone: Path
 ) -> None:
     shown = clew("trust")
@@ -152,7 +152,7 @@ def test_a_trail_that_the_user_made_runs_from_then_on_until_it_is_somewhere_else
 
 
 @pytest.mark.parametrize("name", ["trail.db", "trail.db-wal"])
-def test_what_is_there_before_the_trail_is_no_reason_to_trust_it(clew: Clew, folder: Path, name: str) -> None:
+def test_files_older_than_the_trail_are_no_reason_to_trust_it(clew: Clew, folder: Path, name: str) -> None:
     folder.mkdir()
     (folder / name).touch()
     (folder.parent / "script.yaml").write_text(SCRIPT)
@@ -198,7 +198,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
         assert time.monotonic() < until
 
 
-def test_what_came_with_a_cloned_trail_is_not_told_as_noted_by_the_user(
+def test_entries_of_a_cloned_trail_are_not_shown_as_notes_of_the_user(
     clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_repository(folder.parent, {"shop.py": "x = 1\n"})

@@ -106,7 +106,7 @@ def test_a_line_beyond_the_end_is_told_with_the_length_of_the_file(clew: Clew, s
         ("a" * 5_000, "is not PATH:LINE"),
     ],
 )
-def test_what_is_wrong_with_a_place_is_said_in_short(clew: Clew, shop: Path, place: str, reason: str) -> None:
+def test_an_error_about_a_place_is_short(clew: Clew, shop: Path, place: str, reason: str) -> None:
     result = clew("blame-why", place)
     assert result.code != 0
     assert reason in result.err
@@ -206,7 +206,7 @@ def test_that_older_commits_are_not_read_is_said(clew: Clew, shop: Path, monkeyp
         ("preference", "Short names for kettles", "what did we decide about names for kettles"),
     ],
 )
-def test_what_is_noted_is_found_by_a_question(clew: Clew, shop: Path, kind: str, content: str, question: str) -> None:
+def test_notes_are_found_by_a_question(clew: Clew, shop: Path, kind: str, content: str, question: str) -> None:
     note(clew, content, kind, "title=Kettles", "outcome=They shine", 'code_references=["src/core.py#retry"]')
     assert content in clew("ask", question).out
 

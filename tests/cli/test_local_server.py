@@ -207,7 +207,9 @@ def test_a_socket_without_a_right_answer_is_left(clew: Clew, project: Path, fold
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
-def test_what_a_cloned_folder_brings_is_not_used(project: Path, folder: Path, tmp_path: Path, kind: str) -> None:
+def test_a_socket_that_came_with_a_cloned_folder_is_not_used(
+    project: Path, folder: Path, tmp_path: Path, kind: str
+) -> None:
     path = folder / socket_name(folder, os.environ)
     if kind == "file":
         path.write_text("127.0.0.1:80")

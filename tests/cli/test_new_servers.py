@@ -144,7 +144,7 @@ def test_adding_a_server_again_replaces_one_that_never_worked(clew: Clew, folder
         (["repo", "--", "x"], 1, "domain repo exists already"),
     ],
 )
-def test_what_cannot_be_added_is_told_in_one_line_and_nothing_is_written(
+def test_a_server_that_cannot_be_added_is_one_line_and_nothing_is_written(
     clew: Clew, folder: Path, arguments: list[str], code: int, said: str
 ) -> None:
     folder.mkdir()

@@ -64,7 +64,7 @@ def test_it_is_taken_away_when_the_work_fails(monkeypatch: pytest.MonkeyPatch) -
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 
-def test_what_is_over_in_a_moment_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_work_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = open_terminal(monkeypatch, patience=PATIENCE)
     with progress("Importing") as shown:
         shown.advance(1)
@@ -80,7 +80,7 @@ def test_it_says_how_far_it_is() -> None:
     assert shown.line().startswith("Embedding ... 1,200 lines (")
 
 
-def test_what_is_done_at_the_same_time_is_told_on_the_same_line() -> None:
+def test_concurrent_work_is_shown_on_one_line() -> None:
     shown = Progress("Reading")
     documents = shown.beside()
     documents.advance(3, 7, "documents")

@@ -49,7 +49,7 @@ def test_a_table_that_is_there_twice_is_refused_with_what_to_do(tmp_path: Path) 
         read_config(tmp_path)
 
 
-def test_what_is_there_already_stays(tmp_path: Path) -> None:
+def test_existing_settings_stay(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('owner = "ann"')
     prepare_folder(tmp_path)
     assert (tmp_path / "config.toml").read_text() == 'owner = "ann"'

@@ -78,7 +78,7 @@ def test_where_there_are_no_rules_that_is_said(clew: Clew, folder: Path) -> None
     assert clew("rules", "ls").out == ""
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_is_shown(clew: Clew, project: Path) -> None:
+def test_unreadable_files_are_reported_and_the_rest_is_shown(clew: Clew, project: Path) -> None:
     (project / "src" / "AGENTS.md").write_bytes(b"\xff")
     (project / "src" / "auth" / "AGENTS.md").symlink_to("/etc/passwd")
     done = clew("rules", "for", "src/auth/x.py")

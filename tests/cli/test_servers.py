@@ -135,7 +135,7 @@ def test_a_tool_that_changed_waits_for_approval(clew: Clew, folder: Path, tmp_pa
         (["mcp", "import", "nowhere.json"], 1, "nowhere.json is not there"),
     ],
 )
-def test_what_is_not_there_is_told_in_one_line(clew: Clew, arguments: list[str], code: int, said: str) -> None:
+def test_a_missing_thing_is_one_line(clew: Clew, arguments: list[str], code: int, said: str) -> None:
     result = clew(*arguments)
     assert (result.code, result.out) == (code, "")
     assert said in result.err

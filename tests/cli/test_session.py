@@ -70,7 +70,7 @@ def test_a_chat_goes_to_the_focused_session_until_it_is_closed(clew: Clew, say: 
     assert session_of(clew) != made
 
 
-def test_what_cannot_be_done_is_said_in_one_line(clew: Clew, folder: Path) -> None:
+def test_a_failure_is_one_line(clew: Clew, folder: Path) -> None:
     assert clew("session", "list", "--json").json == {"items": []}
     assert not folder.exists(), "a list makes no trail"
     clew("session", "new", "one")

@@ -73,7 +73,7 @@ FOREIGN = {
 }
 
 
-def test_what_is_imported_from_other_programs_is_allowed_here(
+def test_fields_of_other_programs_are_allowed_in_imported_skills(
     clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place = write(tmp_path_factory.mktemp("out"), {f"{name}/SKILL.md": text for name, text in FOREIGN.items()})
@@ -99,7 +99,7 @@ def build_to(clew: Clew, folder: Path) -> Path:
     return file
 
 
-def test_what_cannot_be_made_valid_is_told_and_not_copied(
+def test_skills_that_cannot_be_made_valid_are_reported_and_not_copied(
     clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     texts = {

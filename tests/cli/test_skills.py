@@ -72,7 +72,7 @@ def test_a_person_loads_and_unloads_in_the_session_of_an_agent(clew: Clew, proje
     assert clew("skills", "load", "no-such", *talk).code == 1
 
 
-def test_what_is_not_trusted_cannot_be_loaded_by_hand_either(clew: Clew, project: Path) -> None:
+def test_an_untrusted_skill_cannot_be_loaded_by_hand(clew: Clew, project: Path) -> None:
     refused = clew("skills", "load", "refunding", "--session", "talk")
     assert refused.code == 1
     assert "not trusted yet" in refused.err

@@ -99,7 +99,7 @@ def test_a_secret_is_sent_to_nobody_before_consent_and_to_no_other_host_after(
     assert TOKEN not in clew("trust", "--list", "--json").out + clew("trust", "--json").out
 
 
-def test_what_is_on_the_trail_of_a_source_stays_while_it_waits(
+def test_documents_of_a_source_stay_on_the_trail_while_it_waits_for_consent(
     clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     outside = tmp_path_factory.mktemp("outside")
@@ -216,7 +216,7 @@ def test_a_source_that_is_agreed_to_joins_the_domain_that_others_fill(
         ("nothing", {}, []),
     ],
 )
-def test_what_a_source_reaches_is_said_without_secrets(
+def test_the_reach_of_a_source_is_shown_without_secrets(
     kind: str, options: dict[str, Any], said: list[str], tmp_path: Path
 ) -> None:
     found = reach_of(kind, options, tmp_path / "project")

@@ -11,9 +11,7 @@ WIDTHS = st.lists(st.integers(1, 300), min_size=2, max_size=6)
 
 
 @given(WIDTHS, st.integers(20, 300), st.data())
-def test_what_is_shown_fits_and_the_main_column_is_always_there(
-    natural: list[int], total: int, data: st.DataObject
-) -> None:
+def test_a_table_fits_and_always_has_its_main_column(natural: list[int], total: int, data: st.DataObject) -> None:
     main = data.draw(st.integers(0, len(natural) - 1))
     others = [column for column in range(len(natural)) if column != main]
     widths = fit(natural, total, main=main, spare=data.draw(st.permutations(others)))

@@ -39,7 +39,7 @@ def test_each_change_is_told_also_the_last_one(clew: Clew, put: Put) -> None:
     assert {line[6] for line in lines} == {id}
 
 
-def test_what_another_process_writes_is_seen_at_once(put: Put) -> None:
+def test_writes_of_another_process_are_seen_at_once(put: Put) -> None:
     put("before", "--tag", "mine")
     with start("trail", "tail", "--tag", "mine", "--last", "1", "--count", "2", "--json") as process:
         assert process.stdout is not None

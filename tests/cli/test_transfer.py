@@ -72,7 +72,7 @@ def test_a_file_is_replaced_only_on_demand_and_never_left_half_written(
     assert "needs a file" in clew("trail", "export", "--json").err
 
 
-def test_what_needs_a_scope_is_exported_only_with_it(clew: Clew, put: Put) -> None:
+def test_records_with_a_scope_are_exported_only_with_it(clew: Clew, put: Put) -> None:
     put("payroll", "--scope", "hr", "--tag", "mine")
     assert "payroll" not in clew("trail", "export", "--tag", "mine").out
     assert "payroll" in clew("trail", "export", "--tag", "mine", "--scopes", "hr").out
@@ -90,7 +90,7 @@ def test_lines_that_cannot_be_used_are_reported_and_the_rest_is_imported(clew: C
 
 
 @pytest.mark.parametrize("stdin", [b"", b"{}", b'{"kind":"header","format":99,"owner_id":"x"}', b"\x00\xff"])
-def test_what_is_no_export_is_refused(clew: Clew, put: Put, stdin: bytes) -> None:
+def test_a_file_that_is_no_export_is_refused(clew: Clew, put: Put, stdin: bytes) -> None:
     put("makes the trail")
     result = clew("trail", "import", "-", stdin=stdin)
     assert (result.code == 1) == bool(stdin)

@@ -281,7 +281,7 @@ def test_a_person_is_shown_what_would_run_and_asked(
     assert ("not trusted" not in run("domains").stderr) == is_granted
 
 
-def test_what_is_trusted_is_listed_and_taken_back(repository: Repository) -> None:
+def test_consent_is_listed_and_revoked(repository: Repository) -> None:
     assert run("trust", "--yes").returncode == 0
     rows = [line.split("\t") for line in run("trust", "--list").stdout.splitlines()[1:]]
     assert [(row[0], row[1], row[2], row[4]) for row in rows] == [
@@ -336,7 +336,7 @@ def test_where_consent_cannot_be_kept_nothing_is_granted(
     assert "not trusted yet" in run("domains").stderr
 
 
-def test_what_the_user_imports_is_trusted_and_what_was_there_is_not(repository: Repository) -> None:
+def test_servers_that_the_user_imports_are_trusted_and_earlier_ones_are_not(repository: Repository) -> None:
     other = {"command": "sh", "args": ["other.sh"], "env": {"API_KEY": TOKEN}}
     (repository.root / "mine.json").write_text(json.dumps({"mcpServers": {"mine": other}}))
     done = run("mcp", "import", "mine.json", "--no-look")
@@ -348,7 +348,7 @@ def test_what_the_user_imports_is_trusted_and_what_was_there_is_not(repository: 
     assert repository.ran == []
 
 
-def test_what_is_left_after_another_server_is_removed_stays_trusted(repository: Repository) -> None:
+def test_the_other_servers_stay_trusted_when_one_is_removed(repository: Repository) -> None:
     assert run("trust", "--yes").returncode == 0
     (repository.root / "mine.json").write_text(json.dumps({"mcpServers": {"mine": {"command": "x"}}}))
     assert run("mcp", "import", "mine.json", "--no-look").returncode == 0

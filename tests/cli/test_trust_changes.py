@@ -129,7 +129,7 @@ def test_keys_are_neither_kept_nor_shown_and_their_change_is_seen(clew: Clew, pr
     assert TOKEN[:-1] not in out
 
 
-def test_what_is_long_hostile_or_no_text_is_bounded(clew: Clew, project: Path) -> None:
+def test_long_hostile_and_binary_content_is_bounded(clew: Clew, project: Path) -> None:
     huge, binary = ".clew/skills/refunding/references/huge.md", ".clew/skills/refunding/assets/logo.png"
     write(project, {huge: "a\n" * 10, SCRIPT: "one\n"})
     (project / binary).parent.mkdir()
@@ -164,7 +164,7 @@ def test_an_import_counts_as_agreed_to_and_its_changes_are_shown(clew: Clew, pro
     assert "      +Hold your breath." in out
 
 
-def test_what_an_agent_may_do_is_shown_before_one_trusts_it(clew: Clew, project: Path) -> None:
+def test_the_permissions_of_an_agent_are_shown_before_consent(clew: Clew, project: Path) -> None:
     long = "Helps with everything. " * 40
     write(
         project,

@@ -65,7 +65,7 @@ def test_an_assignment_is_json_where_it_can_be_and_text_otherwise(text: str, val
 
 
 @pytest.mark.parametrize("text", ["a", "=1", ""])
-def test_what_is_no_assignment_is_refused(text: str) -> None:
+def test_text_without_an_assignment_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="--set"):
         split_assignment(text, "--set")
 

@@ -58,7 +58,7 @@ def test_one_command_serves_a_new_folder_and_a_signal_ends_it_cleanly(clew: Clew
     assert clew("trail", "ls", "--tag", "mine").out
 
 
-def test_what_the_command_line_writes_reaches_a_client_of_the_server(clew: Clew, folder: Path) -> None:
+def test_writes_of_the_command_line_reach_a_client_of_the_server(clew: Clew, folder: Path) -> None:
     give_key(folder)
 
     async def listen(url: str) -> str:

@@ -71,7 +71,7 @@ def test_dead_letters_are_listed_retried_and_dropped(clew: Clew, dead_letters: l
     assert in_trail(claim) == 2
 
 
-def test_what_was_retried_and_dropped_is_told_in_json(clew: Clew, dead_letters: list[str]) -> None:
+def test_retried_and_dropped_letters_are_listed_in_json(clew: Clew, dead_letters: list[str]) -> None:
     assert clew("dlq", "drop", dead_letters[0], "--json").json == {"dropped": dead_letters[:1]}
     assert clew("dlq", "retry", *dead_letters[1:], "--json").json == {"retried": dead_letters[1:]}
 

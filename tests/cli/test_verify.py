@@ -58,7 +58,7 @@ def test_a_tool_cannot_replace_what_a_person_verified(clew: Clew, source: str) -
     assert f"{UNVERIFIED} Clients should never wait" in found
 
 
-def test_what_is_verified_or_no_source_is_not_found(clew: Clew, source: str) -> None:
+def test_a_verified_source_and_an_unknown_id_are_refused(clew: Clew, source: str) -> None:
     assert clew("verify", source, "--yes").code == 0
     assert clew("verify", source, "--yes").code != 0
     assert clew("verify", "00000000-0000-0000-0000-000000000000", "--yes").code != 0

@@ -256,9 +256,7 @@ def test_an_editor_that_changes_nothing_writes_nothing(clew: Clew, put: Put, tmp
 @pytest.mark.parametrize(
     "change", ["shown['colour'] = 1", "shown['title'] = ''", "del shown['context']", "sys.exit(3)"]
 )
-def test_what_was_written_by_hand_is_kept_when_it_cannot_be_used(
-    clew: Clew, put: Put, tmp_path: Path, change: str
-) -> None:
+def test_text_that_cannot_be_used_is_kept(clew: Clew, put: Put, tmp_path: Path, change: str) -> None:
     id = put("Task")
     code, err = edit_by_hand(tmp_path, id, change)
     assert code == 1

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import shipped_flow

@@ -127,7 +127,7 @@ async def test_no_answer_tells_what_came_with_a_trail_of_others_and_each_says_so
     assert [question for question, text in told.items() if text.count(WITHHELD) != 1] == []
 
 
-async def test_what_files_and_commits_say_is_told_all_the_same(cloned: Path) -> None:
+async def test_files_and_commits_are_cited_nevertheless(cloned: Path) -> None:
     async with opened(cloned) as app:
         await app.knowledge().gather()
         decided = "\n".join(await known(app, "why do we use postgres for billing"))

@@ -61,7 +61,7 @@ async def test_other_questions_are_not_taken_for_one_about_tools(app: App, query
 
 
 @pytest.mark.req("SYL-35", "SYL-39", "SYL-106", "O20")
-async def test_what_is_not_known_of_tools_is_said_and_may_be_told(app: App) -> None:
+async def test_unknown_facts_about_tools_are_named_and_can_be_added(app: App) -> None:
     answer = await get(app, "code://tools/discover_tools", category="type_checker")
     assert "Not known: which type checker is used" in answer
     assert "Suggested: mypy" in answer
@@ -186,7 +186,7 @@ async def test_a_summary_is_linked_to_its_code_and_to_what_inspired_it(app: App)
     assert id in await get(app, "reference://tools/hidden/get_history_for_academic", academic_id=document)
 
 
-async def test_what_is_no_reference_inspired_nothing(app: App) -> None:
+async def test_only_references_can_inspire(app: App) -> None:
     id, _ = await store(app, "Wait longer", code_references=["src/retry.py"])
     catalog = (await app.workspace()).catalog
     params = {"content": "x", "summary_type": "decision", "inspired_by": [id]}
@@ -243,7 +243,7 @@ async def test_a_plain_question_is_answered_by_the_domain_that_it_is_for(app: Ap
 
 @pytest.mark.req("SYL-64")
 @pytest.mark.parametrize("question", ["what about payments", "what did we decide about payments"])
-async def test_what_was_just_noted_is_in_the_next_answer(app: App, question: str) -> None:
+async def test_a_new_note_is_in_the_next_answer(app: App, question: str) -> None:
     await store(app, "Payments wait at noon", code_references=["src/retry.py"])
     assert not any("lanterns" in line for line in await known(app, question))
     await store(app, "Payments light lanterns", code_references=["src/retry.py"])
@@ -264,7 +264,7 @@ async def test_an_answer_that_is_kept_for_one_is_not_shown_to_who_may_see_less(t
 
 
 @pytest.mark.req("SYL-81")
-async def test_what_expired_long_ago_goes_while_an_app_keeps_up(
+async def test_records_that_expired_long_ago_are_removed_by_a_running_app(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("clew.knowledge.base.MAX_SWEPT", 2)
@@ -305,7 +305,7 @@ async def _research(app: App) -> list[str]:
 # -- when it takes long -------------------------------------------------------------------------------------
 
 
-async def test_what_could_not_be_looked_up_in_time_is_said(app: App) -> None:
+async def test_a_search_that_ran_out_of_time_is_reported(app: App) -> None:
     app.knowledge().patience = 0.0
     assert "could not be looked up in time" in " ".join(await known(app, "where is backoff"))
     app.knowledge().patience = PATIENCE

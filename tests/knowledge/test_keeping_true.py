@@ -85,7 +85,7 @@ async def test_a_kept_answer_is_served_to_its_owner_and_to_no_other(root: Path) 
     ]
 
 
-async def test_what_needs_a_scope_that_only_the_asker_holds_is_found(root: Path) -> None:
+async def test_nodes_with_a_scope_of_the_caller_are_found(root: Path) -> None:
     async with opened(root) as (app, known):
         await known.gather()
         holder = who(app.me.owner_id, "hr")
@@ -209,7 +209,7 @@ CHANGES = [edit, rename, delete, check_out]
 @pytest.mark.req("BEY-06")
 @pytest.mark.parametrize("is_watched", [False, True], ids=["looked at", "watched"])
 @pytest.mark.parametrize("change", CHANGES)
-async def test_what_files_say_is_told_as_they_are_when_somebody_asks(
+async def test_answers_cite_files_as_they_are_at_the_time_of_the_question(
     told_root: Path, change: Callable[[Path], None], is_watched: bool
 ) -> None:
     git(told_root, "checkout", "-q", "-b", "later")
@@ -236,7 +236,7 @@ async def test_what_files_say_is_told_as_they_are_when_somebody_asks(
 
 
 @pytest.mark.req("BEY-06")
-async def test_what_another_part_of_the_program_has_taken_in_is_told_too(told_root: Path) -> None:
+async def test_changes_read_by_another_part_of_the_program_are_in_the_answer(told_root: Path) -> None:
     async with telling(told_root, is_watched=True) as (app, known):
         edit(told_root)
         known.code.indexer.update([README, RECORD, LOG])
@@ -276,7 +276,7 @@ async def forge(app: App, root: Path) -> None:
 
 @pytest.mark.parametrize("is_gathered", [True, False])
 @pytest.mark.parametrize("maker", ["stranger", "user"])
-async def test_what_a_trail_says_of_a_file_is_told_only_where_the_file_says_it(
+async def test_a_note_about_a_file_is_cited_only_if_the_file_says_the_same(
     told_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, maker: str, is_gathered: bool
 ) -> None:
     with monkeypatch.context() as elsewhere:
@@ -395,7 +395,9 @@ CLAIMING = (
         ("rfc", "Request for Comments: 9999\n\n\n   Turnips\n\nAbstract\n\n   A turnip is safe to pickle.\n"),
     ],
 )
-async def test_what_a_tool_is_handed_is_unverified_and_leads_nowhere(root: Path, kind: str, text: str) -> None:
+async def test_a_document_given_to_a_tool_is_unverified_and_gives_no_next_steps(
+    root: Path, kind: str, text: str
+) -> None:
     async with opened(root) as (app, _):
         told = await get(app, "reference://tools/ingest_source", kind=kind, text=text)
         assert f"unverified, trust {int(TrustLevel.LLM)}" in told
@@ -412,7 +414,7 @@ async def test_the_address_that_a_page_claims_is_kept_as_a_claim(root: Path) -> 
         assert (node.url, node.metadata["claimed_url"]) == (None, "https://docs.python.org/3/")
 
 
-async def test_what_a_tool_is_handed_supersedes_nothing_that_a_person_took_in(root: Path) -> None:
+async def test_a_document_given_to_a_tool_supersedes_none_that_a_person_ingested(root: Path) -> None:
     async with opened(root) as (app, known):
         source = NewSource(kind="text", title="Turnips", text="They are round.")
         mine = await verified(known.library(app.me), source)

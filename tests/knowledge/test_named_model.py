@@ -119,7 +119,7 @@ async def test_a_model_that_is_late_leaves_the_word_to_the_sources(
 
 
 @pytest.mark.req("SYL-79")
-async def test_what_a_model_says_and_the_code_does_not_is_marked(tmp_path: Path) -> None:
+async def test_a_statement_of_a_model_that_the_code_does_not_support_is_marked(tmp_path: Path) -> None:
     async with opened(tmp_path, model="small") as app:
         asks_model(app, scripted("We use kafka for waiting [1]."))
         await app.knowledge().gather()

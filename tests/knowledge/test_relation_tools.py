@@ -55,7 +55,7 @@ async def test_why_was_this_chosen_names_grounds_and_code_and_no_changelog(app: 
 
 
 @pytest.mark.req("SYL-77")
-async def test_what_changed_last_week_lists_entries_and_commits(app: App) -> None:
+async def test_a_question_about_last_week_lists_entries_and_commits(app: App) -> None:
     await store(app, "Backoff is bounded now", summary_type="feature", code_references=["src/retry.py"])
     shown = await get(app, f"{HIDDEN}/what_changed", query="backoff")
     assert "Backoff is bounded now" in shown

@@ -24,11 +24,11 @@ from tests.handlers import (
     handler_of,
     note,
     pass_time,
+    run_worker,
     settled,
     text_of,
     texts,
     until,
-    working,
 )
 
 
@@ -40,7 +40,7 @@ async def test_a_passing_failure_succeeds_on_a_later_attempt_and_writes_once(tra
         return [Draft(title="Done", schema_name="done.v1", context={"text": "done"})]
 
     calls = Calls(act)
-    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=3))):
+    async with run_worker(trail, handler_of(calls, retry=RetryPolicy(attempts=3))):
         await trail.records.create(note(), by=ANN)
         for _ in range(2):
             await calls.next()
@@ -57,7 +57,7 @@ async def test_a_passing_failure_succeeds_on_a_later_attempt_and_writes_once(tra
 async def test_a_failed_event_is_not_tried_before_its_backoff(trail: Trail, clock: ManualClock) -> None:
     calls = Calls(fail_with(ValueError("no")))
 
-    async with working(trail, handler_of(calls, retry=RetryPolicy(backoff=100.0))):
+    async with run_worker(trail, handler_of(calls, retry=RetryPolicy(backoff=100.0))):
         await trail.records.create(note("a"), by=ANN)
         await calls.next()
         await pass_time(trail, clock, seconds=70)
@@ -80,7 +80,7 @@ async def test_an_exhausted_event_is_a_dead_letter_with_its_reason_and_is_replay
         return [Draft(title="Done", schema_name="done.v1", context={"text": text_of(event)})]
 
     calls = Calls(act)
-    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=2))):
+    async with run_worker(trail, handler_of(calls, retry=RetryPolicy(attempts=2))):
         await trail.records.create(note("x"), by=ANN)
         await calls.next()
         await pass_time(trail, clock, hours=1)
@@ -103,7 +103,7 @@ async def test_nothing_is_tried_after_the_deadline(trail: Trail, clock: ManualCl
     calls = Calls(fail_with(ValueError("no")))
     policy = RetryPolicy(attempts=50, backoff=10.0, deadline=60.0)
 
-    async with working(trail, handler_of(calls, retry=policy)):
+    async with run_worker(trail, handler_of(calls, retry=policy)):
         await trail.records.create(note(), by=ANN)
         await calls.next()
         await pass_time(trail, clock, seconds=61)
@@ -115,7 +115,7 @@ async def test_nothing_is_tried_after_the_deadline(trail: Trail, clock: ManualCl
 async def test_a_run_longer_than_the_deadline_fails(trail: Trail) -> None:
     calls = Calls(lambda event: asyncio.Event().wait())
 
-    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=1, deadline=0.05))):
+    async with run_worker(trail, handler_of(calls, retry=RetryPolicy(attempts=1, deadline=0.05))):
         await trail.records.create(note(), by=ANN)
         await until(trail, lambda state: state.dead == 1)
 
@@ -136,7 +136,7 @@ async def test_a_run_longer_than_the_deadline_fails(trail: Trail) -> None:
 async def test_outputs_that_cannot_be_written_are_a_failure_of_the_handler(trail: Trail, outputs: Any) -> None:
     calls = Calls(lambda event: outputs)
 
-    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=1))):
+    async with run_worker(trail, handler_of(calls, retry=RetryPolicy(attempts=1))):
         await trail.records.create(note(), by=ANN)
         await until(trail, lambda state: state.dead == 1)
 
@@ -147,7 +147,7 @@ async def test_outputs_that_cannot_be_written_are_a_failure_of_the_handler(trail
 async def test_one_bad_output_keeps_the_good_ones_from_being_written(trail: Trail) -> None:
     calls = Calls(lambda event: [Draft(title="good", schema_name="out.v1", context={}), Draft(title="", context={})])
 
-    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=1))):
+    async with run_worker(trail, handler_of(calls, retry=RetryPolicy(attempts=1))):
         await trail.records.create(note(), by=ANN)
         await until(trail, lambda state: state.dead == 1)
 
@@ -157,7 +157,7 @@ async def test_one_bad_output_keeps_the_good_ones_from_being_written(trail: Trai
 async def test_a_handler_that_cancels_itself_has_failed(trail: Trail) -> None:
     calls = Calls(fail_with(asyncio.CancelledError()))
 
-    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=1))):
+    async with run_worker(trail, handler_of(calls, retry=RetryPolicy(attempts=1))):
         await trail.records.create(note(), by=ANN)
         await until(trail, lambda state: state.dead == 1)
 
@@ -167,7 +167,7 @@ async def test_a_handler_that_cancels_itself_has_failed(trail: Trail) -> None:
 async def test_an_unregistered_handler_registers_again(trail: Trail) -> None:
     calls = Calls()
 
-    async with working(trail, handler_of(calls)):
+    async with run_worker(trail, handler_of(calls)):
         await trail.records.create(note("1"), by=ANN)
         await calls.next()
         await settled(trail)

@@ -18,7 +18,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Claim, Event
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker
-from tests.handlers import ANN, LONG, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
+from tests.handlers import ANN, LONG, PATIENCE, Calls, handler_of, note, run_worker, settled, text_of, texts
 
 
 @pytest.mark.req("RCR-22")
@@ -35,7 +35,7 @@ async def test_a_consumer_killed_before_it_acknowledged_gets_the_event_again(
 
     trail = await open_trail(f"sqlite://{tmp_path}/killed.db", clock)
     try:
-        async with working(trail, handler):
+        async with run_worker(trail, handler):
             await trail.records.create(note("next"), by=ANN)
             assert text_of(await calls.next()) == "next"
             clock.advance(seconds=31)
@@ -64,7 +64,7 @@ async def test_a_claim_is_renewed_while_its_handler_runs(trail: Trail, clock: Ma
         assert due is not None
         return due
 
-    async with working(trail, handler_of(calls), lease=timedelta(seconds=0.06)):
+    async with run_worker(trail, handler_of(calls), lease=timedelta(seconds=0.06)):
         await trail.records.create(note(), by=ANN)
         await calls.next()
         for _ in range(4):
@@ -88,7 +88,7 @@ async def test_the_result_of_a_lost_claim_is_dropped(trail: Trail, clock: Manual
         return [Draft(title="Out", schema_name="out.v1", context={"text": "too late"})]
 
     calls = Calls(act)
-    async with working(trail, handler_of(calls), concurrency=1, lease=LONG):
+    async with run_worker(trail, handler_of(calls), concurrency=1, lease=LONG):
         await trail.records.create(note(), by=ANN)
         await calls.next()
         clock.advance(seconds=31)
@@ -114,7 +114,7 @@ async def test_work_on_a_lost_claim_is_stopped_by_the_heartbeat(trail: Trail, cl
             stopped.set()
 
     calls = Calls(act)
-    async with working(trail, handler_of(calls), concurrency=1, lease=timedelta(seconds=0.06)):
+    async with run_worker(trail, handler_of(calls), concurrency=1, lease=timedelta(seconds=0.06)):
         await trail.records.create(note(), by=ANN)
         await calls.next()
         async with asyncio.timeout(PATIENCE):
@@ -158,7 +158,7 @@ async def test_a_heartbeat_that_comes_after_the_end_says_nothing(
     calls, slow = Calls(), SlowAnswer(trail.deliveries)
     monkeypatch.setattr(trail, "deliveries", slow)
 
-    async with working(trail, handler_of(calls), lease=timedelta(seconds=0.06)):
+    async with run_worker(trail, handler_of(calls), lease=timedelta(seconds=0.06)):
         await trail.records.create(note(), by=ANN)
         await calls.next()
         async with asyncio.timeout(PATIENCE):
@@ -173,10 +173,10 @@ async def test_a_stopped_worker_gives_its_events_back_at_once(trail: Trail) -> N
     first = Calls(lambda event: asyncio.Event().wait())
     second = Calls()
 
-    async with working(trail, handler_of(first)):
+    async with run_worker(trail, handler_of(first)):
         await trail.records.create(note(), by=ANN)
         event = await first.next()
-    async with working(trail, handler_of(second), worker_id="w2"):
+    async with run_worker(trail, handler_of(second), worker_id="w2"):
         again = await second.next()
         state = await settled(trail)
 
@@ -201,14 +201,14 @@ async def test_a_cancelled_worker_gives_its_events_back_too(trail: Trail) -> Non
 
 
 async def test_a_worker_without_handlers_runs_until_it_is_stopped(trail: Trail) -> None:
-    async with working(trail):
+    async with run_worker(trail):
         await trail.records.create(note(), by=ANN)
 
 
 async def test_an_event_wakes_the_worker_without_any_clock_moving(trail: Trail) -> None:
     calls = Calls()
 
-    async with working(trail, handler_of(calls)):
+    async with run_worker(trail, handler_of(calls)):
         for number in range(20):
             written: Breadcrumb = await trail.records.create(note(str(number)), by=ANN)
             assert (await calls.next()).breadcrumb_id == written.id

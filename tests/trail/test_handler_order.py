@@ -12,7 +12,7 @@ from clew.trail import open_trail
 from clew.trail.model.event import Event
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker
-from tests.handlers import ANN, PATIENCE, Calls, handler_of, note, settled, text_of, until, working
+from tests.handlers import ANN, PATIENCE, Calls, handler_of, note, run_worker, settled, text_of, until
 
 
 @pytest.mark.req("SYL-116")
@@ -27,7 +27,7 @@ async def test_a_slow_session_delays_no_other_and_keeps_its_own_order(trail: Tra
         finished.append(text_of(event))
 
     calls = Calls(act)
-    async with working(trail, handler_of(calls), concurrency=4):
+    async with run_worker(trail, handler_of(calls), concurrency=4):
         slow = [note(f"slow {number}", "session:slow") for number in range(20)]
         quick = [note(f"quick {number}", f"session:{number % 3}") for number in range(30)]
         await trail.records.create_many([*slow, *quick], by=ANN)
@@ -56,7 +56,7 @@ async def test_no_more_events_are_claimed_than_there_is_room_for(trail: Trail) -
         running -= 1
 
     calls = Calls(act)
-    async with working(trail, handler_of(calls), concurrency=3):
+    async with run_worker(trail, handler_of(calls), concurrency=3):
         await trail.records.create_many([note(str(number)) for number in range(20)], by=ANN)
         for _ in range(3):
             await calls.next()
@@ -73,7 +73,7 @@ async def test_a_busy_handler_does_not_keep_another_waiting(trail: Trail) -> Non
     stuck = Calls(lambda event: asyncio.Event().wait())
     quick = Calls()
 
-    async with working(trail, handler_of(stuck, name="stuck"), handler_of(quick, name="quick"), concurrency=2):
+    async with run_worker(trail, handler_of(stuck, name="stuck"), handler_of(quick, name="quick"), concurrency=2):
         await trail.records.create_many([note(str(number)) for number in range(10)], by=ANN)
         for _ in range(2):
             await stuck.next()
@@ -125,7 +125,7 @@ async def test_workers_on_two_event_loops_share_the_events(trail: Trail) -> None
             await asyncio.to_thread(both.wait)  # neither goes on before the other has something to do
 
     async def work_there() -> None:
-        async with working(trail, handler_of(note_loop), worker_id=str(threading.get_ident()), concurrency=1):
+        async with run_worker(trail, handler_of(note_loop), worker_id=str(threading.get_ident()), concurrency=1):
             await asyncio.to_thread(begun.wait)
             await asyncio.to_thread(begun.wait)
 

@@ -13,7 +13,7 @@ from clew.trail.model.event import Consumer, Event, RetryPolicy
 from clew.trail.model.selector import EVERYTHING, ContextMatch, Selector
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker, handles
-from tests.handlers import ANN, NOTES, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
+from tests.handlers import ANN, NOTES, PATIENCE, Calls, handler_of, note, run_worker, settled, text_of, texts
 
 
 async def test_a_handler_turns_an_event_into_breadcrumbs(trail: Trail) -> None:
@@ -29,7 +29,7 @@ async def test_a_handler_turns_an_event_into_breadcrumbs(trail: Trail) -> None:
             )
         ]
 
-    async with working(trail, shout, deps={"end": "!"}):
+    async with run_worker(trail, shout, deps={"end": "!"}):
         await trail.records.create(note("hello", "session:s1"), by=ANN)
         await settled(trail, "shout")
 
@@ -63,7 +63,7 @@ async def test_a_handler_that_starts_at_the_beginning_sees_what_was_there_before
     await trail.records.create(note("old"), by=ANN)
     everything, news = Calls(), Calls()
 
-    async with working(trail, handler_of(everything, name="all", start="beginning"), handler_of(news, name="news")):
+    async with run_worker(trail, handler_of(everything, name="all", start="beginning"), handler_of(news, name="news")):
         await trail.records.create(note("new"), by=ANN)
         await settled(trail, "all")
         await settled(trail, "news")
@@ -81,7 +81,7 @@ async def test_outputs_can_trigger_further_handlers(trail: Trail) -> None:
     async def second(event: Event, deps: None) -> list[Draft]:
         return [Draft(title="End", schema_name="end.v1", context={"text": text_of(event) + ">2"})]
 
-    async with working(trail, first, second):
+    async with run_worker(trail, first, second):
         await trail.records.create(note("go"), by=ANN)
         async with asyncio.timeout(PATIENCE):
             while not (ends := await texts(trail, "end.v1")):
@@ -95,7 +95,7 @@ async def test_an_event_that_the_selector_does_not_mean_is_acknowledged_without_
     calls = Calls()
     narrow = Selector(schema_name="note.v1", context_match=(ContextMatch(path="text", value="mine"),))
 
-    async with working(trail, handler_of(calls, narrow)):
+    async with run_worker(trail, handler_of(calls, narrow)):
         await trail.deliveries.register(Consumer(name="reader", selector=EVERYTHING), by=ANN)
         await trail.records.create(note("not mine"), by=ANN)
         await trail.records.create(Draft(title="Other", schema_name="other.v1", context={"text": "mine"}), by=ANN)
@@ -114,7 +114,7 @@ async def test_an_event_whose_breadcrumb_is_gone_is_acknowledged_without_running
     await trail.records.delete(gone.id, by=ANN)
     await trail.records.create(note("here"), by=ANN)
 
-    async with working(trail, handler):
+    async with run_worker(trail, handler):
         await settled(trail)
 
     assert [text_of(event) for event in calls.events] == ["here"]
@@ -123,7 +123,7 @@ async def test_an_event_whose_breadcrumb_is_gone_is_acknowledged_without_running
 async def test_deletions_come_to_those_who_ask_for_them(trail: Trail) -> None:
     calls = Calls()
 
-    async with working(trail, handler_of(calls, types=("breadcrumb.deleted",))):
+    async with run_worker(trail, handler_of(calls, types=("breadcrumb.deleted",))):
         written = await trail.records.create(note(), by=ANN)
         await trail.records.delete(written.id, by=ANN)
         await trail.records.create(Draft(title="Other", schema_name="other.v1", context={}), by=ANN)
@@ -139,7 +139,7 @@ async def test_a_handler_sees_the_version_that_the_change_made(trail: Trail) -> 
     written = await trail.records.create(note("one"), by=ANN)
     await trail.records.update(written.id, Change(context={"text": "two"}), expect=1, by=ANN)
 
-    async with working(trail, handler):
+    async with run_worker(trail, handler):
         await settled(trail)
 
     assert [(event.type, event.version, text_of(event)) for event in calls.events] == [
@@ -155,7 +155,7 @@ async def test_a_worker_that_has_a_share_of_the_time_finishes_a_batch_before_the
     monkeypatch.setattr("clew.trail.work.claims.SHORTEST_REST", 0.001)
     gate = asyncio.Event()
     calls = Calls(lambda event: gate.wait() if text_of(event) == "1" else None)
-    async with working(trail, handler_of(calls), concurrency=2, share=0.5):
+    async with run_worker(trail, handler_of(calls), concurrency=2, share=0.5):
         await trail.records.create_many([note(str(number)) for number in range(6)], by=ANN)
         assert {text_of(await calls.next()) for _ in range(2)} == {"0", "1"}
         while (await trail.deliveries.consumers(by=ANN))[0].claimed > 1:

@@ -22,6 +22,7 @@ from clew.agents.runs.agent_runner import AgentDeps
 from clew.agents.runs.called_agents import spawn_tool
 from clew.agents.runs.callers import find_caller
 from clew.agents.runs.cancellation import RunCancellation
+from clew.agents.runs.compaction import OpenItems, RunCompaction
 from clew.agents.runs.executor import Gathered
 from clew.agents.runs.model_calls import ModelCalls
 from clew.agents.runs.model_hosts import ModelHosts
@@ -91,6 +92,7 @@ async def build_runtime(
         toolbox=Toolbox(trail, flow, from_record, tools),
         runs=RunRecords(trail, flow, clock, by=by),
         find_budget=more.find_budget,
+        open_items=more.open_items,
     )
     deps.toolbox.add(_own_tools(deps))
     decider = PermissionDecider(deps.registry, deps.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
@@ -100,10 +102,12 @@ async def build_runtime(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeAdditions:
-    """Parts of a runtime that a layer above agents brings: handlers, and a lookup of budgets."""
+    """Parts of a runtime that a layer above agents brings: handlers, a lookup of budgets, and the open items that a
+    compaction keeps."""
 
     handlers: Sequence[Handler] = ()
     find_budget: BudgetLookup | None = None
+    open_items: OpenItems | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +125,7 @@ class RuntimeDeps:
     toolbox: Toolbox
     runs: RunRecords
     find_budget: BudgetLookup | None = None
+    open_items: OpenItems | None = None
 
     @property
     def accounts(self) -> CallBudgets:
@@ -197,6 +202,14 @@ def _agent_deps(deps: RuntimeDeps, chain: HookChain) -> AgentDeps:
         budget_of=deps.accounts.of_agent,
         runs=deps.runs,
         gather=gathered,
+        compaction=RunCompaction(
+            trail=trail,
+            flow=deps.flow,
+            by=by,
+            table=deps.reliability.thresholds,
+            window=_window(deps.models, deps.registry),
+            open_items=deps.open_items,
+        ),
     )
 
 

@@ -24,9 +24,8 @@ from clew.knowledge.answering.question import parse_question, refers_back, with_
 from clew.knowledge.answering.resolver import MAX_QUESTION, MODEL_SECONDS, Resolver
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph, open_code
-from clew.knowledge.code.index import IndexReport
-from clew.knowledge.code.index_pass import Progress
-from clew.knowledge.code.refs import file_of
+from clew.knowledge.code.index import IndexReport, Progress
+from clew.knowledge.code.models import file_of
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.consented_trail import TrailConsent, consented_trail
 from clew.knowledge.documents.findings import SCHEMA as RESEARCH

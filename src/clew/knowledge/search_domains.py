@@ -16,7 +16,7 @@ from clew.knowledge.answering.question import content_words
 from clew.knowledge.answering.sources import describe, passage_node
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.refs import PREFIX
+from clew.knowledge.code.models import PREFIX
 from clew.knowledge.code.search.ranking import Shares
 from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.evidence.trust import citation_of, freshness_of, rank_by_freshness

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clew.access import Principal
-from clew.agents.assembly import build_runtime
+from clew.agents.assembly import RuntimeAdditions, build_runtime
 from clew.agents.conversations.conversation import Conversations, open_conversations
 from clew.agents.conversations.no_model_fallback import find_missing_model
 from clew.agents.hooks.place_rules import PlaceRules
@@ -19,12 +19,13 @@ from clew.catalog.workspace.workspace import Workspace
 from clew.clock import Clock
 from clew.config import Config
 from clew.context.definition import AgentDefinition
-from clew.knowledge.domains.code import OpenKnowledge
+from clew.knowledge.domains.tool_builder import OpenKnowledge
 from clew.llm.model import Models
 from clew.skills.exposure_store import TrailExposures
 from clew.skills.manifest import Manifest
 from clew.skills.rules.tree import Rules
 from clew.team.guide import Guide
+from clew.team.members.context_handlers import ContextActions
 from clew.team.members.member_definitions import manifest_for, mirror_members
 from clew.team.members.member_skills import MemberSkills
 from clew.team.members.toolkit.member_deps import MemberDeps
@@ -112,8 +113,23 @@ async def build_folder_runtime(parts: FolderParts) -> Runtime:
         skills=members,
         hooks=(rules.prompt_hook(trail, me), session_hook(trail, me), *members.hooks()),
         is_isolated=sandbox.status().isolated,
-        additions=team_additions(trail, conversations, clock, completion_gate, by=me),
+        additions=_additions(parts, conversations),
     )
+
+
+def _additions(parts: FolderParts, conversations: Conversations) -> RuntimeAdditions:
+    """The handlers of the team, and those that carry out the thresholds of its members."""
+    trail, clock, me = parts.trail, parts.clock, parts.me
+    team = team_additions(trail, conversations, clock, completion_gate, by=me)
+    contexts = ContextActions(
+        trail=trail,
+        flow=conversations.flow,
+        clock=clock,
+        by=me,
+        knowledge=parts.knowledge,
+        state_of=TeamStates(trail, completion_gate, by=me).latest,
+    )
+    return replace(team, handlers=(*team.handlers, *contexts.handlers()), open_items=contexts.open_items)
 
 
 def _tools_of_team(parts: FolderParts, conversations: Conversations, sandbox: Sandbox) -> tuple[Tool, ...]:

@@ -15,7 +15,7 @@ from clew.agents.conversations.conversation import Conversations, inside
 from clew.agents.conversations.steps import Step, shown_schemas, step_of
 from clew.clock import Clock
 from clew.errors import IllegalState, InvalidInput, NotFound
-from clew.team.evidence.verification import TaskEvidence, Verification, verify
+from clew.team.evidence.verification import TaskEvidence, TaskVerification, verify
 from clew.team.guide import Guide, build_message, passed_draft
 from clew.team.machines.pipeline import Gate
 from clew.team.machines.pipeline_state import TaskPipeline
@@ -300,7 +300,7 @@ class Team:
         """The evidence of a task: its claim, its receipts and the verdict. Raises NotFound."""
         return _evidence(await self.state(session, by=by), which)
 
-    async def verify(self, session: str, which: str, *, by: Principal) -> Verification:
+    async def verify(self, session: str, which: str, *, by: Principal) -> TaskVerification:
         """Run the commands of a task again on the tree that they were run on. Raises NotFound, InvalidInput."""
         by.require("administer")
         evidence = _evidence(await self.state(session, by=by), which)

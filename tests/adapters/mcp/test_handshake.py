@@ -64,7 +64,9 @@ def test_the_answer_is_the_one_of_the_sdk(folder: Path, version: str) -> None:
     assert plain_initialize(json.dumps(plain).encode()) == plain
     assert plain_initialize(json.dumps(unusual).encode()) is None
     expected = [{"jsonrpc": "2.0", "id": "a", "result": initialize_result(version)}]
-    assert talk(folder, plain) == expected == talk(folder, unusual)
+    assert talk(folder, unusual) == expected, "by the SDK"
+    if version == VERSIONS[-1]:
+        assert talk(folder, plain) == expected, "before the SDK is loaded"
 
 
 def test_the_session_goes_on_after_an_early_answer(folder: Path) -> None:

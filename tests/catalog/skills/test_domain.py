@@ -30,7 +30,7 @@ from tests.catalog.skills.northline import (
     open_project,
     write_project,
 )
-from tests.leaked_keys import CARELESS, KEY_BODY, TOKEN, kept_on
+from tests.leaked_keys import CARELESS, KEY_BODY, TOKEN, read_whole_trail
 from tests.skills.definition_trees import markdown, write
 
 
@@ -252,7 +252,7 @@ async def test_keys_in_a_skill_never_reach_the_trail(trail: Trail, clock: Manual
     skill = markdown(f"{CARELESS}\nSee [notes](notes.md).", name="signing", description=f"Sign releases with {TOKEN}")
     files = {".clew/skills/signing/SKILL.md": skill, ".clew/skills/signing/notes.md": f"Notes. {CARELESS}"}
     async with open_project(trail, clock, write_project(tmp_path / "project", files)):
-        kept = await kept_on(trail, ME)
+        kept = await read_whole_trail(trail, ME)
     assert kept.count("and push with") == 2
     for secret in (TOKEN, KEY_BODY):
         assert secret not in kept

@@ -32,9 +32,7 @@ from tests.cli.conftest import Clew
         (["refresh", "nowhere"], 1, "Sources are local:"),
     ],
 )
-def test_what_cannot_be_done_is_one_line_and_an_exit_code(
-    clew: Clew, arguments: list[str], code: int, said: str
-) -> None:
+def test_a_failure_is_one_line_and_an_exit_code(clew: Clew, arguments: list[str], code: int, said: str) -> None:
     result = clew(*arguments)
     assert (result.code, result.out) == (code, "")
     assert said in result.err

@@ -54,7 +54,7 @@ def test_a_model_that_is_configured_and_cannot_be_used_is_an_error(
     assert doctor["models"]["level"] == "wrong"
 
 
-def test_what_is_wrong_in_a_script_is_told_with_its_file(clew: Clew, folder: Path) -> None:
+def test_an_error_in_a_script_names_the_file(clew: Clew, folder: Path) -> None:
     (folder.parent / "odd.yaml").write_text("- says: hello\n")
     result = clew("chat", "hello", "--script", "odd.yaml")
     assert result.code == 2
@@ -97,9 +97,7 @@ def test_an_agent_of_markdown_says_that_it_waits_that_it_changed_or_that_it_is_b
         (("hello", "--adapter", "nowhere.py"), "--adapter"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(
-    clew: Clew, script: Path, arguments: tuple[str, ...], told: str
-) -> None:
+def test_a_failure_is_one_line(clew: Clew, script: Path, arguments: tuple[str, ...], told: str) -> None:
     given = arguments if "--script" in arguments else (*arguments, "--script", str(script))
     result = clew("chat", *given)
     assert result.code in (1, 2)
@@ -149,7 +147,7 @@ def test_an_adapter_of_a_file_is_put_around_the_same_agent(say: Say, folder: Pat
     assert say("what is in it?").out == "A blue kettle is in it.\n"
 
 
-def test_what_models_took_is_told_by_agent_and_model(say: Say, clew: Clew) -> None:
+def test_usage_is_listed_by_agent_and_model(say: Say, clew: Clew) -> None:
     assert "No model was called yet" in clew("usage").err or clew("usage").code == 1
     say("what is in it?")
     rows = clew("usage").rows

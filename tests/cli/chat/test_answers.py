@@ -62,7 +62,7 @@ def test_json_is_one_object_for_each_step_from_message_to_answer(say: Say) -> No
     assert len({(step["session"], step["run"]) for step in steps}) == 1
 
 
-def test_what_needs_permission_is_denied_where_nobody_can_be_asked(say: Say, folder: Path) -> None:
+def test_calls_that_need_permission_are_denied_where_nobody_can_be_asked(say: Say, folder: Path) -> None:
     result = say("write it down")
     assert result.out == "That is all I can say.\n"
     assert "Denied: write-file. Allow it with --allow write-file" in result.err
@@ -70,7 +70,7 @@ def test_what_needs_permission_is_denied_where_nobody_can_be_asked(say: Say, fol
 
 
 @pytest.mark.parametrize("pattern", ["write-file", "write-*"])
-def test_what_is_allowed_runs(say: Say, folder: Path, pattern: str) -> None:
+def test_an_allowed_call_runs(say: Say, folder: Path, pattern: str) -> None:
     assert say("write it down", "--allow", pattern).code == 0
     assert (folder.parent / "out.txt").read_text() == "kettle"
 

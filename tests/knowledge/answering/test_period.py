@@ -76,7 +76,7 @@ def test_before_a_time_is_everything_up_to_it() -> None:
         "",
     ],
 )
-def test_what_only_looks_like_a_time_is_none(question: str) -> None:
+def test_apparent_times_are_none(question: str) -> None:
     assert read_period(question, NOW) is None
 
 

@@ -42,7 +42,7 @@ async def test_all_edges_are_found_while_commits_and_documents_are_read(
         ("where is build", r"src/user\.py:4-"),
     ],
 )
-async def test_what_defines_a_name_comes_first(app: App, question: str, place: str) -> None:
+async def test_definitions_of_a_name_come_first(app: App, question: str, place: str) -> None:
     [first, *_] = await known(app, question)
     assert re.match(rf"- \[1\] {place}", first), first
 
@@ -58,7 +58,7 @@ async def test_a_definition_in_the_product_comes_before_one_in_tests(app: App) -
     "question",
     ["what calls base_place", "base_place callers", "who calls PlaceFactory.base_place?", "callers of base_place"],
 )
-async def test_what_calls_something_is_told_with_the_line_of_each_call(app: App, question: str) -> None:
+async def test_callers_are_listed_with_the_line_of_each_call(app: App, question: str) -> None:
     lines = await known(app, question)
     places = [re.match(r"- \[\d\] (\S+?):(\d+)@[0-9a-f]{10}: `([^`]+)` calls", line) for line in lines]
     found = {(place[1], place[3]) for place in places if place is not None}

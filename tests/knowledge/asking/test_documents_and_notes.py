@@ -22,7 +22,7 @@ from tests.knowledge.doors import get, known, store
         ("what broke before", "The importer broke"),
     ],
 )
-async def test_what_was_noted_answers_before_code_that_shares_a_word(app: App, question: str, said: str) -> None:
+async def test_notes_come_before_code_that_shares_a_word(app: App, question: str, said: str) -> None:
     await store(app, "We use three retries because the gateway drops the first connection")
     await store(app, "The user prefers tabs over spaces in TypeScript")
     await store(app, "We keep the cache in sqlite rather than postgres")
@@ -50,7 +50,7 @@ async def test_a_commit_without_changed_files_is_in_the_next_answer(app: App) ->
     assert sum("Flumox the gribble" in line for line in await known(app, question)) == 2
 
 
-async def test_what_was_committed_last_is_told_newest_first(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_recent_commits_are_listed_newest_first(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     root = app.knowledge().root
     for date in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
         monkeypatch.setenv(date, "2035-01-01T12:00:00+00:00")
@@ -88,13 +88,13 @@ async def test_notes_are_found_by_their_kind_before_all_else(app: App, question:
     assert "what broke" in question or len(lines) == 1, lines
 
 
-async def test_what_is_preferred_in_code_is_no_note(app: App) -> None:
+async def test_a_preference_in_code_is_no_note(app: App) -> None:
     await store(app, "Commit messages in the imperative", summary_type="preference")
     assert not any("imperative" in line for line in await known(app, "where are preferences stored"))
 
 
 @pytest.mark.parametrize("question", ["why marmalade", "marmalade", "why marmalade over jam", "Marmalade?"])
-async def test_what_only_a_commit_speaks_of_is_told_by_it(app: App, question: str) -> None:
+async def test_a_commit_answers_what_no_file_mentions(app: App, question: str) -> None:
     git(
         app.knowledge().root, "commit", "-q", "--allow-empty", "-m", "Choose marmalade over jam because it keeps longer"
     )
@@ -102,7 +102,7 @@ async def test_what_only_a_commit_speaks_of_is_told_by_it(app: App, question: st
     assert re.match(r"- \[1\] commit \w{10} [\d-]{10}: Choose marmalade over jam", line), line
 
 
-async def test_what_was_noted_without_a_word_of_the_question_comes_after_the_commits_that_have_it(app: App) -> None:
+async def test_notes_without_a_word_of_the_question_come_after_commits_that_have_it(app: App) -> None:
     git(app.knowledge().root, "commit", "-q", "--allow-empty", "-m", "Choose marmalade over jam")
     await store(app, "Jelly is kept in the cellar")
     found = await get(app, "history://tools/search_history", query="marmalade")

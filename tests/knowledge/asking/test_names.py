@@ -10,7 +10,7 @@ from clew.app import App
 from tests.knowledge.doors import known
 
 
-async def test_who_inherits_is_the_same_question_as_what_extends(app: App) -> None:
+async def test_inheritance_can_be_asked_in_two_ways(app: App) -> None:
     (app.knowledge().root / "src/shop.ts").write_text(
         "import { Base as ShopBase } from './base'\n\nexport class Shop extends ShopBase {\n  open() {}\n}\n"
     )
@@ -20,7 +20,7 @@ async def test_who_inherits_is_the_same_question_as_what_extends(app: App) -> No
     assert await known(app, "who inherits from ShopBase") == told
 
 
-async def test_what_imports_a_package_of_others_is_told_with_the_lines(app: App) -> None:
+async def test_importers_of_an_external_package_are_listed_with_their_lines(app: App) -> None:
     (app.knowledge().root / "src/till.py").write_text("import os\nfrom redis.client import Redis\n\n\ntill = Redis()\n")
     await app.knowledge().gather()
     [line] = await known(app, "what imports redis")
@@ -28,7 +28,7 @@ async def test_what_imports_a_package_of_others_is_told_with_the_lines(app: App)
 
 
 @pytest.mark.req("SYL-89")
-async def test_what_imports_a_package_is_told_though_something_else_has_its_name(app: App) -> None:
+async def test_importers_of_a_package_are_listed_though_another_symbol_has_its_name(app: App) -> None:
     root = app.knowledge().root
     (root / "tests/helper.py").write_text("def redis():\n    return 1\n")
     (root / "src/till.go").write_text('package till\n\nimport (\n\t"fmt"\n\tr "example.org/redis"\n)\n')
@@ -42,7 +42,7 @@ async def test_what_imports_a_package_is_told_though_something_else_has_its_name
 
 @pytest.mark.req("SYL-89")
 @pytest.mark.parametrize("question", ["What imports default?", "which files import transports.default"])
-async def test_what_imports_a_module_of_the_project_is_told_with_the_lines(app: App, question: str) -> None:
+async def test_importers_of_a_module_of_the_project_are_listed_with_their_lines(app: App, question: str) -> None:
     root = app.knowledge().root
     (root / "src/transports").mkdir()
     (root / "src/transports/__init__.py").write_text("")
@@ -53,7 +53,7 @@ async def test_what_imports_a_module_of_the_project_is_told_with_the_lines(app: 
     assert re.match(r"- \[1\] src/till\.py:2@\w+: `src/till\.py` imports `src/transports/default\.py`", line), line
 
 
-async def test_what_imports_a_package_is_told_though_a_file_has_its_name(app: App) -> None:
+async def test_importers_of_a_package_are_listed_though_a_file_has_its_name(app: App) -> None:
     root = app.knowledge().root
     (root / "src/redis.py").write_text("def connect():\n    pass\n")
     (root / "src/till.py").write_text("from .redis import connect\n")

@@ -125,7 +125,7 @@ DECORATED = {
 @pytest.mark.parametrize(
     ("name", "callers"), [("Model.fit", {"use.py:3", "use.py:6", WRAPPER}), ("train", {"use.py:8", WRAPPER})]
 )
-async def test_who_calls_what_a_decorator_made_calls_what_it_was_made_of(
+async def test_a_call_of_a_decorated_function_is_a_call_of_the_function(
     tmp_path: Path, name: str, callers: set[str]
 ) -> None:
     found = await ask(tmp_path, name, DECORATED)
@@ -137,7 +137,7 @@ async def test_the_wrapper_is_called_as_well(tmp_path: Path) -> None:
     assert shown(found)["models.py#context.decorate.wrapper"] == {"use.py:3", "use.py:6", "use.py:8"}
 
 
-async def test_what_is_called_through_a_variable_is_a_call_of_the_variable(tmp_path: Path) -> None:
+async def test_a_call_through_a_variable_is_a_call_of_the_variable(tmp_path: Path) -> None:
     files = {
         "marks.py": "class Mark:\n    def __call__(self): ...\nskip = Mark()\n",
         "lib/__init__.py": "from marks import skip\n",
@@ -229,7 +229,7 @@ RENAMED = {
 
 
 @pytest.mark.parametrize("name", ["HonoBase", "src/base.ts#HonoBase"])
-async def test_what_is_passed_on_under_another_name_is_found_by_it(tmp_path: Path, name: str) -> None:
+async def test_a_re_export_under_another_name_is_found_by_that_name(tmp_path: Path, name: str) -> None:
     assert shown(await ask(tmp_path, name, RENAMED)) == {"src/base.ts#Hono": {"src/quick.ts:2"}}
 
 
@@ -267,7 +267,7 @@ async def test_a_name_after_a_hash_may_be_of_any_language(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "name", ["a." * 20 + "b", "a/" * 20 + "b", "a" * 501, "x.py#" + "a." * 21, "x" * 5_001, "a\udcff"]
 )
-async def test_what_can_name_nothing_is_refused_at_every_door(tmp_path: Path, name: str) -> None:
+async def test_text_that_cannot_be_a_name_is_refused_at_every_door(tmp_path: Path, name: str) -> None:
     root = make_repository(tmp_path, OVERLOADED)
     async with opened(root) as graph:
         for door in (graph.callers, graph.symbol, graph.source, graph.dependents, graph.dependencies, graph.similar):
@@ -277,7 +277,7 @@ async def test_what_can_name_nothing_is_refused_at_every_door(tmp_path: Path, na
         assert await graph.search(name) == []
 
 
-async def test_what_stands_deep_or_has_a_long_path_is_found(tmp_path: Path) -> None:
+async def test_files_in_deep_folders_and_with_long_paths_are_found(tmp_path: Path) -> None:
     path = "/".join(["deep"] * 30 + ["long" * 40] * 3 + ["a.py"])
     root = make_repository(tmp_path, {path: "def f(): pass\n"})
     async with opened(root) as graph:
@@ -286,9 +286,7 @@ async def test_what_stands_deep_or_has_a_long_path_is_found(tmp_path: Path) -> N
         assert (await graph.symbol("f")).path == path
 
 
-async def test_what_is_not_there_is_looked_for_once_more_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_missing_name_causes_one_more_refresh_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clew.knowledge.code.graph.UNWATCHED_SECONDS", 0.0)
     root = make_repository(tmp_path, OVERLOADED)
     looked: list[object] = []
@@ -302,7 +300,7 @@ async def test_what_is_not_there_is_looked_for_once_more_at_most(
         assert len(looked) <= 2
 
 
-async def test_what_a_header_declares_and_a_file_defines_is_one(tmp_path: Path) -> None:
+async def test_a_declaration_in_a_header_and_its_definition_are_one_symbol(tmp_path: Path) -> None:
     files = {
         "till.h": "int total(int price);\n",
         "till.c": '#include "till.h"\nint total(int price) { return price; }\n',

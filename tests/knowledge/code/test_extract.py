@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from clew.knowledge.code.file_content import readable_text
 from clew.knowledge.code.languages.detect import LANGUAGES
-from clew.knowledge.code.languages.extract import MAX_BYTES, extract
-from clew.knowledge.code.languages.token_limit import cut_tokens
+from clew.knowledge.code.languages.extract import MAX_BYTES, cut_tokens, extract
 from clew.knowledge.code.models import CUT, FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.fact_lines import docs, imports, read, references, signatures, symbols
@@ -99,7 +98,7 @@ def test_a_language_without_a_parser_says_so() -> None:
     assert extract(b"x\ny", "cobol") == FileFacts("cobol", lines=2, error="no parser for this language")
 
 
-def test_what_is_whole_in_broken_code_is_kept() -> None:
+def test_complete_symbols_of_broken_code_are_kept() -> None:
     facts = read("python", "def before():\n    pass\n\nx = = )\n\ndef after():\n    call()\n")
     assert facts.error == "syntax errors, read in part"
     assert {"function before 1-2", "function after 6-7"} <= {*symbols(facts)}
@@ -165,7 +164,7 @@ def test_the_licence_is_not_what_a_file_is_about() -> None:
     assert read("python", "#!/usr/bin/env python\n# Copyright Somebody\n\nx = 1\n").doc == ""
 
 
-def test_what_stands_above_the_first_definition_is_about_that() -> None:
+def test_text_above_the_first_definition_belongs_to_it() -> None:
     facts = read("java", "/** About A. */\nclass A {}\n")
     assert (facts.doc, docs(facts)) == ("", {"A": "About A."})
 

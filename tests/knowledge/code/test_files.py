@@ -127,9 +127,7 @@ def test_a_part_of_a_repository_is_looked_at_by_itself(tmp_path: Path) -> None:
     assert seen(root / "scratch") == {"mine.py"}
 
 
-def test_what_another_git_left_in_the_environment_does_not_mislead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_variables_of_the_environment_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_repository(tmp_path / "r", {"a.py": "a"})
     other = make_repository(tmp_path / "other", {"b.py": "b"})
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))

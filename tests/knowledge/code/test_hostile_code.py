@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code import index_pass, pool
+from clew.knowledge.code import index, pool
 from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.extract import extract, is_hard
 from clew.knowledge.code.languages.fact_builder import MAX_SYMBOLS
@@ -25,8 +25,8 @@ from clew.knowledge.code.pool import GIVEN_UP, MORE_MEMORY, NOT_SURVIVED, POOL_F
 from clew.knowledge.code.python_calls.program import PythonFlow
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.rows import decode_facts
-from clew.knowledge.code.search.issue_text import parse_issue_text
 from clew.knowledge.code.search.passages import split_comments
+from clew.knowledge.code.search.words import parse_issue_text
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.project.style import _CASES
 from tests.knowledge.code.linked_projects import edges_of, facts
@@ -151,7 +151,7 @@ def bomb(number: int, unit: str = "%w(") -> str:
     return "\n".join(text[at : at + 1_000] for at in range(0, len(text), 1_000)) + f"//{number}\n"
 
 
-def test_what_a_parser_does_not_survive_is_tried_three_times_in_all() -> None:
+def test_a_file_that_kills_the_parser_is_tried_three_times() -> None:
     hard = [ParseJob(bomb(at).encode(), "go") for at in range(6)]
     easy = [ParseJob(b"package a\n\nfunc F() {}\n", "go"), ParseJob(b"def f(): pass\n", "python")]
     with Pool(1, seconds=0.5) as workers:
@@ -195,7 +195,7 @@ async def test_files_that_no_parser_survives_are_told_once_and_remembered(
 
 
 def test_code_is_not_taken_for_hard() -> None:
-    place = Path(index_pass.__file__)
+    place = Path(index.__file__)
     assert not [path for path in place.parent.glob("*.py") if is_hard(path.read_bytes(), "python")]
     assert not is_hard(b"", "python")
     assert not is_hard(b"x", "")

@@ -239,7 +239,7 @@ def start(root: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.req("BEY-11")
-async def test_what_is_killed_in_the_middle_goes_on_where_it_was(tmp_path: Path) -> None:
+async def test_a_killed_index_pass_continues_where_it_was(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "r", many(240))
     with start(root) as process:
         assert process.stdout is not None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.code.search.issue_text import parse_issue_text, split_zones
-from clew.knowledge.code.search.words import terms_of
+from clew.knowledge.code.search.words import parse_issue_text, split_zones, terms_of
 
 ISSUE = """Table.read fails for lower case commands
 ### Description
@@ -40,7 +39,7 @@ def test_the_title_counts_more_than_prose_and_prose_more_than_versions() -> None
     assert weight(ISSUE, "commands") > weight(ISSUE, "assumes") > weight(ISSUE, "numpy") > 0
 
 
-def test_what_a_template_left_in_a_comment_counts_nothing() -> None:
+def test_comments_left_by_a_template_do_not_count() -> None:
     assert weight(ISSUE, "kangaroos") == 0
 
 

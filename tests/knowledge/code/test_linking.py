@@ -56,7 +56,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_who_calls_a_symbol_is_known_through_aliases_methods_reexports_and_decorators(project: Path) -> None:
+def test_callers_are_found_through_aliases_methods_reexports_and_decorators(project: Path) -> None:
     files, summaries = read_project(project)
     calls = shown(all_edges(Linker(files, summaries), files), "calls")
     assert "tests/test_shop.py#test_buy -> src/shop/log.py#traced.wrapper" in calls
@@ -68,7 +68,7 @@ def test_who_calls_a_symbol_is_known_through_aliases_methods_reexports_and_decor
     assert "src/shop/orders.py#Order.total -> src/shop/special.py#Gift._sum" in calls
 
 
-def test_what_only_the_name_speaks_for_is_marked_as_a_guess(project: Path) -> None:
+def test_a_match_by_name_alone_is_marked_as_a_guess(project: Path) -> None:
     files, summaries = read_project(project)
     edges = all_edges(Linker(files, summaries), files)
     guesses = [edge for edge in edges if edge.is_guess]

@@ -7,10 +7,10 @@ import pytest
 
 from clew.knowledge.code.files import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.languages.extract import extract
-from clew.knowledge.code.search.issue_text import parse_issue_text
 from clew.knowledge.code.search.passages import pack
 from clew.knowledge.code.search.postings import IndexView, PackedFile, build_segment
 from clew.knowledge.code.search.ranking import MAX_TERMS, choose_terms, find_signals, priors, rank, score_passages
+from clew.knowledge.code.search.words import parse_issue_text
 
 FILES = {
     "pkg/core/engine.py": "class Engine:\n    def start(self):\n        '''Ignite fuel.'''\n        return spark()\n",

@@ -10,7 +10,7 @@ import pytest
 
 from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import FileContent, ParseJob, blob_id
-from clew.knowledge.code.index_pass import advance
+from clew.knowledge.code.index import advance
 from clew.knowledge.code.models import FileFacts, FileStatus, Symbol
 from clew.knowledge.code.pool import run_job
 from clew.knowledge.code.search.search_index import SearchIndex, encode_text
@@ -122,7 +122,7 @@ def test_symbols_are_found_by_their_words(index: SearchIndex) -> None:
     assert all(hit.name for hit in hits)
 
 
-def test_what_shares_no_word_with_the_question_is_not_found(index: SearchIndex) -> None:
+def test_passages_without_a_word_of_the_question_are_not_found(index: SearchIndex) -> None:
     assert paths(index, "kangaroo") == []
     assert index.search("kangaroo", symbols=True) == []
 
@@ -184,7 +184,7 @@ def test_many_changes_after_the_first_search_are_all_found(index: SearchIndex, s
     assert paths(index, "smtp") == ["app/mail/mailer.py"]
 
 
-def test_what_is_written_in_a_transaction_that_fails_is_not_found(index: SearchIndex, store: CodeStore) -> None:
+def test_rows_of_a_failed_transaction_are_not_found(index: SearchIndex, store: CodeStore) -> None:
     def fail() -> None:
         with store.writing():
             put(store, "app/lost.py", "def wombat(): pass\n")

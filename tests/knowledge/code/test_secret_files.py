@@ -87,7 +87,7 @@ def test_files_of_keys_are_left_out_with_a_reason(path: str, text: str, reason: 
         ("empty.py", ""),
     ],
 )
-def test_what_only_speaks_of_them_stays(path: str, text: str) -> None:
+def test_files_that_only_mention_secrets_are_not_secret(path: str, text: str) -> None:
     assert looks_secret(path, text.encode()) == ""
 
 

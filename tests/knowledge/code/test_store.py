@@ -43,7 +43,7 @@ def names(store: CodeStore) -> list[tuple[str, str]]:
         return [(row.path, row.qualname) for row in find_symbols(sql, "WHERE s.qualname != '' ORDER BY s.id", ())]
 
 
-def test_what_is_written_is_there_after_opening_again(tmp_path: Path) -> None:
+def test_rows_are_there_after_opening_again(tmp_path: Path) -> None:
     store = CodeStore(tmp_path / ".clew" / "code.db")
     put(store, "a.py", "f", "C.m")
     store.close()

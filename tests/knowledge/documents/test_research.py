@@ -204,7 +204,7 @@ async def test_a_model_puts_into_words_what_its_sources_bear_out(call, domains, 
         ("", "cites no source"),
     ],
 )
-async def test_what_no_source_bears_out_is_never_unmarked(said, doubt, open_library, library) -> None:
+async def test_statements_without_a_source_are_always_marked(said, doubt, open_library, library) -> None:
     await verified(library, practice("Limits", LIMIT.removesuffix(" [1]")))
 
     asked = open_library(Saying(said))
@@ -216,7 +216,7 @@ async def test_what_no_source_bears_out_is_never_unmarked(said, doubt, open_libr
     assert found.is_cached
 
 
-async def test_what_nobody_vouches_for_is_marked_with_a_model_and_without(
+async def test_unverified_statements_are_marked_with_a_model_and_without(
     open_library: OpenLibrary, library: Library
 ) -> None:
     await library.ingest_source(practice("Limits", "Clients should retry ninety times."))
@@ -351,7 +351,7 @@ async def test_questions_that_ask_nothing_are_refused_and_unknown_ones_find_noth
     assert (await library.find_papers("anything")).text == NOTHING
 
 
-async def test_what_was_superseded_is_not_cited(library: Library, trail: Trail, me: Principal) -> None:
+async def test_superseded_statements_are_not_cited(library: Library, trail: Trail, me: Principal) -> None:
     old = await verified(library, practice("Old limits", "Clients retry nine times."))
     new = await verified(library, practice("New limits", "Clients retry five times."))
     await NodeGraph(trail, me).supersede(old.ids[0], new.ids[0])

@@ -57,7 +57,7 @@ async def test_it_ends_at_its_depth_at_its_tokens_and_when_there_is_no_more() ->
 
 
 @pytest.mark.req("SYL-100")
-async def test_what_is_too_long_is_passed_over_for_what_fits() -> None:
+async def test_passages_that_are_too_long_give_way_to_shorter_ones() -> None:
     library = Library(["word " * 900, "short", "word " * 900, "brief"])
     config = RetrievalConfig(initial_k=4, max_depth=2, max_retrieval_tokens=50)
     found = await retrieve(library.search, "lantern", config)

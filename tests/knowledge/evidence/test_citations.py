@@ -53,7 +53,7 @@ def test_a_name_that_can_be_seen_is_shown_as_it_is(name: str) -> None:
         ("`a` <b> *c*.md", "\\x60a\\x60 \\x3cb\\x3e \\x2ac\\x2a.md"),
     ],
 )
-def test_what_nobody_sees_or_would_be_markup_is_spelled_out(name: str, shown: str) -> None:
+def test_invisible_characters_and_markup_are_escaped(name: str, shown: str) -> None:
     assert on_one_line(name) == shown
 
 

@@ -52,7 +52,7 @@ def kinds(nodes: list[Node], **more: object) -> list[ConflictKind]:
 
 @pytest.mark.req("SYL-85")
 @pytest.mark.parametrize(("days", "expected"), [(30.01, [ConflictKind.TEMPORAL]), (30, []), (3, [])])
-def test_what_is_said_of_one_subject_over_thirty_days_apart_may_have_changed(days: float, expected: list) -> None:
+def test_statements_of_one_subject_over_thirty_days_apart_may_have_changed(days: float, expected: list) -> None:
     old, new = node(HISTORY, "Cache size", "it is 10", days=days), node(HISTORY, "cache SIZE", "it is 20")
     assert kinds([old, new]) == expected
     assert kinds([old, node(HISTORY, "Cache age", "it is 20")]) == []
@@ -112,12 +112,12 @@ def test_two_claims_that_different_things_are_used_for_the_same_contradict_each_
         "another purpose",
     ],
 )
-def test_what_only_looks_like_a_contradiction_is_none(other: str) -> None:
+def test_apparent_contradictions_are_none(other: str) -> None:
     assert kinds([node(HISTORY, "a", "The login service uses JWT for its sessions."), node(HISTORY, "b", other)]) == []
 
 
 @pytest.mark.req("SYL-85")
-def test_what_a_comment_in_code_says_contradicts_no_document() -> None:
+def test_a_comment_in_code_contradicts_no_document() -> None:
     comment = node(CODE, "Version", "The version of this library uses three numbers for its releases.")
     document = node(ACADEMIC, "Releasing", "The version of this library uses a suffix for its releases.")
     assert kinds([comment, document]) == []

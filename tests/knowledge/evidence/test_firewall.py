@@ -182,7 +182,7 @@ async def test_claims_are_held_against_the_code(firewall: Firewall, text, files,
 
 
 @pytest.mark.req("SYL-79")
-async def test_what_holds_is_kept_with_trust_eighty_and_edges_to_its_evidence(
+async def test_a_statement_that_passes_the_check_is_stored_with_trust_eighty_and_edges_to_its_evidence(
     firewall: Firewall, graph: NodeGraph
 ) -> None:
     kept, verdict = await firewall.store(
@@ -195,7 +195,7 @@ async def test_what_holds_is_kept_with_trust_eighty_and_edges_to_its_evidence(
 
 
 @pytest.mark.req("SYL-79")
-async def test_what_fails_is_kept_with_trust_twenty_a_mark_and_what_is_wrong(
+async def test_a_statement_that_fails_the_check_is_stored_with_trust_twenty_a_mark_and_the_reason(
     firewall: Firewall, graph: NodeGraph
 ) -> None:
     kept, _ = await firewall.store(
@@ -239,7 +239,7 @@ async def test_history_that_says_otherwise_speaks_against_a_claim(
 
 
 @pytest.mark.req("SYL-79")
-async def test_what_cannot_be_checked_is_unverified_unless_a_person_said_it(firewall: Firewall) -> None:
+async def test_a_statement_that_cannot_be_checked_is_unverified_unless_a_person_made_it(firewall: Firewall) -> None:
     guess, verdict = await firewall.store("x", "it is faster this way")
     assert (guess.trust, guess.verified, verdict.checked) == (20, False, False)
     assert guess.content.startswith("[UNVERIFIED]")

@@ -43,7 +43,7 @@ def test_a_warning_tells_the_age_of_what_is_old_for_its_kind(days: int, history:
 
 
 @pytest.mark.req("SYL-80")
-def test_what_was_superseded_counts_a_tenth_whatever_it_is() -> None:
+def test_superseded_statements_count_a_tenth() -> None:
     for domain in (CODE, HISTORY, ACADEMIC):
         old = node(domain, superseded_by="n-new", expires_at=NOW - timedelta(days=1))
         found = freshness_of(old, NOW)
@@ -52,7 +52,7 @@ def test_what_was_superseded_counts_a_tenth_whatever_it_is() -> None:
 
 
 @pytest.mark.req("SYL-80")
-def test_what_has_expired_counts_half_and_says_so() -> None:
+def test_expired_statements_count_half_and_are_marked() -> None:
     expired = NOW - timedelta(seconds=1)
     assert freshness_of(node(ACADEMIC, expires_at=expired), NOW).score == 0.5
     assert freshness_of(node(HISTORY, days=90, expires_at=expired), NOW).score == pytest.approx(0.3)

@@ -39,7 +39,7 @@ def test_another_number_or_a_denial_of_the_same_is_a_contradiction(one: str, oth
         ("", "12 3 4"),
     ],
 )
-def test_what_speaks_of_something_else_or_says_the_same_is_none(one: str, other: str) -> None:
+def test_statements_about_another_subject_or_with_the_same_content_are_no_conflict(one: str, other: str) -> None:
     assert not are_opposed(one, other)
     assert not are_opposed(other, one)
 

@@ -155,7 +155,7 @@ def test_a_name_with_the_mark_of_a_symbol_or_a_line_is_a_name(repository: Reposi
 
 
 @pytest.mark.parametrize("path", ["a#/../../outside", "../a#b", "x\udcff", "x\0", "/etc/passwd#a"])
-def test_what_is_no_place_in_the_repository_is_refused(repository: Repository, told: list[str], path: str) -> None:
+def test_a_place_outside_of_the_repository_is_refused(repository: Repository, told: list[str], path: str) -> None:
     repository.write({"../outside": "secret\n"})
     with pytest.raises((InvalidInput, NotFound)) as refused:
         find_origins(repository.root, path, 1, 1)

@@ -80,9 +80,7 @@ async def test_some_may_be_left_out_and_older_ones_too(
     assert await commits.search("nose", since=datetime(2099, 1, 1, tzinfo=UTC)) == []
 
 
-async def test_what_was_committed_since_is_in_the_next_answer(
-    store: CodeStore, repository: Repository, told: list[str]
-) -> None:
+async def test_new_commits_are_in_the_next_answer(store: CodeStore, repository: Repository, told: list[str]) -> None:
     noticed: list[bool] = []
     commits = Commits(store, repository.root, lambda: noticed.append(True))
     await commits.catch_up()

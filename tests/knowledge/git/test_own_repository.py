@@ -128,7 +128,7 @@ def test_the_history_of_another_repository_is_not_read_and_that_is_said_once(
     assert [each.getMessage().partition(":")[0] for each in caplog.records] == ["the history of git is left out"] * 2
 
 
-def test_what_was_read_of_another_repository_before_is_forgotten(tmp_path: Path, private: Path) -> None:
+def test_commits_of_a_former_repository_are_forgotten(tmp_path: Path, private: Path) -> None:
     store = CodeStore(tmp_path / "code.db")
     try:
         GitLog(store, private).refresh()

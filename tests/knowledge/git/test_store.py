@@ -145,7 +145,9 @@ def test_hostile_names_and_messages_are_only_text(log: GitLog, repository: Repos
     assert subjects(log, "-n") == ["fake"]
 
 
-def test_what_a_repository_configures_is_not_run(log: GitLog, repository: Repository, tmp_path: Path) -> None:
+def test_programs_in_the_git_configuration_of_a_repository_are_not_run(
+    log: GitLog, repository: Repository, tmp_path: Path
+) -> None:
     trap = tmp_path / "trap.sh"
     trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
     trap.chmod(0o755)

@@ -8,7 +8,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import InvalidInput
-from clew.knowledge.code.refs import CodeRef, parse_ref
+from clew.knowledge.code.models import CodeRef, parse_ref
 from clew.knowledge.history.links import anchor_id, ensure_anchors
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_graph import NodeGraph
@@ -33,7 +33,7 @@ def test_code_is_named_by_path_line_or_symbol(written: str, meant: CodeRef) -> N
 
 
 @pytest.mark.parametrize("written", ["", "  ", "/etc/passwd", "../up.py", "a/../../b.py", "#only", "a\x00b.py", "a\nb"])
-def test_what_is_no_place_in_the_repository_is_refused(written: str) -> None:
+def test_a_place_outside_of_the_repository_is_refused(written: str) -> None:
     with pytest.raises(InvalidInput):
         parse_ref(written)
 

@@ -215,7 +215,7 @@ async def test_keys_are_masked_wherever_a_fact_has_them(ledger: BeliefLedger) ->
 
 
 @pytest.mark.parametrize("field", ["condition", "cite"])
-async def test_what_says_where_a_fact_is_from_has_an_end(ledger: BeliefLedger, field: str) -> None:
+async def test_provenance_is_bounded(ledger: BeliefLedger, field: str) -> None:
     with pytest.raises(InvalidInput, match="over 2,000 characters"):
         await ledger.add(fact("x", **{field: "y" * 2_001}))
 

@@ -115,7 +115,7 @@ async def test_only_a_pattern_is_promoted_as_a_pattern(monday: Chronicle, trail:
         await monday.promote(note.id)
 
 
-async def test_who_may_only_write_cannot_promote(monday: Chronicle, trail: Trail, clock: ManualClock) -> None:
+async def test_emitters_cannot_promote(monday: Chronicle, trail: Trail, clock: ManualClock) -> None:
     stored = await monday.store("Retry", Category.PATTERN)
     writer = Principal(owner_id="acme", agent_id="bot", roles=frozenset({"emitter", "subscriber"}))
     with pytest.raises(AccessDenied):

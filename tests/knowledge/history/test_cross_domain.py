@@ -83,7 +83,7 @@ async def test_code_may_be_named_by_its_place(graph: CrossDomain, ids: Mapping[s
 
 
 @pytest.mark.req("SYL-77")
-async def test_what_is_similar_comes_with_what_belongs_to_it(graph: CrossDomain, ids: Mapping[str, str]) -> None:
+async def test_similar_nodes_come_with_their_neighbours(graph: CrossDomain, ids: Mapping[str, str]) -> None:
     answers = {each.node.id: each for each in await graph.search("login token", 10, EVERY_NODE)}
     assert of(answers[ids["check"]], NodeDomain.HISTORY) == [ids["change"], ids["bug"]]
     assert set(of(answers[ids["check"]], NodeDomain.ACADEMIC)) == {ids["rfc"], ids["bearer"]}

@@ -143,7 +143,7 @@ def test_all_records_of_this_repository_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"# Only a title\n", b"no title\n", b"x" * 600_000])
-def test_what_is_no_record_is_none(content: bytes) -> None:
+def test_other_markdown_files_are_no_decision_records(content: bytes) -> None:
     assert read_adr("docs/adr/0001-x.md", content) is None
 
 

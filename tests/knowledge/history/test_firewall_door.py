@@ -64,7 +64,7 @@ async def test_a_summary_of_a_file_that_is_not_there_is_marked(trail: Trail, me:
 
 
 @pytest.mark.req("O17")
-async def test_what_the_user_says_needs_no_code(
+async def test_statements_of_the_user_need_no_code(
     trail: Trail, me: Principal, clock: ManualClock, firewall: Firewall
 ) -> None:
     chronicle = Chronicle(trail, me, "s1", clock, firewall)

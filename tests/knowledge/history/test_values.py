@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.knowledge.git.tags import version_key
+from clew.knowledge.git.log import version_key
 from clew.knowledge.history.beliefs import normal_name, normal_value
 
 
@@ -92,7 +92,7 @@ def test_versions_stand_in_order() -> None:
 
 
 @pytest.mark.parametrize("written", ["", "main", "8.x", "1..2", "v", "1." * 5_000 + "1"])
-def test_what_is_no_version_is_none(written: str) -> None:
+def test_text_without_a_version_has_none(written: str) -> None:
     assert version_key(written) is None
 
 

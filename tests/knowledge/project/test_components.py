@@ -36,7 +36,7 @@ async def test_a_modal_is_found_for_a_confirmation_dialog(tmp_path: Path) -> Non
 
 
 @pytest.mark.req("SYL-103")
-async def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+async def test_a_missing_thing_is_not_found(tmp_path: Path) -> None:
     async with project(tmp_path, REACT) as code:
         for need in ("video player", "blockchain wallet", "date picker", "order printer"):
             answer = await find_component(code, need)

@@ -78,7 +78,7 @@ async def test_packages_of_python_are_known_by_the_modules_they_bring(tmp_path: 
 
 
 @pytest.mark.req("SYL-108")
-async def test_what_is_not_available_comes_with_suggestions_of_the_ecosystem(tmp_path: Path) -> None:
+async def test_a_missing_tool_comes_with_suggestions_of_its_ecosystem(tmp_path: Path) -> None:
     async with project(tmp_path, PYTHON) as code:
         answer = await check_dependency(code, "date picker")
         charts = await check_dependency(code, "charts")
@@ -121,7 +121,7 @@ def test_all_manifests_are_parsed_with_version_type_and_line() -> None:
         assert each.name.rpartition(":")[2] in line_at(MANIFESTS, each.source).lower()
 
 
-async def test_what_examples_and_benchmarks_use_is_not_available_to_the_project(tmp_path: Path) -> None:
+async def test_packages_of_examples_and_benchmarks_are_not_available_to_the_project(tmp_path: Path) -> None:
     files = {"package.json": '{"dependencies": {}}', "benchmarks/package.json": '{"dependencies": {"dayjs": "1"}}'}
     async with project(tmp_path, files) as code:
         assert not (await check_dependency(code, "date formatting")).already_available

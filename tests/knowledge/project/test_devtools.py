@@ -134,7 +134,7 @@ async def test_where_research_fails_options_are_returned_and_nothing_is_stored(r
 
 
 @pytest.mark.req("SYL-36")
-async def test_what_dependencies_hint_at_is_recommended_with_medium_confidence(root: Path, begin: Open) -> None:
+async def test_tools_that_dependencies_suggest_are_recommended_with_medium_confidence(root: Path, begin: Open) -> None:
     (root / "package.json").write_text('{"devDependencies": {"eslint": "9"}, "scripts": {"lint": "eslint src"}}')
     response = await begin().discover(ask())
     assert (response.tier, response.confidence) == (3, "medium")

@@ -259,7 +259,7 @@ def test_tools_for_the_languages_that_are_named_are_found(tmp_path: Path) -> Non
     assert scan(tmp_path, "linter").confidence == "high"
 
 
-def test_what_serves_every_language_comes_after_what_serves_this_one(tmp_path: Path) -> None:
+def test_tools_of_the_language_come_before_general_ones(tmp_path: Path) -> None:
     write(tmp_path, {".editorconfig": "", "pyproject.toml": '[project]\ndependencies = ["black==24.1"]\n', "a.py": ""})
     assert names(scan(tmp_path, "formatter")) == ["black", "editorconfig"]
 

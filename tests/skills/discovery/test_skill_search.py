@@ -14,7 +14,7 @@ from clew.skills.discovery.skill_search import SkillSearch
 from clew.skills.library import Skills, SkillSuggestion
 from clew.skills.manifest import AgentSpec, Manifest, Skill, Toolset, Triggers
 from clew.tools.tool import tool
-from tests.leaked_keys import CARELESS, KEY_BODY, TOKEN, kept_on
+from tests.leaked_keys import CARELESS, KEY_BODY, TOKEN, read_whole_trail
 
 ABOUT = {
     "analysis": ("Analyse data in tables: statistics, charts and trends", "Group the rows, then plot them."),
@@ -131,7 +131,7 @@ async def test_keys_in_a_skill_never_reach_the_index() -> None:
     about = f"Sign releases with {TOKEN}"
     signing = Skill(name="signing", description=about, content=content, keywords=("signature", TOKEN))
     index = await open_index(manifest(signing))
-    kept = await kept_on(index.trail, OWNER)
+    kept = await read_whole_trail(index.trail, OWNER)
     assert "and push with" in kept
     for secret in (TOKEN, TOKEN[:12], KEY_BODY, KEY_BODY[:8]):
         assert secret not in kept

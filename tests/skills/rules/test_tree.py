@@ -21,7 +21,7 @@ from clew.trail.mirror import Mirrored
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.leaked_keys import CARELESS, KEY_BODY, TOKEN, kept_on
+from tests.leaked_keys import CARELESS, KEY_BODY, TOKEN, read_whole_trail
 from tests.skills.formats.trees import plant
 
 ROOT_RULES = """# Project
@@ -248,7 +248,7 @@ async def test_keys_in_rules_and_their_documents_never_reach_the_trail(
     document = f"How to sign. {CARELESS}\n{'x' * 19_600}\n{CARELESS}"
     root = plant(tmp_path / "root", {"AGENTS.md": f"{CARELESS}\n\n{link}\n", "docs/signing.md": document})
     rules = await open_rules(root, trail=trail, by=me)
-    kept = await kept_on(trail, me)
+    kept = await read_whole_trail(trail, me)
     assert "How to sign." in kept
     assert "and push with" in kept
     for secret in (TOKEN, TOKEN[:12], KEY_BODY, KEY_BODY[:8]):

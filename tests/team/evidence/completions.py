@@ -16,8 +16,8 @@ import msgspec
 
 from clew.clock import ManualClock
 from clew.team.evidence.checks import CheckRequest, CheckTools, describe_subject, run_check
-from clew.team.evidence.gate import Claim, GateState, Review, Verdict, accept
-from clew.team.evidence.receipts import CheckKind, CheckResult, Receipt, TestCounts, hash_log
+from clew.team.evidence.gate import CompletionClaim, GateState, TaskReview, Verdict, accept
+from clew.team.evidence.receipts import CheckKind, CheckReceipt, CheckResult, TestCounts, hash_log
 from clew.team.evidence.related_tests import loaded_statically
 from clew.team.worktrees.session_trees import PipelineCommit
 from clew.tools.sandbox import open_sandbox
@@ -91,8 +91,8 @@ TASK_TEST = {
 class Completion:
     """A claim with its receipts and the facts that it is compared with."""
 
-    claim: Claim
-    receipts: list[Receipt]
+    claim: CompletionClaim
+    receipts: list[CheckReceipt]
     state: GateState
     given: dict[str, Any] = field(default_factory=dict)
 
@@ -163,10 +163,10 @@ class Bench:
         )
         return await run_check(self.project.trees, request, self.tools)
 
-    def completion(self, pipeline: str, commit: PipelineCommit, receipts: list[Receipt]) -> Completion:
+    def completion(self, pipeline: str, commit: PipelineCommit, receipts: list[CheckReceipt]) -> Completion:
         """The completion of a pipeline with a passed review after its last change."""
         self.clock.advance(seconds=1)
-        review = Review(
+        review = TaskReview(
             reviewer="inspector",
             session="s1",
             pipeline=pipeline,
@@ -189,7 +189,7 @@ class Bench:
             reviewers=("inspector",),
             reviews=(review,),
         )
-        claim = Claim(
+        claim = CompletionClaim(
             session="s1",
             pipeline=pipeline,
             commit=commit.commit,
@@ -218,8 +218,8 @@ class Bench:
 
     def _receipt(
         self, request: CheckRequest, commit: PipelineCommit, kind: CheckKind, command: str, **more: Any
-    ) -> Receipt:
-        return Receipt(
+    ) -> CheckReceipt:
+        return CheckReceipt(
             id=f"{kind}-{request.pipeline}",
             session="s1",
             pipeline=request.pipeline,

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from clew.errors import InvalidInput
-from clew.team.evidence.gate import Review
+from clew.team.evidence.gate import TaskReview
 from clew.team.evidence.masked_commands import find_mask
 from tests.team.evidence.completions import (
     CORE,
@@ -527,5 +527,5 @@ def test_a_project_without_tests_is_accepted_and_said_so(bench: Bench) -> None:
 def test_a_newer_pass_counts_after_a_crash_of_the_reviewer(bench: Bench) -> None:
     done = bench.complete(DONE)
     crashed = msgspec.structs.replace(done.state.reviews[0], status="crashed", at=done.state.changed_at)
-    assert isinstance(crashed, Review)
+    assert isinstance(crashed, TaskReview)
     assert done.change_state(reviews=(crashed, *done.state.reviews)).judge().accepted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,7 +10,6 @@ from clew.access import Principal
 from clew.agents.conversations.sessions import message_draft, sent_message
 from clew.agents.conversations.steps import Answered
 from clew.clock import Clock
-from clew.llm.scripted_model import ScriptedTurn
 from clew.skills.manifest import Manifest
 from clew.team.members.member_definitions import mirror_members
 from clew.team.members.member_skills import MemberSkills
@@ -59,7 +58,7 @@ async def working(
     trail: Trail,
     clock: Clock,
     me: Principal,
-    script: Sequence[ScriptedTurn | Mapping[str, Any]] = (),
+    script: Sequence[Any] = (),
     *,
     tools: Sequence[Tool] = (),
     manifest: Manifest | None = None,

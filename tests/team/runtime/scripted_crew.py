@@ -115,7 +115,13 @@ def member_tools(team: Callable[[], Team], clock: Clock) -> list[Tool]:
         await send("TASK_COMPLETE", {"pipeline": own.pipeline, "summary": summary}, ctx)
         return "Noted."
 
-    return [plan, clarify, signal]
+    @tool(effects=KEYED)
+    async def report(issues: list[dict[str, Any]], ctx: ToolContext) -> str:
+        """Report the findings on the whole work."""
+        await send("INSPECTION_RESULTS", {"passed": not issues, "issues": issues}, ctx)
+        return "Reported."
+
+    return [plan, clarify, signal, report]
 
 
 @dataclass

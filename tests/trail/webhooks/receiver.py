@@ -70,7 +70,7 @@ def reply(status: int, body: bytes = b"", extra: str = "") -> bytes:
 
 
 @asynccontextmanager
-async def receiving(*answers: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+async def open_receiver(*answers: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
     receiver = Receiver(answers=list(answers))
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=tls)
     receiver.port = server.sockets[0].getsockname()[1]
@@ -80,7 +80,7 @@ async def receiving(*answers: bytes, tls: ssl.SSLContext | None = None) -> Async
 
 
 @dataclass
-class Sending:
+class RunningSender:
     sender: WebhookSender
     trail: Trail
     clock: ManualClock
@@ -108,9 +108,9 @@ class Sending:
 
 
 @asynccontextmanager
-async def sending(
+async def open_sender(
     trail: Trail, clock: ManualClock, *, owners: Sequence[Principal] = (ANN,), **options: object
-) -> AsyncIterator[Sending]:
+) -> AsyncIterator[RunningSender]:
     outcomes: list[str] = []
     told: asyncio.Queue[str] = asyncio.Queue()
 
@@ -129,7 +129,7 @@ async def sending(
     sender = WebhookSender(trail, owners=present_owners, clock=clock, worker_id="w1", **settings)  # type: ignore[arg-type]  # options from tests
     running = asyncio.create_task(sender.run())
     try:
-        yield Sending(sender, trail, clock, outcomes, told)
+        yield RunningSender(sender, trail, clock, outcomes, told)
     finally:
         sender.stop()
         async with asyncio.timeout(PATIENCE):

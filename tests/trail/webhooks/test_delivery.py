@@ -9,12 +9,12 @@ import pytest
 from clew.clock import ManualClock
 from clew.trail.store import Trail
 from clew.trail.work.webhooks import register_webhook, verify_signature
-from tests.trail.webhooks.receiver import ANN, LOCAL, SECRET, hook, note, receiving, reply, sending
+from tests.trail.webhooks.receiver import ANN, LOCAL, SECRET, hook, note, open_receiver, open_sender, reply
 
 
 @pytest.mark.req("RCR-24")
 async def test_an_event_is_posted_signed_with_the_fields_of_the_stream(trail: Trail, clock: ManualClock) -> None:
-    async with receiving() as receiver, sending(trail, clock) as sent:
+    async with open_receiver() as receiver, open_sender(trail, clock) as sent:
         await register_webhook(trail, hook(receiver, name="höok"), by=ANN, allow=LOCAL)
         await sent.sender.refresh()
         written = await trail.records.create(note("grüße \x01", "a"), by=ANN)
@@ -44,9 +44,9 @@ async def test_an_event_is_posted_signed_with_the_fields_of_the_stream(trail: Tr
 async def test_eight_failures_make_a_dead_letter_and_a_replay_delivers_it_once(
     trail: Trail, clock: ManualClock
 ) -> None:
-    async with receiving(*[reply(500, b"broken\r\n\x1b[31m" + b"x" * 5_000)] * 8) as receiver:
+    async with open_receiver(*[reply(500, b"broken\r\n\x1b[31m" + b"x" * 5_000)] * 8) as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
-        async with sending(trail, clock) as sent:
+        async with open_sender(trail, clock) as sent:
             await trail.records.create(note(), by=ANN)
             requests = []
             for _ in range(8):
@@ -77,9 +77,9 @@ async def test_eight_failures_make_a_dead_letter_and_a_replay_delivers_it_once(
 
 @pytest.mark.req("SYL-112")
 async def test_a_temporary_failure_succeeds_on_retry(trail: Trail, clock: ManualClock) -> None:
-    async with receiving(reply(503), reply(429)) as receiver:
+    async with open_receiver(reply(503), reply(429)) as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
-        async with sending(trail, clock) as sent:
+        async with open_sender(trail, clock) as sent:
             await trail.records.create(note(), by=ANN)
             await receiver.next()
             await sent.later()
@@ -93,9 +93,9 @@ async def test_a_temporary_failure_succeeds_on_retry(trail: Trail, clock: Manual
 
 
 async def test_status_410_is_final(trail: Trail, clock: ManualClock) -> None:
-    async with receiving(reply(410, b"moved away")) as receiver:
+    async with open_receiver(reply(410, b"moved away")) as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
-        async with sending(trail, clock) as sent:
+        async with open_sender(trail, clock) as sent:
             await trail.records.create(note(), by=ANN)
             await sent.until(lambda state: state.dead == 1)
 
@@ -107,11 +107,11 @@ async def test_status_410_is_final(trail: Trail, clock: ManualClock) -> None:
 
 @pytest.mark.req("RCR-24")
 async def test_a_redirect_is_a_failure_and_is_not_followed(trail: Trail, clock: ManualClock) -> None:
-    async with receiving() as elsewhere:
+    async with open_receiver() as elsewhere:
         redirect = reply(307, extra=f"Location: http://127.0.0.1:{elsewhere.port}/\r\n")
-        async with receiving(redirect) as receiver:
+        async with open_receiver(redirect) as receiver:
             await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
-            async with sending(trail, clock) as sent:
+            async with open_sender(trail, clock) as sent:
                 await trail.records.create(note(), by=ANN)
                 await receiver.next()
                 await sent.until(lambda state: state.claimed == 0 and state.pending == 1)
@@ -132,9 +132,9 @@ async def test_a_redirect_is_a_failure_and_is_not_followed(trail: Trail, clock: 
 async def test_a_receiver_that_does_not_answer_properly_costs_one_attempt(
     trail: Trail, clock: ManualClock, answer: bytes
 ) -> None:
-    async with receiving(answer) as receiver:
+    async with open_receiver(answer) as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
-        async with sending(trail, clock, timeout=1.0) as sent:
+        async with open_sender(trail, clock, timeout=1.0) as sent:
             await trail.records.create(note(), by=ANN)
             assert await sent.outcome() == "failed"
             await sent.until(lambda state: state.claimed == 0 and state.pending == 1)
@@ -146,9 +146,9 @@ async def test_a_receiver_that_does_not_answer_properly_costs_one_attempt(
 
 
 async def test_the_body_of_a_success_is_not_waited_for(trail: Trail, clock: ManualClock) -> None:
-    async with receiving(b"HTTP/1.1 202 X\r\nContent-Length: 99999\r\n\r\nslow") as receiver:
+    async with open_receiver(b"HTTP/1.1 202 X\r\nContent-Length: 99999\r\n\r\nslow") as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
-        async with sending(trail, clock) as sent:
+        async with open_sender(trail, clock) as sent:
             await trail.records.create(note(), by=ANN)
 
             assert await sent.outcome() == "delivered"
@@ -156,10 +156,10 @@ async def test_the_body_of_a_success_is_not_waited_for(trail: Trail, clock: Manu
 
 @pytest.mark.req("RCR-24")
 async def test_a_hanging_receiver_does_not_delay_another(trail: Trail, clock: ManualClock) -> None:
-    async with receiving(b"hang", b"hang", b"hang", b"hang") as stuck, receiving() as quick:
+    async with open_receiver(b"hang", b"hang", b"hang", b"hang") as stuck, open_receiver() as quick:
         await register_webhook(trail, hook(stuck, name="stuck"), by=ANN, allow=LOCAL)
         await register_webhook(trail, hook(quick, name="quick"), by=ANN, allow=LOCAL)
-        async with sending(trail, clock):
+        async with open_sender(trail, clock):
             for number in range(6):
                 await trail.records.create(note(str(number)), by=ANN)
             arrived = [json.loads((await quick.next()).body)["context"]["text"] for _ in range(6)]
@@ -169,10 +169,10 @@ async def test_a_hanging_receiver_does_not_delay_another(trail: Trail, clock: Ma
 
 
 async def test_a_refused_connection_is_a_failure(trail: Trail, clock: ManualClock) -> None:
-    async with receiving() as receiver:
+    async with open_receiver() as receiver:
         consumer = hook(receiver)
     await register_webhook(trail, consumer, by=ANN, allow=LOCAL)
-    async with sending(trail, clock) as sent:
+    async with open_sender(trail, clock) as sent:
         await trail.records.create(note(), by=ANN)
 
         assert await sent.outcome() == "failed"
@@ -180,10 +180,10 @@ async def test_a_refused_connection_is_a_failure(trail: Trail, clock: ManualCloc
 
 
 async def test_a_missing_secret_is_a_failure_that_a_retry_can_solve(trail: Trail, clock: ManualClock) -> None:
-    async with receiving() as receiver:
+    async with open_receiver() as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
         await trail.secrets.drop("hook", by=ANN)
-        async with sending(trail, clock) as sent:
+        async with open_sender(trail, clock) as sent:
             await trail.records.create(note(), by=ANN)
             assert await sent.outcome() == "failed"
             assert receiver.requests == []

@@ -14,12 +14,12 @@ from clew.errors import DeliveryRefused, InvalidInput, NotFound
 from clew.trail.model.event import Consumer, RetryPolicy, Webhook
 from clew.trail.store import Trail
 from clew.trail.work.webhooks import register_webhook
-from tests.trail.webhooks.receiver import ANN, BOB, LOCAL, hook, note, receiving, sending
+from tests.trail.webhooks.receiver import ANN, BOB, LOCAL, hook, note, open_receiver, open_sender
 
 
 @pytest.mark.req("RCR-24")
 async def test_a_private_address_is_refused_at_registration(trail: Trail) -> None:
-    async with receiving() as receiver:
+    async with open_receiver() as receiver:
         with pytest.raises(DeliveryRefused, match="loopback"):
             await register_webhook(trail, hook(receiver), by=ANN)
 
@@ -33,7 +33,7 @@ async def test_an_unknown_host_secret_or_webhook_is_refused_at_registration(trai
     known = Webhook(url="http://hooks.example/", secret="hook")
     with pytest.raises(DeliveryRefused, match="unknown"):
         await register_webhook(trail, Consumer(name="a", webhook=known), by=ANN, resolve=nowhere)
-    async with receiving() as receiver:
+    async with open_receiver() as receiver:
         with pytest.raises(NotFound):
             await register_webhook(trail, hook(receiver), by=BOB, allow=LOCAL)
     with pytest.raises(InvalidInput, match="webhook"):
@@ -42,7 +42,7 @@ async def test_an_unknown_host_secret_or_webhook_is_refused_at_registration(trai
 
 @pytest.mark.req("RCR-24")
 async def test_a_webhook_has_eight_attempts_unless_it_names_others(trail: Trail) -> None:
-    async with receiving() as receiver:
+    async with open_receiver() as receiver:
         webhook, three = hook(receiver).webhook, RetryPolicy(attempts=3, backoff=5.0)
         plain = await register_webhook(trail, Consumer(name="a", webhook=webhook), by=ANN, allow=LOCAL)
         given = await register_webhook(trail, Consumer(name="b", webhook=webhook, retry=three), by=ANN, allow=LOCAL)
@@ -63,10 +63,10 @@ async def test_a_name_that_later_resolves_to_a_private_address_is_refused_at_del
     async def rebinding(host: str, port: int) -> Sequence[str]:
         return next(addresses)
 
-    async with receiving() as receiver:
+    async with open_receiver() as receiver:
         webhook = Webhook(url=f"http://hooks.example:{receiver.port}/", secret="hook")
         await register_webhook(trail, Consumer(name="hook", webhook=webhook), by=ANN, resolve=rebinding)
-        async with sending(trail, clock, allow=(), resolve=rebinding) as sent:
+        async with open_sender(trail, clock, allow=(), resolve=rebinding) as sent:
             await trail.records.create(note(), by=ANN)
             await sent.until(lambda state: state.dead == 1)
 
@@ -85,10 +85,10 @@ async def test_the_connection_goes_to_the_checked_address_under_the_urls_own_nam
         assert host == "hooks.example"
         return ["127.0.0.2", "127.0.0.1"]
 
-    async with receiving() as receiver:
+    async with open_receiver() as receiver:
         webhook = Webhook(url=f"http://hooks.example:{receiver.port}/in", secret="hook")
         await register_webhook(trail, Consumer(name="hook", webhook=webhook), by=ANN, allow=LOCAL, resolve=local)
-        async with sending(trail, clock, resolve=local):
+        async with open_sender(trail, clock, resolve=local):
             await trail.records.create(note(), by=ANN)
             request = await receiver.next()
 
@@ -102,11 +102,11 @@ async def test_the_certificate_must_be_the_urls_not_the_addresss(
         return ["127.0.0.1"]
 
     server, client = self_signed("hooks.example", tmp_path)
-    async with receiving(tls=server) as receiver:
+    async with open_receiver(tls=server) as receiver:
         for name in ("hooks", "other"):
             webhook = Webhook(url=f"https://{name}.example:{receiver.port}/", secret="hook")
             await register_webhook(trail, Consumer(name=name, webhook=webhook), by=ANN, allow=LOCAL, resolve=local)
-        async with sending(trail, clock, resolve=local, tls=client) as sent:
+        async with open_sender(trail, clock, resolve=local, tls=client) as sent:
             await trail.records.create(note(), by=ANN)
             request = await receiver.next()
 

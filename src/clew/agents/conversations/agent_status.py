@@ -34,10 +34,13 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One agent. Latencies are in seconds and, like `error_rate` and `circuit`, those of its newest model calls. One of
     its workers asked for events at `last_seen`; if that is too long ago, it is not healthy. `waiting` and `dead`
     are events that it has not handled, or gave up on; `left` is the rest of its newest budget. `problem` says why it
-    cannot work."""
+    cannot work. `mode` says whether a member of the team talks with the user; the `origin` of an agent that comes with
+    Clew is `built-in`."""
 
     agent_id: str
     description: str = ""
+    mode: str = ""
+    origin: str = ""
     id: str
     version: int
     model: str = ""
@@ -65,14 +68,29 @@ class AgentStatuses:
         self._clock = clock
         self._models = models
 
-    async def call(self, *, by: Principal) -> list[AgentStatus]:
-        """The status of all agents by name, from their newest definitions. Raises AccessDenied."""
+    async def call(self, *, by: Principal, built_in: Sequence[AgentDefinition] = ()) -> list[AgentStatus]:
+        """The status of all agents by name, from their newest definitions, and of those `built_in` that have not run
+        yet. Raises AccessDenied."""
         page = await self._trail.records.list(Selector(schema_name=self._flow.agent), by=by, limit=MOST)
         newest: dict[str, Breadcrumb] = {}
         for record in page.items:
             newest.setdefault(str(record.context.get("agent_id") or record.title), record)
         consumers = await self._trail.deliveries.consumers(by=by)
-        return [await self._status(name, newest[name], consumers, by) for name in sorted(newest)]
+        found = [await self._status(name, record, consumers, by) for name, record in newest.items()]
+        found += [self._unused(each) for each in built_in if each.agent_id not in newest]
+        return sorted(found, key=lambda each: each.agent_id)
+
+    def _unused(self, agent: AgentDefinition) -> AgentStatus:
+        """The status of an agent that is not on the trail yet."""
+        return AgentStatus(
+            agent_id=agent.agent_id,
+            description=agent.description,
+            mode=str(agent.metadata.get("mode") or ""),
+            origin=str(agent.metadata.get("origin") or ""),
+            id="",
+            version=0,
+            model=self._model(agent)[0],
+        )
 
     async def _status(
         self, name: str, record: Breadcrumb, consumers: Sequence[ConsumerState], by: Principal
@@ -101,7 +119,8 @@ class AgentStatuses:
         except InvalidInput as error:
             return {"problem": str(error)}
         model, problem = self._model(agent)
-        return {"description": agent.description, "model": model, "problem": problem}
+        told = {name: str(agent.metadata.get(name) or "") for name in ("mode", "origin")}
+        return {"description": agent.description, "model": model, "problem": problem, **told}
 
     def _model(self, agent: AgentDefinition) -> tuple[str, str]:
         if self._models is None:

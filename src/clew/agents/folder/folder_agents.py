@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -32,15 +32,18 @@ _SECTIONS = Sections(hints="never", loaded_skills="never", tools="never")
 _NAMESPACE = UUID("6c1b0a1e-4c4f-5f0e-8f29-6c6d1c7f0b21")
 
 
-async def mirror_agents(trail: Trail, flow: Flow, definitions: FolderDefinitions, *, by: Principal) -> Mirrored:
-    """Make the trail's definitions those of the folder's agents, as its files and the user's consent are now."""
-    drafts = _drafts(flow, definitions, by)
+async def mirror_agents(
+    trail: Trail, flow: Flow, definitions: FolderDefinitions, *, by: Principal, reserved: Collection[str] = ()
+) -> Mirrored:
+    """Make the trail's definitions those of the folder's agents, as its files and the user's consent are now. Agents
+    with `reserved` names are left to their owner."""
+    drafts = _drafts(flow, definitions, by, reserved)
     return await mirror_files(trail, drafts, Selector(schema_name=flow.agent, all_tags=(FROM_FOLDER,)), by=by)
 
 
-def _drafts(flow: Flow, definitions: FolderDefinitions, by: Principal) -> Iterator[Draft]:
+def _drafts(flow: Flow, definitions: FolderDefinitions, by: Principal, reserved: Collection[str]) -> Iterator[Draft]:
     for name in definitions.manifest.agents:
-        if definitions.is_waiting(name):
+        if name in reserved or definitions.is_waiting(name):
             continue
         yield Draft(
             id=str(uuid5(_NAMESPACE, f"{by.owner_id}\n{definitions.source.root}\n{name}")),

@@ -92,6 +92,22 @@ async def read_mark(trail: Trail, flow: Flow, agent: str, session: str, *, by: P
     return HighestFill(generation=generation, percent=max(reached, default=0.0))
 
 
+async def find_due_compaction(
+    trail: Trail, flow: Flow, agent: str, session: str, *, by: Principal
+) -> HighestFill | None:
+    """The fill at which a compaction was ordered that has not happened yet; None where none is due."""
+    mark = await read_mark(trail, flow, agent, session, by=by)
+    tags = (f"agent:{agent}", f"session:{session}", "context:compact")
+    page = await trail.records.list(Selector(schema_name=flow.checkpoint, all_tags=tags), by=by, limit=_LOOK_BACK)
+    is_due = any(each.context["generation"] == mark.generation for each in page.items)
+    return mark if is_due else None
+
+
+def compacted_draft(flow: Flow, usage: ContextUsage, generation: int) -> Draft:
+    """The record of a compaction. `usage` is that of the shortened conversation; thresholds above it fire again."""
+    return _record(flow, usage, generation, at=min(100.0, max(0.01, round(usage.percent, 2))), do="compacted")
+
+
 def _draft(flow: Flow, usage: ContextUsage, generation: int, fired: Threshold) -> Draft:
     return _record(flow, usage, generation, at=fired.at, do=fired.do, what=fired.what, local=fired.local)
 

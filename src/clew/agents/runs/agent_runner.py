@@ -15,6 +15,7 @@ from clew.agents.hooks.hook_points import PromptData
 from clew.agents.permissions.lasting_permissions import TRIGGER_TAG, trigger_tags
 from clew.agents.runs.callers import find_caller
 from clew.agents.runs.cancellation import cancel_called
+from clew.agents.runs.compaction import RunCompaction
 from clew.agents.runs.executor import Gather, Gathered, UniversalExecutor
 from clew.agents.runs.loop_detection import find_loop
 from clew.agents.runs.model_messages import gathered_message, turn_fingerprint, turn_messages
@@ -60,6 +61,7 @@ class AgentDeps:
     budget_of: BudgetOf
     runs: RunRecords
     gather: Gather | None = None
+    compaction: RunCompaction | None = None
 
 
 def agent_executor(definition: AgentDefinition, deps: AgentDeps) -> UniversalExecutor:
@@ -162,15 +164,25 @@ class AgentRunner:
         most = self._agent.capabilities.max_turns or MAX_TURNS
         if len(state.turns) >= most:
             return await self._stop(stop_for_turns(most))
+        compacted = await self._deps.compaction.shorten(self._agent.agent_id, state) if self._deps.compaction else None
+        if compacted is not None:
+            asked = await self._ask(turn.answer, compacted.messages, state, restarts=True)
+            return [compacted.record, *asked]
         return await self._ask(turn.answer, turn_messages(turn), state)
 
     # -- requests -----------------------------------------------------------------------------------------
 
     async def _ask(
-        self, trigger: Breadcrumb, messages: Sequence[Message], state: RunState, began: str = ""
+        self,
+        trigger: Breadcrumb,
+        messages: Sequence[Message],
+        state: RunState,
+        began: str = "",
+        *,
+        restarts: bool = False,
     ) -> Sequence[Draft]:
         """The next model request, unless a hook refuses or answers it. The first one names the record that `began` the
-        run."""
+        run. One that `restarts` has all messages itself; those of earlier requests are left out."""
         specs = await self._deps.specs(self._agent)
         data = PromptData(
             agent_id=self._agent.agent_id,
@@ -193,9 +205,12 @@ class AgentRunner:
         snapshot = await keep_snapshot(
             self._deps.trail, self._flow, PromptSnapshot(system=data.system, tools=data.tools), by=self._deps.by
         )
-        last = state.last_request
+        last = state.last_request if not restarts else None
         input = model_input(
-            data.messages, after=last.id if last else None, snapshot=snapshot, model=self._agent.model or ""
+            data.messages,
+            after=last.id if last else None,
+            snapshot=snapshot,
+            model=self._agent.model or "",
         )
         request = request_draft(
             self._flow,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clew.agents.permissions.lasting_permissions import LastingPermission
 
 
-HEAD = ("agent", "model", "calls", "p50", "p95", "failed", "circuit", "waiting", "dead", "left", "about")
+HEAD = ("agent", "kind", "model", "calls", "p50", "p95", "failed", "circuit", "waiting", "dead", "left", "about")
 QUIET = ("-", "0", "0%", "closed")
 """Cells of an agent that has not worked yet."""
 
@@ -32,7 +32,8 @@ async def agents(
     """List the agents of this folder and their status.
 
     Shows the model of each agent, the results of its latest model calls, its circuit breaker, its pending and failed
-    events, and the budget left in its latest session. A terminal shows only columns that say something. Agents of
+    events, and the budget left in its latest session. The ten agents of the team are built in; a file of the same name
+    in .clew/agents replaces one. A terminal shows only columns that say something. Agents of
     markdown files that do not run are listed below, with the reason.
 
         clew agents
@@ -45,6 +46,7 @@ async def agents(
     from clew.agents.folder.blocked_agents import find_blocked_agents
     from clew.agents.permissions.lasting_permissions import find_lasting_permissions
     from clew.llm.model import open_models
+    from clew.team.members.member_definitions import built_in_members
 
     async with open_here(here, create=True) as app:
         await app.bootstrap()
@@ -53,7 +55,8 @@ async def agents(
             _show_allowances(await find_lasting_permissions(app.trail, flow, by=app.me), as_json=json)
             return
         await app.mirror_agents()
-        found = await AgentStatuses(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
+        statuses = AgentStatuses(app.trail, flow, app.clock, open_models(app.config))
+        found = await statuses.call(by=app.me, built_in=built_in_members(flow))
         kept_back = find_blocked_agents((await app.workspace()).definitions)
     if json:
         print_json({"items": found, "kept_back": kept_back})
@@ -96,6 +99,7 @@ def _row(each: AgentStatus) -> tuple[str, ...]:
     p50, p95 = ("-" if value is None else f"{value:.2f} s" for value in (each.p50, each.p95))
     return (
         each.agent_id,
+        _kind(each),
         each.model or "-",
         f"{each.calls:,}",
         p50,
@@ -107,6 +111,13 @@ def _row(each: AgentStatus) -> tuple[str, ...]:
         _left(each.left),
         each.description,
     )
+
+
+def _kind(each: AgentStatus) -> str:
+    """Whether an agent comes with Clew, and whether it talks with the user."""
+    if not each.mode:
+        return "-"
+    return f"{'built in' if each.origin == 'built-in' else 'team'}, {each.mode}"
 
 
 def _left(left: BudgetLimits | None) -> str:

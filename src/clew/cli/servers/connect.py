@@ -11,6 +11,7 @@ import stat
 import sys
 import sysconfig
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,6 +26,7 @@ from clew.cli.servers.connection_log import (
     forget_connection,
     read_connections,
     record_connection,
+    replay_without,
 )
 from clew.cli.terminal.output import CYAN, GREEN, RED, note, print_json, say
 from clew.config import FOLDER, Config
@@ -132,9 +134,7 @@ def remove_connections(folder: Path) -> None:
         except ConfigError as error:
             errors.append(error.message)
             continue
-        if after != settings.content:
-            _undo(settings, after)
-        forget_connection(settings.path, settings.entry)
+        _withdraw(settings, after)
     if errors:
         raise ConfigError("; ".join(errors))
 
@@ -213,8 +213,7 @@ def _has_entry(settings: Settings, content: bytes) -> bool:
 
 def _apply(settings: Settings, after: bytes | None, config: Config, *, is_removal: bool) -> None:
     if is_removal:
-        _undo(settings, after)
-        forget_connection(settings.path, settings.entry)
+        _withdraw(settings, after)
         return
     assert after is not None
     before, new_folders = settings.content, None if settings.content is not None else _missing_folders(settings.path)
@@ -232,6 +231,26 @@ def _apply(settings: Settings, after: bytes | None, config: Config, *, is_remova
         new_folders=new_folders,
     )
     record_connection(connection)
+
+
+def _withdraw(settings: Settings, after: bytes | None) -> None:
+    """Write the content without the entry and forget the connection. Later ones of the same file can be undone as if
+    it had never been there."""
+    gone = find_connection(settings.path, settings.entry)
+    later = []
+    if gone is not None and settings.content is not None:
+        later = replay_without(gone, settings.content, partial(_removed, settings))
+    if after != settings.content:
+        _undo(settings, after)
+    forget_connection(settings.path, settings.entry)
+    for each in later:
+        record_connection(each)
+
+
+def _removed(settings: Settings, content: bytes) -> bytes:
+    """Another content of the settings without the entry."""
+    text = (_plain_ends(content) or content).decode()
+    return settings.encode(settings.client.format.remove(text, settings.entry))
 
 
 def _undo(settings: Settings, after: bytes | None) -> None:

@@ -7,7 +7,7 @@ text that the change replaced.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -80,6 +80,41 @@ def read_connections() -> list[ConnectionRecord]:
 
 def find_connection(file: Path, entry: str) -> ConnectionRecord | None:
     return next((each for each in read_connections() if (each.file, each.entry) == (str(file), entry)), None)
+
+
+def replay_without(gone: ConnectionRecord, content: bytes, without: Callable[[bytes], bytes]) -> list[ConnectionRecord]:
+    """The changes of a file after that of one entry, as if that one had never been made. `without` removes its entry
+    from a content. Empty if somebody else changed the file since."""
+    later: list[tuple[ConnectionRecord, bytes]] = []
+    for each in reversed([each for each in read_connections() if each.file == gone.file]):
+        before = each.undo(content)
+        if before is None:
+            return []
+        if each.entry == gone.entry:
+            return list(_rebased(before, gone.new_folders, reversed(later), without))
+        later.append((each, content))
+        content = before
+    return []
+
+
+def _rebased(
+    before: bytes,
+    new_folders: int | None,
+    changes: Iterable[tuple[ConnectionRecord, bytes]],
+    without: Callable[[bytes], bytes],
+) -> Iterator[ConnectionRecord]:
+    for each, content in changes:
+        after = without(content)
+        yield ConnectionRecord.between(
+            before,
+            after,
+            client=each.client,
+            file=Path(each.file),
+            entry=each.entry,
+            folder=Path(each.folder),
+            new_folders=new_folders,
+        )
+        before, new_folders = after, None
 
 
 def record_connection(connection: ConnectionRecord) -> None:

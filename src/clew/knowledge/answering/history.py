@@ -21,8 +21,8 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileInfo, LeftOutFile
 from clew.knowledge.code.search.words import parts_of, terms_of
 from clew.knowledge.git.commits import Commits, commit_node
+from clew.knowledge.git.log import version_key
 from clew.knowledge.git.store import CommitFilter
-from clew.knowledge.git.tags import version_key
 from clew.knowledge.history.changelog import ChangeNote
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from clew.knowledge.answering.period import Period, read_period
-from clew.knowledge.code.search.issue_text import find_paths
+from clew.knowledge.code.search.words import find_paths
 from clew.trail.model.readable import find_words
 from clew.trail.search.text import STOP
 

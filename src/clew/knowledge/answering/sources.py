@@ -13,7 +13,7 @@ from clew.catalog.operations.text import code_span, inline, plain
 from clew.knowledge.answering.question import content_words
 from clew.knowledge.code.files import ASIDE, TEST, is_changelog, kind_of
 from clew.knowledge.code.graph import Excerpt
-from clew.knowledge.code.refs import node_id
+from clew.knowledge.code.models import node_id
 from clew.knowledge.code.search.passages import BETWEEN, SYMBOL_KINDS
 from clew.knowledge.code.search.search_index import PassageHit
 from clew.knowledge.code.search.words import terms_of

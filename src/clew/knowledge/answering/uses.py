@@ -25,8 +25,7 @@ from clew.knowledge.answering.question import (
 from clew.knowledge.answering.sources import path_distance
 from clew.knowledge.code.files import TEST, TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.models import SymbolLink
-from clew.knowledge.code.refs import name_parts
+from clew.knowledge.code.models import SymbolLink, name_parts
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node
 from clew.knowledge.project.texts import FileText, read_files
@@ -199,12 +198,18 @@ async def _mentions(code: CodeGraph, relation: Relation) -> list[CodeUse]:
     name = _last_part(relation.name)
     named = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     found = await code.files_with(name, relation.name, limit=MAX_FILES)
-    return [
-        CodeUse(file.path, number, file.blob, file.path, "mentions", relation.name, is_guess=True)
-        for file in found
-        for number, line in enumerate(file.lines if not kind_of(file.path) & TEXT else (), 1)
-        if not line.lstrip().startswith(_COMMENTS) and named.search(line[:MAX_LINE]) and (file.path, number) not in own
-    ]
+    files = [file for file in found if not kind_of(file.path) & TEXT]
+
+    def find() -> list[CodeUse]:
+        return [
+            CodeUse(file.path, number, file.blob, file.path, "mentions", relation.name, is_guess=True)
+            for file in files
+            for number, line in enumerate(file.lines, 1)
+            if named.search(line[:MAX_LINE]) and not line.lstrip().startswith(_COMMENTS)
+            if (file.path, number) not in own
+        ]
+
+    return await asyncio.to_thread(find)
 
 
 async def _named_calls(code: CodeGraph, relation: Relation) -> list[CodeUse]:

@@ -18,8 +18,7 @@ from clew.errors import InvalidInput, NotFound
 from clew.files import open_inside
 from clew.knowledge.code.files import status_of
 from clew.knowledge.code.languages.detect import language_of
-from clew.knowledge.code.models import FileStatus
-from clew.knowledge.code.refs import file_of
+from clew.knowledge.code.models import FileStatus, file_of
 from clew.knowledge.code.search.passages import format_of
 from clew.knowledge.git.blame import NAME_SHOWN, LineOrigin, blame_lines
 from clew.knowledge.lines import cut

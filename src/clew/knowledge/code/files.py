@@ -12,8 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from clew.errors import SourceError
-from clew.knowledge.code.models import FileStatus
-from clew.knowledge.code.refs import is_utf8
+from clew.knowledge.code.models import FileStatus, is_utf8
 from clew.knowledge.git.run import QUICK_SECONDS, note_stuck, run_git
 from clew.secrecy import is_secret_file
 from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, rules_above

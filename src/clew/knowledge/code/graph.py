@@ -15,11 +15,10 @@ from typing import NamedTuple, TypeVar
 
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
-from clew.knowledge.code import queries
+from clew.knowledge.code import callers, queries
 from clew.knowledge.code.file_content import FileContent, decode_text, masked_lines, read_content, readable_lines
 from clew.knowledge.code.files import Tree
-from clew.knowledge.code.index import Indexer, IndexReport, Until
-from clew.knowledge.code.index_pass import Progress
+from clew.knowledge.code.index import Indexer, IndexReport, Progress, Until
 from clew.knowledge.code.linking.link_worker import LinkWorker
 from clew.knowledge.code.models import (
     CalledSymbol,
@@ -29,9 +28,9 @@ from clew.knowledge.code.models import (
     LocatedFile,
     SymbolLink,
     SymbolRow,
+    readings,
     to_node,
 )
-from clew.knowledge.code.refs import readings
 from clew.knowledge.code.search.passages import SYMBOL_KINDS
 from clew.knowledge.code.search.postings import PassagePlace
 from clew.knowledge.code.search.ranking import Shares
@@ -367,11 +366,11 @@ class CodeGraph:
         return await self._links(ref, edge_type, depth, backwards=True)
 
     async def _links(self, ref: str, edge_type: str, depth: int, *, backwards: bool) -> list[SymbolLink]:
-        types = queries.EDGE_TYPES[edge_type]
+        types = callers.EDGE_TYPES[edge_type]
 
         def find(sql: Sql) -> tuple[SymbolRow, list[SymbolLink]]:
             start = queries.get_symbol(sql, ref)
-            return start, queries.find_links(sql, start, types, depth, backwards=backwards)
+            return start, callers.find_links(sql, start, types, depth, backwards=backwards)
 
         found = await self._answer(find, lambda got: (got[0].path, *_node_paths(got[1])), ref=ref, links=True)
         return found[1]
@@ -384,7 +383,7 @@ class CodeGraph:
             links = [link for each in found.symbols for link in each.callers]
             return *_node_paths(found.symbols), *_node_paths(links), *(call.path for call in found.places)
 
-        return await self._answer(lambda sql: queries.find_callers(sql, ref, depth), paths, ref=ref, links=True)
+        return await self._answer(lambda sql: callers.find_callers(sql, ref, depth), paths, ref=ref, links=True)
 
     async def files(self, pattern: str = "") -> list[FileInfo]:
         """The indexed files by path, all or those that match a glob. All are the same list until a file changes."""

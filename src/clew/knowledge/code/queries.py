@@ -1,55 +1,40 @@
-"""Questions to the tables that need no text search: the symbols that a name means, their neighbours and callers, and
-files.
+"""Questions to the tables that need no text search: the symbols that a name means, and files.
 
 Definitions of one qualname in one file, such as overloads, are one symbol; so are a declaration in a C header and its
-definition.
+definition. A name may be re-exported (`package.name` for a symbol that the package imports from one of its files) or
+inherited (`Class.method` for a method of a base class): the edges of imports have the names that they give.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.file_content import BINARY
-from clew.knowledge.code.files import ASIDE, TEST, kind_of
-from clew.knowledge.code.linking.go_interfaces import find_implementers
+from clew.knowledge.code.files import kind_of
 from clew.knowledge.code.linking.imports import HEADER_SUFFIXES, family
-from clew.knowledge.code.linking.reexports import find_reexported, find_renamed
-from clew.knowledge.code.linking.unresolved_calls import find_unresolved
 from clew.knowledge.code.models import (
     CUT,
-    CalledSymbol,
-    Callers,
+    FILE_KIND,
+    CodeRef,
     FileInfo,
     LeftOutFile,
     LocatedFile,
-    SymbolLink,
     SymbolRow,
-    to_node,
+    check_ref,
+    name_parts,
+    readings,
+    short_ref,
 )
-from clew.knowledge.code.refs import CodeRef, check_ref, name_parts, node_id, readings, short_ref
-from clew.knowledge.code.rows import EdgeHop, find_hops, find_symbols, read_files
+from clew.knowledge.code.rows import find_symbols, read_files
 from clew.knowledge.code.search.search_index import FileHit
 from clew.sqlite_file import Sql
 
-EDGE_TYPES = {
-    "imports": ("imports",),
-    "calls": ("calls",),
-    "references": ("references",),
-    "extends": ("inherits",),
-    "implements": ("implements",),
-    "all": ("imports", "calls", "references", "inherits", "implements"),
-}
 SHOWN = 5
 """Definitions that one answer shows, or an error names."""
-MAX_LINKS = 2_000
-MAX_PLACES = 50
-"""Unresolved calls that are listed."""
 SUGGESTED = 3
 MAX_COMPARED = 20_000
 """Names that suggestions compare."""
@@ -65,14 +50,23 @@ _LONGEST_FIRST = "ORDER BY s.line_end - s.line_start DESC, s.line_start DESC"
 _FOLDER_STEMS = frozenset(("__init__", "mod", "lib", "main", "index"))
 _BY_FOLDER = frozenset(("go", "java"))
 """Languages whose packages are folders: the name of the file is no part of a qualified name."""
-_CALLED = frozenset(("function", "method", "class", "interface"))
-_CONSTRUCTORS = frozenset(("constructor", "initialize"))
-"""Methods of JavaScript and Ruby that run when their class is called."""
 _FRAME = re.compile(r'File "([^"\n]{1,300})", line (\d{1,7}), in (\w{1,200})')
 _MAX_TRACE, _MAX_FRAMES = 20_000, 100
 
 
 # -- symbols -------------------------------------------------------------------------------------------------------
+DEEPEST = 8
+"""Files that re-export a name one after the other, and levels of base classes."""
+MOST_FILES = 20
+_MODULES = (
+    "/__init__.py", ".py", "/__init__.pyi", ".pyi", "/index.ts", ".ts", "/index.js", ".js", "/src/lib.rs", "/mod.rs",
+    ".rs",
+)  # fmt: skip
+_CLASSES = ("class", "interface")
+_IMPORTED = "WHERE s.id IN (SELECT target FROM edges WHERE source = ? AND type IN ('imports', 'exports') AND name = ?)"
+_NAMED_SO = "WHERE s.qualname != '' AND s.id IN (SELECT target FROM edges WHERE name = ? AND name != '')"
+_Seen = set[tuple[int, tuple[str, ...]]]
+"""Symbols that were searched for a name already: classes and files may refer to each other in cycles."""
 
 
 def get_symbol(sql: Sql, ref: str) -> SymbolRow:
@@ -81,7 +75,7 @@ def get_symbol(sql: Sql, ref: str) -> SymbolRow:
     found = get_symbols(sql, ref)
     exact = [row for row in found if row.qualname == ref] if len(found) > 1 else found
     if len(exact) != 1:
-        raise _too_many(ref, found)
+        raise too_many(ref, found)
     return exact[0]
 
 
@@ -98,7 +92,7 @@ def get_symbols(sql: Sql, ref: str) -> list[SymbolRow]:
     return found
 
 
-def _too_many(ref: str, found: Sequence[SymbolRow]) -> InvalidInput:
+def too_many(ref: str, found: Sequence[SymbolRow]) -> InvalidInput:
     """The error for an ambiguous name, which shows how to name one symbol."""
     shown = ", ".join(short_ref(row.path, row.qualname) for row in found[:SHOWN])
     more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
@@ -171,7 +165,7 @@ def _find_placed(sql: Sql, ref: str) -> list[SymbolRow]:
     """The symbols of a path, a line of it, or a name in it. The name may lack its enclosing names, or be reexported."""
     for reading in readings(ref):
         if found := _find_around(sql, reading) if reading.line else find_place(sql, reading.path, reading.qualname):
-            return _definitions_of(sql, found)[:1]
+            return definitions_of(sql, found)[:1]
     for reading in readings(ref):
         if reading.qualname and (inner := _find_within(sql, reading)):
             return inner
@@ -202,12 +196,12 @@ def _find_by_name(sql: Sql, name: str) -> list[SymbolRow]:
     if not same:
         passed = [find_reexported(sql, None, parts)] if len(parts) > 1 else find_renamed(sql, parts[0])
         if any(passed):
-            return [_definitions_of(sql, row)[0] for row in passed if row is not None]
+            return [definitions_of(sql, row)[0] for row in passed if row is not None]
     found = [group[0] for group in _grouped(same or rows)]
     return sorted(found, key=lambda row: (row.qualname != name, kind_of(row.path, row.qualname)))
 
 
-def _definitions_of(sql: Sql, row: SymbolRow) -> list[SymbolRow]:
+def definitions_of(sql: Sql, row: SymbolRow) -> list[SymbolRow]:
     """All definitions and declarations of a symbol, the one to show first."""
     if not row.qualname:
         return [row]
@@ -263,96 +257,6 @@ def suggest(sql: Sql, ref: str) -> str:
     return f"Did you mean {' or '.join(short_ref(row.path, row.qualname) for row in found)}?" if found else ""
 
 
-# -- links ---------------------------------------------------------------------------------------------------------
-
-
-def find_links(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool) -> list[SymbolLink]:
-    """The symbols within some steps of a symbol, each once: nearest first, certain before guessed, and code before
-    examples before tests. A symbol that uses itself is one of them. For a file, its symbols count as one."""
-    reached = _reach(sql, start, types, depth, backwards=backwards)
-    implementers, is_sure = find_implementers(sql, start) if backwards and "implements" in types else ([], True)
-    for row in implementers:  # types that do not name the interface
-        reached.setdefault(row.id, (1, [EdgeHop(start.id, row.id, "implements", row.line_start, not is_sure)]))
-    where = "WHERE s.id IN (SELECT value FROM json_each(?))"
-    rows = find_symbols(sql, where, (json.dumps(list(reached)[:MAX_LINKS]),))
-    origin = node_id(start.path, start.qualname)
-    ids = defaultdict(lambda: origin, {row.id: node_id(row.path, row.qualname) for row in rows})
-    return sorted((_to_link(row, *reached[row.id], ids) for row in rows), key=_order)
-
-
-def _reach(
-    sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool
-) -> dict[int, tuple[int, list[EdgeHop]]]:
-    """The numbers of the symbols within some steps, each with the number of steps and the edges of the last step."""
-    own = {row.id for row in (_definitions_of(sql, start) if start.qualname else find_in_file(sql, start.path))}
-    near, seen = [*own], set() if start.qualname else own
-    reached: dict[int, tuple[int, list[EdgeHop]]] = {}
-    for step in range(1, depth + 1):
-        fresh: dict[int, list[EdgeHop]] = {}
-        for hop in find_hops(sql, near, types, backwards=backwards):
-            far = start.id if hop.far in own else hop.far
-            if far not in seen:
-                fresh.setdefault(far, []).append(hop)
-        seen = seen | own | fresh.keys()
-        reached |= {far: (step, hops) for far, hops in fresh.items()}
-        near = list(fresh)
-        if not near or len(reached) >= MAX_LINKS:
-            break
-    return reached
-
-
-def _to_link(row: SymbolRow, depth: int, hops: Sequence[EdgeHop], ids: Mapping[int, str]) -> SymbolLink:
-    """The lines are those of the edges that are as certain as the first, and of its type."""
-    first = hops[0]
-    lines = {hop.line for hop in hops if (hop.is_guess, hop.type) == (first.is_guess, first.type)}
-    return SymbolLink(
-        node=to_node(row),
-        edge_type=first.type,
-        depth=depth,
-        via=ids[first.near],
-        line=first.line,
-        is_guess=bool(first.is_guess),
-        lines=tuple(sorted(lines)),
-    )
-
-
-def _order(link: SymbolLink) -> tuple[int, bool, int, str, int]:
-    path = link.node.path or ""
-    kind = kind_of(path, link.node.name)
-    return link.depth, link.is_guess, 2 if kind & TEST else int(bool(kind & ASIDE)), path, link.line
-
-
-def find_callers(sql: Sql, ref: str, depth: int) -> Callers:
-    """The callers of each symbol that a reference may mean, within `depth` steps, and calls that only share the name.
-    A constructor that has the name of its class is shown only if it has callers of its own.
-
-    Raises NotFound, and InvalidInput if more than a few symbols have the name.
-    """
-    found = get_symbols(sql, ref)
-    found = [row for row in found if row.kind in _CALLED] or found
-    if len(found) > SHOWN:
-        raise _too_many(ref, found)
-    symbols = [CalledSymbol(node=to_node(row), callers=_callers_of(sql, row, depth)) for row in found]
-    classes = {node_id(row.path, row.qualname) for row in found}
-    symbols = [each for each in symbols if each.callers or each.node.id.rpartition(".")[0] not in classes]
-    unresolved = find_unresolved(sql, found) if found[0].qualname else []
-    is_certain = any(not link.is_guess for symbol in symbols for link in symbol.callers)
-    return Callers(
-        certain=is_certain or not (unresolved or any(symbol.callers for symbol in symbols)),
-        symbols=symbols,
-        untold=len(unresolved),
-        places=unresolved[:MAX_PLACES],
-        owners=dict(Counter(call.owner for call in unresolved).most_common()),
-    )
-
-
-def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[SymbolLink]:
-    """The callers of a symbol; of a constructor without any, those of its class."""
-    found = find_links(sql, row, ("calls",), depth, backwards=True)
-    owner = find_place(sql, row.path, row.qualname.rpartition(".")[0]) if row.name in _CONSTRUCTORS else None
-    return found or (_callers_of(sql, owner, depth) if owner is not None and owner.qualname else [])
-
-
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
@@ -370,3 +274,92 @@ def list_left_out(sql: Sql) -> list[LeftOutFile]:
 def list_files(sql: Sql) -> list[FileInfo]:
     """All indexed files by path."""
     return sorted((file for file in read_files(sql).values() if not file.left_out), key=lambda file: file.path)
+
+
+def find_reexported(sql: Sql, file: SymbolRow | None, parts: Sequence[str]) -> SymbolRow | None:
+    """The symbol of a dotted name in a file, or in the module or class that its first parts name."""
+    if file is not None:
+        return _in_file(sql, file, parts, set(), DEEPEST)
+    for end in range(len(parts) - 1, 0, -1):
+        for module in _modules(sql, parts[:end]):
+            found = _in_file(sql, module, parts[end:], set(), DEEPEST)
+            if found is not None:
+                return found
+    return _of_class_named(sql, parts)
+
+
+def find_renamed(sql: Sql, name: str) -> list[SymbolRow]:
+    """The symbols that files export or import under a name which is not their own."""
+    found = find_symbols(sql, _NAMED_SO, (name,)) if name != "default" else []
+    return sorted(found, key=lambda row: (kind_of(row.path), row.path))[:MOST_FILES]
+
+
+def _modules(sql: Sql, parts: Sequence[str]) -> list[SymbolRow]:
+    """The files that a dotted name may mean, tests and examples last."""
+    stem = "/".join(parts)
+    ends = [f"/{stem}{suffix}" for suffix in _MODULES]
+    where = " OR ".join(["substr('/' || f.path, ?) = ?"] * len(ends))
+    values = [value for end in ends for value in (-len(end), end)]
+    found = find_symbols(sql, f"WHERE s.kind = '{FILE_KIND}' AND ({where})", values)
+    return sorted(found, key=lambda row: (kind_of(row.path), len(row.path), row.path))[:MOST_FILES]
+
+
+def _in_file(sql: Sql, file: SymbolRow, parts: Sequence[str], seen: _Seen, depth: int) -> SymbolRow | None:
+    """The symbol of a dotted name in a file: its own, an imported one, or one of a module that it imports."""
+    if (file.id, tuple(parts)) in seen:
+        return None
+    found = _member(sql, file, parts, seen, DEEPEST)
+    if found is not None or not depth:
+        return found
+    first, rest = parts[0], parts[1:]
+    for target in find_symbols(sql, _IMPORTED, (file.id, first)):
+        if not rest:
+            found = target if target.qualname else None
+        elif target.qualname:
+            found = _member(sql, target, rest, seen, DEEPEST)
+        else:
+            found = _in_file(sql, target, rest, seen, depth - 1)
+        if found is not None:
+            return found
+    whole = (target for target in find_symbols(sql, _IMPORTED, (file.id, "*")) if not target.qualname)
+    reached = (_in_file(sql, target, parts, seen, depth - 1) for target in whole)
+    return next((each for each in reached if each is not None), None)
+
+
+def _of_class_named(sql: Sql, parts: Sequence[str]) -> SymbolRow | None:
+    """An inherited method of a class."""
+    owner = ".".join(parts[:-1])
+    for row in find_symbols(sql, "WHERE s.qualname = ? ORDER BY f.path", (owner,)):
+        found = _inherited(sql, row, parts[-1:], set(), DEEPEST) if row.kind in _CLASSES else None
+        if found is not None:
+            return found
+    return None
+
+
+def _member(sql: Sql, of: SymbolRow, parts: Sequence[str], seen: _Seen, depth: int) -> SymbolRow | None:
+    """A symbol of a file or a class by its dotted name; None if it was searched already."""
+    if (of.id, tuple(parts)) in seen:
+        return None
+    seen.add((of.id, tuple(parts)))
+    qualname = ".".join((of.qualname, *parts) if of.qualname else parts)
+    where = "WHERE f.path = ? AND s.qualname = ? ORDER BY s.line_end - s.line_start DESC, s.line_start LIMIT 1"
+    found = find_symbols(sql, where, (of.path, qualname))
+    if found:
+        return found[0]
+    if of.qualname:
+        return _inherited(sql, of, parts, seen, depth)
+    owners = find_symbols(sql, where, (of.path, ".".join(parts[:-1]))) if len(parts) > 1 else []
+    return next((row for owner in owners if (row := _inherited(sql, owner, parts[-1:], seen, depth)) is not None), None)
+
+
+def _inherited(sql: Sql, of: SymbolRow, parts: Sequence[str], seen: _Seen, depth: int) -> SymbolRow | None:
+    for base in _bases(sql, of) if depth else ():
+        found = _member(sql, base, parts, seen, depth - 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _bases(sql: Sql, of: SymbolRow) -> Iterator[SymbolRow]:
+    where = "WHERE s.id IN (SELECT target FROM edges WHERE source = ? AND type IN ('inherits', 'implements'))"
+    yield from find_symbols(sql, where, (of.id,))

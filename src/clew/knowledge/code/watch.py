@@ -16,8 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from clew.errors import ClewError
 from clew.knowledge.code.files import ALWAYS_LEFT_OUT
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.index import IndexReport
-from clew.knowledge.code.index_pass import Progress
+from clew.knowledge.code.index import IndexReport, Progress
 from clew.tools.search.gitignore import IGNORE_FILE
 
 DEBOUNCE_MS, LONGEST_MS = 100, 1_000

@@ -112,20 +112,19 @@ async def ingest_source(trail: Trail, source: NewSource, *, by: Principal, root:
         document = msgspec.structs.replace(document, key=f"{_ASIDE}{document.key}")
         known = await read_document(trail, document.key, by=by)
     if known and to_node(known[0]).metadata["state"] == document.state:
-        return _ingested(known[0], Saved(ids=tuple(each.id for each in known)))
-    saved = await save_document(trail, document, by=by)
-    return _ingested(await trail.records.get(saved.ids[0], by=by), saved)
+        return _ingested(known[0], [each.id for each in known])
+    return await save_document(trail, document, by=by)
 
 
-def _ingested(first: Breadcrumb, saved: Saved) -> Ingested:
+def _ingested(first: Breadcrumb, ids: Sequence[str], written: int = 0, removed: int = 0) -> Ingested:
     node = to_node(first)
     return Ingested(
         title=node.metadata["title"],
         node_type=node.node_type.label,
         trust=node.trust,
-        ids=saved.ids,
-        written=saved.written,
-        removed=saved.removed,
+        ids=tuple(ids),
+        written=written,
+        removed=removed,
         is_verified=node.verified,
     )
 
@@ -184,21 +183,13 @@ class CutDocument(msgspec.Struct, frozen=True, kw_only=True):
     sources: Sequence[NodeSource] = ()
 
 
-class Saved(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes of a document in order, and how many were written and removed."""
-
-    ids: tuple[str, ...]
-    written: int = 0
-    removed: int = 0
-
-
-async def save_document(trail: Trail, document: CutDocument, *, by: Principal) -> Saved:
+async def save_document(trail: Trail, document: CutDocument, *, by: Principal) -> Ingested:
     """Make the nodes of the document those of its key. Unchanged nodes are not written again; the trail keeps the
     earlier versions of a changed one."""
     drafts = _draft_nodes(document, by)
     done = await mirror_files(trail, drafts, _selector(document.key), by=by)
-    ids = tuple(str(draft.id) for draft in drafts)
-    return Saved(ids=ids, written=done.created + done.updated, removed=done.deleted)
+    ids = [str(draft.id) for draft in drafts]
+    return _ingested(await trail.records.get(ids[0], by=by), ids, done.created + done.updated, done.deleted)
 
 
 async def read_document(trail: Trail, key: str, *, by: Principal) -> list[Breadcrumb]:
@@ -287,7 +278,7 @@ async def verify_source(trail: Trail, id: str, *, by: Principal, at: datetime) -
     saved = await save_document(trail, document, by=by)
     if key != document.key:
         await drop_records(trail, [each.id for each in pieces], by=by)
-    return _ingested(await trail.records.get(saved.ids[0], by=by), saved)
+    return saved
 
 
 def _to_piece(found: Breadcrumb) -> DocumentPiece:

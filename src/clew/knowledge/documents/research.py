@@ -13,7 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, ModelError
-from clew.knowledge.code.search.issue_text import find_paths
+from clew.knowledge.code.search.words import find_paths
 from clew.knowledge.documents.findings import (
     NOTHING,
     ResearchFindings,

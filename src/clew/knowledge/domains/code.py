@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,20 +13,18 @@ import msgspec
 from clew.catalog.domain import Domain
 from clew.catalog.operations.text import code_span, fence, inline
 from clew.errors import NotFound
-from clew.knowledge.code.file_content import find_origins
-from clew.knowledge.domains.devtools import devtools_tools
-from clew.knowledge.domains.method_tool import method_tool
-from clew.knowledge.domains.node_lines import (
+from clew.knowledge.domains.tool_builder import (
     READS,
+    OpenKnowledge,
     add_withheld_note,
     caller_lines,
     link_line,
+    method_tool,
     node_line,
     node_lines,
     symbol_ref,
 )
 from clew.knowledge.evidence.trust import on_one_line
-from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.links import Limit, Query
 from clew.knowledge.nodes.node_store import Node, ScoredNode
@@ -34,8 +32,18 @@ from clew.knowledge.project.components import find_component
 from clew.knowledge.project.dependencies import analyze_dependencies, check_dependency
 from clew.knowledge.project.style import detect_patterns, get_style_guide
 from clew.knowledge.project.tokens import find_design_token, get_design_tokens
+from clew.knowledge.project.tool_scan import ProjectTool, find_project_tools
+from clew.knowledge.project.tools import (
+    CATEGORIES,
+    DiscoveredTool,
+    ToolCategory,
+    ToolDiscoveryRequest,
+    ToolDiscoveryResponse,
+    ToolOption,
+    category_label,
+)
 from clew.knowledge.search_domains import result_line
-from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
+from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
 
 if TYPE_CHECKING:  # the first tool that runs loads parsers and the rest of knowledge
     from clew.knowledge.base import Knowledge
@@ -58,7 +66,6 @@ EdgeKind = Literal["imports", "calls", "references", "extends", "implements", "a
 Where = Annotated[
     Sequence[Literal["code", "history", "academic"]], msgspec.Meta(description="only in these; empty: in all three")
 ]
-OpenKnowledge = Callable[[], "Awaitable[Knowledge]"]
 
 
 def build_code(open_knowledge: OpenKnowledge) -> Domain:
@@ -185,14 +192,12 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
     async def get_history_for_code(
         file_path: FilePath,
         ctx: ToolContext,
-        line: Annotated[int, msgspec.Meta(ge=0, description="only what concerns it")] = 0,
         limit: Limit = 10,
     ) -> str:
-        """List what was noted of a file, and the commits that touched it or made a line of it what it is, newest
-        first."""
+        """List what was noted of a file, and the commits that touched it, newest first."""
         knowledge = await known()
         noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
-        commits = await knowledge.code.with_rebuild(lambda: _commits_of(knowledge, file_path, line, limit))
+        commits = await knowledge.code.with_rebuild(lambda: _commits_of(knowledge, file_path, limit))
         lines = [*map(node_line, noted), *map(commit_line, commits)]
         return "\n".join(lines) or "Nothing was noted of it, and no commit touched it."
 
@@ -251,10 +256,7 @@ def _project_tools(known: OpenKnowledge) -> Sequence[Tool]:
     )
 
 
-async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) -> Sequence[GitCommit]:
-    if line:
-        [origin] = await asyncio.to_thread(find_origins, knowledge.root, path, line, line)
-        return await asyncio.to_thread(read_line_history, knowledge.root, origin, limit=limit)
+async def _commits_of(knowledge: Knowledge, path: str, limit: int) -> Sequence[GitCommit]:
     await knowledge.commits.read()
     paths = tuple(await knowledge.commits.paths_of(path)) or (path,)
     return (await knowledge.commits.select(CommitFilter(paths=paths), limit))[0]
@@ -316,3 +318,85 @@ def _outline(path: str, files: Sequence[FileInfo], depth: int, indent: str = "")
         else:
             shown += _outline(place, below[name], depth - 1, f"{indent}  ")
     return shown
+
+
+# -- development tools ---------------------------------------------------------------------------------------------
+
+PREFER = "code://tools/hidden/prefer_tool"
+NOT_KNOWN = "- Not known:"
+_USED = ("config_file", "package_manifest", "user_choice")
+"""Sources of tools that are used here; the others only suggest."""
+
+
+def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    """`discover_tools`, which `ask` finds, and `prefer_tool`, to which its answer leads."""
+
+    @tool(name="discover_tools", title="Which linter, formatter, test runner is used", effects=READS)
+    async def discover_tools(
+        ctx: ToolContext,
+        category: Annotated[ToolCategory | Literal["all"], msgspec.Meta(description="which kind of tool")] = "all",
+        path: Annotated[str, msgspec.Meta(description="the file or folder that it is for")] = ".",
+        force_refresh: bool = False,
+    ) -> GuidedContent:
+        """Show which linter, formatter, type checker, test runner and language server this project uses, from its
+        configuration, manifests and scripts, and how each is run."""
+        knowledge = await known()
+        discovery = knowledge.discovery(ctx.by)
+        parts, steps = [], []
+        if category == "all" and path == ".":
+            tools = await asyncio.to_thread(find_project_tools, knowledge.root)
+            parts.append("\n".join(("## Commands", "", *map(_command_line, tools))))
+        for each in CATEGORIES if category == "all" else (category,):
+            request = ToolDiscoveryRequest(
+                session_id=ctx.by.session or "", requesting_agent=ctx.by.agent_id, tool_category=each, target_path=path
+            )
+            found = await discovery.discover(request, force_refresh)
+            parts.append("\n".join((f"## {category_label(each)}", "", *response_lines(each, found))))
+            if found.requires_user or not found.tools:
+                steps.append(guide(PREFER, f"tell which {category_label(each)} the user wants", category=each))
+        return GuidedContent(content="\n\n".join(parts), guidance=steps)
+
+    @tool(name="prefer_tool", effects=Effects(repeats_safely=True, reaches_out=False), searchable=False)
+    async def prefer_tool(
+        category: ToolCategory,
+        name: Annotated[str, msgspec.Meta(description="the tool, as the user named it")],
+        ctx: ToolContext,
+        language: Annotated[str, msgspec.Meta(description="empty for that of most files")] = "",
+        run_command: Annotated[str, msgspec.Meta(description="how it is run, where it is not known")] = "",
+    ) -> str:
+        """Remember which tool the user wants, for all sessions to come. Ask the user first. The configuration of the
+        project still comes before it."""
+        found = await (await known()).discovery(ctx.by).prefer(category, name, run_command, language)
+        return f"Remembered for all sessions: {name} as {category_label(category)} for {found or 'any language'}."
+
+    return discover_tools, prefer_tool
+
+
+def _command_line(tool: ProjectTool) -> str:
+    return f"- {tool.kind}: {code_span(tool.command)} for {', '.join(tool.files)} ({inline(tool.reason)})"
+
+
+def response_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:
+    """A response, a line each: tools that are used, whether one is missing, suggestions, and options."""
+    used = [each for each in response.tools if each.source in _USED]
+    lines = [f"- {_tool_line(each)} (confidence {response.confidence})" for each in used]
+    if response.requires_user or not response.tools:
+        what = "whether that is the one" if used else f"which {category_label(category)} is used"
+        lines.append(f"{NOT_KNOWN} {what}; nothing here configures one, and the user has not said.")
+    lines += [f"- Suggested: {_tool_line(each)}" for each in response.tools if each not in used]
+    return [*lines, *map(_option_line, response.user_options[:-1])]  # the last is a tool of the user's own
+
+
+def _tool_line(tool: DiscoveredTool) -> str:
+    version = f" {tool.version}" if tool.version else ""
+    kind = f"{category_label(tool.category)}{f' for {tool.language}' if tool.language else ''}"
+    install = f" ({inline(tool.install_cmd)})" if tool.install_cmd else ""
+    installed = "installed" if tool.is_installed else f"not installed here{install}"
+    run = f"run: {inline(tool.run_command)}; " if tool.run_command else ""
+    return f"{inline(tool.name, 100)}{version}, {kind}: {inline(tool.rationale)}; {run}{installed}"
+
+
+def _option_line(option: ToolOption) -> str:
+    against = f"; against it: {', '.join(option.cons)}" if option.cons else ""
+    pros = inline(", ".join(option.pros))
+    return f"- To choose from: {inline(option.tool.name, 100)}, for it: {pros}{inline(against)}"

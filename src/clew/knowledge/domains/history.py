@@ -13,11 +13,17 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.operations.text import inline
-from clew.knowledge.domains.code import Depth, FilePath, OpenKnowledge, commit_line
-from clew.knowledge.domains.journal import MARKS, journal_tools
-from clew.knowledge.domains.lessons import lesson_tools
-from clew.knowledge.domains.method_tool import method_tool
-from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note, node_line, node_lines
+from clew.knowledge.domains.code import Depth, FilePath, commit_line
+from clew.knowledge.domains.journal import MARKS, journal_tools, lesson_tools
+from clew.knowledge.domains.tool_builder import (
+    READS,
+    WIDTH,
+    OpenKnowledge,
+    add_withheld_note,
+    method_tool,
+    node_line,
+    node_lines,
+)
 from clew.knowledge.evidence.trust import on_one_line
 from clew.knowledge.git.commits import commit_node
 from clew.knowledge.git.log import COMMIT_PREFIX

@@ -15,9 +15,7 @@ from clew.knowledge.documents.findings import ResearchFindings
 from clew.knowledge.documents.ingest import Kind, NewSource
 from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.documents.research import Library
-from clew.knowledge.domains.code import OpenKnowledge
-from clew.knowledge.domains.method_tool import method_tool
-from clew.knowledge.domains.node_lines import READS, WIDTH, add_withheld_note
+from clew.knowledge.domains.tool_builder import READS, WIDTH, OpenKnowledge, add_withheld_note, method_tool
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
 from clew.knowledge.evidence.provenance import NodeSource, sources_of
 from clew.knowledge.evidence.trust import on_one_line

@@ -14,7 +14,7 @@ from clew.catalog.operations.text import inline
 from clew.errors import Busy, NotFound
 from clew.knowledge.code.files import TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.refs import PREFIX
+from clew.knowledge.code.models import PREFIX
 from clew.knowledge.evidence.conflicts import SourceConflict, record_conflicts
 from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType, SourceKind, TrustLevel, Verification
 from clew.knowledge.nodes.node_graph import NodeGraph

@@ -13,10 +13,18 @@ from typing import TypeVar, cast
 
 from clew.errors import SourceError
 from clew.files import read_file
-from clew.knowledge.git.log import COMMIT_PREFIX, GitCommit, read_line_commits, read_text_commits
+from clew.knowledge.git.log import (
+    COMMIT_PREFIX,
+    GitCommit,
+    Tagged,
+    find_first_tag,
+    read_between,
+    read_line_commits,
+    read_tags,
+    read_text_commits,
+)
 from clew.knowledge.git.run import find_objects, run_git
 from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
-from clew.knowledge.git.tags import Tagged, find_first_tag, read_between, read_tags
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 

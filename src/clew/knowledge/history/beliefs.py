@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_version
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.git.tags import version_key
+from clew.knowledge.git.log import version_key
 from clew.knowledge.history.entries import Moment, list_all
 from clew.knowledge.nodes.node_store import DEFAULT_TRUST
 from clew.knowledge.upsert import keyed_id

@@ -52,6 +52,20 @@ class Category(StrEnum):
     GENERAL = "general"
 
 
+class CheckpointCategory(StrEnum):
+    """The subject of an entry that the runtime writes: a checkpoint of an agent, or a hand-off. Only a query that names
+    one finds it."""
+
+    LIBRARIAN_CHECKPOINT = "librarian_checkpoint"
+    GUIDE_CHECKPOINT = "guide_checkpoint"
+    ACADEMIC_RESEARCH_PAPER = "academic_research_paper"
+    ARCHITECT_WORKFLOW = "architect_workflow"
+    INSPECTOR_FINDINGS = "inspector_findings"
+    TESTER_SUMMARY = "tester_summary"
+    PIPELINE_HANDOFF = "pipeline_handoff"
+    HANDOFF_FALLBACK = "handoff_fallback"
+
+
 _NODE_TYPES = {
     Category.DECISION: NodeType.DECISION,
     Category.PATTERN: NodeType.PATTERN,
@@ -65,6 +79,7 @@ class ArchiveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `current_only` is the own session, `cross_session` all of them. Both bounds of time are inclusive."""
 
     categories: Sequence[Category] = ()
+    checkpoints: Sequence[CheckpointCategory] = ()
     sources: Sequence[str] = ()
     since: datetime | None = None
     until: datetime | None = None
@@ -171,7 +186,8 @@ async def _entry_before(trail: Trail, id: str, session_id: str, by: Principal) -
 
 
 def _conditions(query: ArchiveQuery) -> list[ContextMatch]:
-    found = [ContextMatch(path="category", op="in", value=[each.value for each in query.categories or Category])]
+    wanted = [*query.categories, *query.checkpoints] or list(Category)
+    found = [ContextMatch(path="category", op="in", value=[each.value for each in wanted])]
     if query.sources:
         found.append(ContextMatch(path="source", op="in", value=list(query.sources)))
     if query.session_ids:

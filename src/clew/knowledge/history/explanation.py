@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import ClewError
 from clew.knowledge.code.file_content import find_origins
-from clew.knowledge.code.refs import file_of
+from clew.knowledge.code.models import file_of
 from clew.knowledge.git.blame import LineOrigin, read_line_history
 from clew.knowledge.git.log import GitCommit, read_named
 from clew.knowledge.git.run import find_head, find_objects

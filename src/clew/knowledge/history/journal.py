@@ -11,7 +11,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.code.refs import parse_ref, short_ref
+from clew.knowledge.code.models import parse_ref, short_ref
 from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.history.decisions import DECISION_PREFIX, Decisions
 from clew.knowledge.history.entries import (

@@ -12,7 +12,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
-from clew.knowledge.code.refs import PREFIX, CodeRef, parse_ref
+from clew.knowledge.code.models import PREFIX, CodeRef, parse_ref
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.nodes.node_store import Node, NodeFilter, ScoredNode

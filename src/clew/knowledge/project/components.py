@@ -12,8 +12,7 @@ import msgspec
 from clew.errors import ClewError
 from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.models import Symbol, SymbolRow
-from clew.knowledge.code.refs import node_id
+from clew.knowledge.code.models import Symbol, SymbolRow, node_id
 from clew.knowledge.code.rows import find_symbols
 from clew.knowledge.lines import clip
 from clew.knowledge.project.style import is_component

@@ -87,6 +87,8 @@ def _scan(root: str, category: ToolCategory) -> Sequence[DiscoveredTool]:
     scan = scan_project(files, category)
     if scan.tools or category != "test_framework" or not has_test_files(root):
         return scan.tools
+    if npm_test(Path(root), has_tests=True):
+        return ()
     usual = default_toolsets().get(scan.open_language, {}).get(category, "")
     return (describe_tool(root, usual, category, scan.open_language, ""),) if usual else ()
 

@@ -32,17 +32,17 @@ from clew.team.evidence.import_recorder import SOURCE
 from clew.team.evidence.issue_parsers import parse_issues
 from clew.team.evidence.receipts import (
     CheckKind,
+    CheckReceipt,
     CheckResult,
     CheckScope,
     CodeIssue,
-    Receipt,
     TestCounts,
-    TestFailure,
     bounded_log,
     hash_log,
 )
 from clew.team.evidence.related_tests import find_covering, loaded_statically
 from clew.team.evidence.report_parsers import parse_report
+from clew.team.messages.payloads import TestFailure
 from clew.team.worktrees.changes import compare_trees
 from clew.team.worktrees.confinement import CommandSetup, find_setup, worktree_confinement
 from clew.team.worktrees.session_trees import SessionTrees, WorkTree, restore_files
@@ -82,7 +82,7 @@ class CheckTools:
 class CommandOutcome:
     """A receipt, and the findings in its output."""
 
-    receipt: Receipt
+    receipt: CheckReceipt
     issues: tuple[CodeIssue, ...] = ()
     failures: tuple[TestFailure, ...] = ()
 
@@ -167,14 +167,14 @@ def read_versions(tree: WorkTree, commit: str, paths: Sequence[str]) -> dict[str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _ToolKinds:
     has_tests: bool = False
     has_linters: bool = False
 
 
 async def _find_commands(
     subject: CheckSubject, tools: CheckTools, setup: CommandSetup
-) -> tuple[list[CheckCommand], list[str], _Found]:
+) -> tuple[list[CheckCommand], list[str], _ToolKinds]:
     """The commands of a check, the reasons for those that cannot run, and what the project has."""
     request, project = subject.request, subject.tree.project
     commands: list[CheckCommand] = []
@@ -199,7 +199,7 @@ async def _find_commands(
         CheckCommand(tool=SHELL, category="linter", command=each, program=SHELL)
         for each in request.commands[:MAX_COMMANDS]
     ]
-    return [*unique, *extra], list(dict.fromkeys(missing)), _Found(has_tests=has_tests, has_linters=has_linters)
+    return [*unique, *extra], list(dict.fromkeys(missing)), _ToolKinds(has_tests=has_tests, has_linters=has_linters)
 
 
 def _has_tests(subject: CheckSubject) -> bool:
@@ -229,7 +229,7 @@ async def run_command(
     was_changed = await asyncio.to_thread(restore_files, tree.git, subject.commit)
     log = bounded_log(ran.stdout, ran.stderr)
     comparison = subject.comparison
-    receipt = Receipt(
+    receipt = CheckReceipt(
         id=tools.clock.new_id(),
         session=subject.request.session,
         pipeline=subject.request.pipeline,
@@ -293,7 +293,7 @@ def _find_loaded(subject: CheckSubject, imported: Path) -> tuple[str, ...]:
 
 
 def _conclude(
-    subject: CheckSubject, outcomes: Sequence[CommandOutcome], missing: Sequence[str], found: _Found
+    subject: CheckSubject, outcomes: Sequence[CommandOutcome], missing: Sequence[str], found: _ToolKinds
 ) -> CheckResult:
     receipts = tuple(each.receipt for each in outcomes)
     is_unproven = (
@@ -311,12 +311,12 @@ def _conclude(
     )
 
 
-def _is_good(receipt: Receipt) -> bool:
+def _is_good(receipt: CheckReceipt) -> bool:
     is_empty = receipt.tests is not None and receipt.tests.is_counted and receipt.tests.run == 0
     return receipt.exit_code == 0 and not receipt.killed_by and not is_empty and not receipt.changed_tree
 
 
-def _skipped(subject: CheckSubject, receipts: Sequence[Receipt], missing: Sequence[str], found: _Found) -> str:
+def _skipped(subject: CheckSubject, receipts: Sequence[CheckReceipt], missing: Sequence[str], found: _ToolKinds) -> str:
     """The reason why a part of the check did not run; empty if all of it did."""
     kind = subject.request.kind
     if kind == "lint" and subject.request.scope != "all" and not subject.existing:

@@ -10,14 +10,14 @@ from typing import Literal
 import msgspec
 
 from clew.team.evidence.masked_commands import find_mask
-from clew.team.evidence.receipts import Receipt, hash_log
+from clew.team.evidence.receipts import CheckReceipt, hash_log
 from clew.team.evidence.related_tests import is_code
 
 MAX_REASONS = 20
 ReviewStatus = Literal["passed", "failed", "crashed", "cancelled", "missing"]
 
 
-class Review(msgspec.Struct, frozen=True, kw_only=True):
+class TaskReview(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict of a reviewer on a tree. `at` is the time of the verdict."""
 
     reviewer: str
@@ -28,7 +28,7 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class CompletionClaim(msgspec.Struct, frozen=True, kw_only=True):
     """A claim that a pipeline is done, with the commit that was made for it."""
 
     session: str
@@ -60,7 +60,7 @@ class GateState(msgspec.Struct, frozen=True, kw_only=True):
     touches_tests: bool = False
     checks: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
-    reviews: tuple[Review, ...] = ()
+    reviews: tuple[TaskReview, ...] = ()
     waived: frozenset[str] = frozenset()
 
 
@@ -72,7 +72,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def accept(claim: Claim, receipts: Sequence[Receipt], state: GateState) -> Verdict:
+def accept(claim: CompletionClaim, receipts: Sequence[CheckReceipt], state: GateState) -> Verdict:
     """Decide whether a claim is proven. Receipts that are not of this run or not of this tree are refused, not
     ignored, if the claim names them."""
     reasons = [
@@ -85,7 +85,7 @@ def accept(claim: Claim, receipts: Sequence[Receipt], state: GateState) -> Verdi
     return Verdict(accepted=not unique, reasons=unique, notes=tuple(_notes(claim, receipts, state)))
 
 
-def _check_claim(claim: Claim, state: GateState) -> Iterator[str]:
+def _check_claim(claim: CompletionClaim, state: GateState) -> Iterator[str]:
     if (claim.session, claim.pipeline) != (state.session, state.pipeline):
         yield f"The claim is for {claim.pipeline or 'the session'} of {claim.session}, not for this task."
     if claim.commit != state.commit or claim.tree != state.tree:
@@ -96,7 +96,7 @@ def _check_claim(claim: Claim, state: GateState) -> Iterator[str]:
         yield "The work tree has changes that are not committed."
 
 
-def _check_receipt(receipt: Receipt, claim: Claim, state: GateState) -> Iterator[str]:
+def _check_receipt(receipt: CheckReceipt, claim: CompletionClaim, state: GateState) -> Iterator[str]:
     shown = receipt.command[:80]
     if state.recorded.get(receipt.id) != receipt.digest:
         yield f"The receipt of `{shown}` was not written by the tools runner."
@@ -119,7 +119,7 @@ def _check_receipt(receipt: Receipt, claim: Claim, state: GateState) -> Iterator
     yield from _check_tests(receipt, state)
 
 
-def _check_tests(receipt: Receipt, state: GateState) -> Iterator[str]:
+def _check_tests(receipt: CheckReceipt, state: GateState) -> Iterator[str]:
     tests = receipt.tests
     if receipt.kind != "test" or tests is None:
         return
@@ -135,7 +135,7 @@ def _check_tests(receipt: Receipt, state: GateState) -> Iterator[str]:
             yield "Tests were deleted or weakened, which the plan does not state."
 
 
-def _check_coverage(claim: Claim, receipts: Sequence[Receipt], state: GateState) -> Iterator[str]:
+def _check_coverage(claim: CompletionClaim, receipts: Sequence[CheckReceipt], state: GateState) -> Iterator[str]:
     """Whether the receipts together prove what they have to."""
     kinds = {receipt.kind for receipt in receipts}
     if not receipts and not (state.waived >= {"lint", "test"}) and (state.has_tests or state.has_linters):
@@ -155,12 +155,12 @@ def _check_coverage(claim: Claim, receipts: Sequence[Receipt], state: GateState)
         yield f"No test loads {sources[0]} or another changed file."
 
 
-def _sources(claim: Claim) -> list[str]:
+def _sources(claim: CompletionClaim) -> list[str]:
     """Changed files that tests can load."""
     return [path for path in claim.changed if is_code(path) and path not in claim.deleted]
 
 
-def _check_reviews(claim: Claim, state: GateState) -> Iterator[str]:
+def _check_reviews(claim: CompletionClaim, state: GateState) -> Iterator[str]:
     for reviewer in state.reviewers:
         if reviewer in state.waived:
             continue
@@ -177,7 +177,7 @@ def _check_reviews(claim: Claim, state: GateState) -> Iterator[str]:
             yield f"The {reviewer} did not pass it ({last.status})."
 
 
-def _notes(claim: Claim, receipts: Sequence[Receipt], state: GateState) -> Iterator[str]:
+def _notes(claim: CompletionClaim, receipts: Sequence[CheckReceipt], state: GateState) -> Iterator[str]:
     loaded = {path for receipt in receipts for path in receipt.imported}
     tests = [receipt for receipt in receipts if receipt.kind == "test"]
     yield from (f"No test loads {path}." for path in _sources(claim) if tests and path not in loaded)

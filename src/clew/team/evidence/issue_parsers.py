@@ -14,7 +14,7 @@ from clew.team.evidence.receipts import CodeIssue, IssueCategory, Severity, shor
 MAX_ISSUES = 300
 _CATEGORY: dict[str, IssueCategory] = {"linter": "lint", "formatter": "format", "type_checker": "type"}
 _AT_LINE = re.compile(
-    r"^(?:\s*-->\s*)?(?P<file>(?:[A-Za-z]:)?[^\s:()][^:()\n]*?)"
+    r"^\s*(?:-->\s*)?(?P<file>(?:[A-Za-z]:)?[^\s:()][^:()\n]*?)"
     r"(?::(?P<line>\d+)(?::(?P<column>\d+))?|\((?P<line2>\d+),(?P<column2>\d+)\))"
     r"(?:-\d+(?::\d+)?)?\s*(?::|-)\s*(?P<message>\S.*)$"
 )
@@ -24,7 +24,7 @@ _REFORMAT = re.compile(
     r"^(?:Would reformat: |would reformat |\[warn\] |Diff in |--- |\s*--> )(?P<file>[^\t\n]+?)"
     r"(?:(?::| at line )(?P<line>\d+)(?::\d*)?)?(?:\t.*)?$"
 )
-_NOT_FILES = re.compile(r"Code style issues|All matched files|^\d+ files?|^/dev/null|^a/|^Run |\.{3}$")
+_NOT_FILES = re.compile(r"Code style issues|All matched files|^\d+ files?|^/dev/null|^Run |\.{3}$")
 
 
 def parse_issues(tool: str, category: ToolCategory, stdout: str, stderr: str, root: str) -> tuple[CodeIssue, ...]:

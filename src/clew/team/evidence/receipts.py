@@ -11,6 +11,7 @@ import msgspec
 
 from clew.fences import clean
 from clew.secrecy import mask_document
+from clew.team.messages.payloads import TestFailure
 
 MAX_LOG = 16_000
 MAX_MESSAGE = 1_000
@@ -47,20 +48,7 @@ class CodeIssue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     suggestion: str = ""
 
 
-class TestFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A test that failed."""
-
-    __test__ = False
-
-    test_name: str
-    file: str = ""
-    message: str = ""
-    expected: str = ""
-    actual: str = ""
-    stack_trace: str = ""
-
-
-class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+class CheckReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """The proof that a command ran. `run` is the request that it answers, `tree` the git tree that was tested.
     `changed_tree` says that the command itself changed tracked files. `imported` are changed files that the tests
     loaded, `test_changes` describe tests that were deleted or weakened, in words."""
@@ -98,7 +86,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of `team-check`. A check without receipts has a `skipped_reason` and proves nothing."""
 
     passed: bool
-    receipts: tuple[Receipt, ...] = ()
+    receipts: tuple[CheckReceipt, ...] = ()
     issues: tuple[CodeIssue, ...] = ()
     failures: tuple[TestFailure, ...] = ()
     skipped_reason: str = ""

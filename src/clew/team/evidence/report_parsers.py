@@ -11,7 +11,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from clew.team.evidence.check_commands import Report
-from clew.team.evidence.receipts import TestCounts, TestFailure, shorten
+from clew.team.evidence.receipts import TestCounts, shorten
+from clew.team.messages.payloads import TestFailure
 
 MAX_FAILURES = 50
 MAX_REPORT = 30_000_000
@@ -40,7 +41,7 @@ class TestOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestReport:
+class ParsedReport:
     """Counts and failures of a run. Without a readable report nothing is counted."""
 
     __test__ = False
@@ -49,7 +50,7 @@ class TestReport:
     failures: tuple[TestFailure, ...] = ()
 
 
-def parse_report(form: Report, report: Path, stdout: str, stderr: str) -> TestReport:
+def parse_report(form: Report, report: Path, stdout: str, stderr: str) -> ParsedReport:
     """Read the report of a test run; from its file, or from what it printed."""
     match form:
         case "junit":
@@ -69,16 +70,16 @@ def parse_report(form: Report, report: Path, stdout: str, stderr: str) -> TestRe
             outcomes = _read_tap(stdout)
         case _:
             outcomes = None
-    return TestReport(counts=TestCounts()) if outcomes is None else _summarise(outcomes)
+    return ParsedReport(counts=TestCounts()) if outcomes is None else _summarise(outcomes)
 
 
-def _summarise(outcomes: Iterable[TestOutcome]) -> TestReport:
+def _summarise(outcomes: Iterable[TestOutcome]) -> ParsedReport:
     listed = list(outcomes)
     states = [each.state for each in listed]
     passed, failed, skipped = (states.count(each) for each in ("passed", "failed", "skipped"))
     counts = TestCounts(run=passed + failed, passed=passed, failed=failed, skipped=skipped, is_counted=True)
     failures = [_failure(each) for each in listed if each.state == "failed"]
-    return TestReport(counts=counts, failures=tuple(failures[:MAX_FAILURES]))
+    return ParsedReport(counts=counts, failures=tuple(failures[:MAX_FAILURES]))
 
 
 def _failure(outcome: TestOutcome) -> TestFailure:

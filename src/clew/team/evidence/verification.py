@@ -18,8 +18,8 @@ from clew.team.evidence.checks import (
     make_scratch,
     run_command,
 )
-from clew.team.evidence.gate import Claim, Verdict
-from clew.team.evidence.receipts import Receipt, TestCounts
+from clew.team.evidence.gate import CompletionClaim, Verdict
+from clew.team.evidence.receipts import CheckReceipt, TestCounts
 from clew.team.worktrees.confinement import find_setup
 from clew.team.worktrees.session_trees import SessionTrees
 from clew.trust import printable
@@ -32,8 +32,8 @@ class TaskEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     task: str
     title: str = ""
-    claim: Claim
-    receipts: tuple[Receipt, ...] = ()
+    claim: CompletionClaim
+    receipts: tuple[CheckReceipt, ...] = ()
     verdict: Verdict
 
 
@@ -47,7 +47,7 @@ class RepeatedCommand(msgspec.Struct, frozen=True, kw_only=True):
     difference: str = ""
 
 
-class Verification(msgspec.Struct, frozen=True, kw_only=True):
+class TaskVerification(msgspec.Struct, frozen=True, kw_only=True):
     """The result of running the commands of a task again on its tree."""
 
     task: str
@@ -72,7 +72,7 @@ def why_done(evidence: TaskEvidence) -> str:
     return "\n".join(lines)
 
 
-def _line(receipt: Receipt) -> str:
+def _line(receipt: CheckReceipt) -> str:
     mark = "✓" if receipt.exit_code == 0 and not receipt.killed_by else "✗"
     tests = f", {describe_tests(receipt.tests)}" if receipt.tests else ""
     return (
@@ -90,7 +90,7 @@ def describe_tests(tests: TestCounts) -> str:
     return ", ".join([*parts, *(f"{count} {name}" for name, count in more if count)])
 
 
-async def verify(trees: SessionTrees, evidence: TaskEvidence, tools: CheckTools) -> Verification:
+async def verify(trees: SessionTrees, evidence: TaskEvidence, tools: CheckTools) -> TaskVerification:
     """Run the commands of the receipts again in a new work tree of the recorded commit, and compare exit codes and
     tests. Raises InvalidInput if there is nothing to run, or if the commit has another tree."""
     claim = evidence.claim
@@ -119,15 +119,15 @@ async def verify(trees: SessionTrees, evidence: TaskEvidence, tools: CheckTools)
         finally:
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
     is_same = not any(each.difference for each in repeated)
-    return Verification(task=evidence.task, tree=found, matches=is_same, commands=tuple(repeated))
+    return TaskVerification(task=evidence.task, tree=found, matches=is_same, commands=tuple(repeated))
 
 
-def _distinct(receipts: Sequence[Receipt]) -> list[Receipt]:
+def _distinct(receipts: Sequence[CheckReceipt]) -> list[CheckReceipt]:
     """The newest receipt of each command."""
     return list({each.command: each for each in sorted(receipts, key=lambda each: each.started_at)}.values())
 
 
-def _command(receipt: Receipt) -> CheckCommand:
+def _command(receipt: CheckReceipt) -> CheckCommand:
     return CheckCommand(
         tool=receipt.tool,
         category="test_framework" if receipt.kind == "test" else "linter",
@@ -137,7 +137,7 @@ def _command(receipt: Receipt) -> CheckCommand:
     )
 
 
-def _compare(recorded: Receipt, now: Receipt) -> RepeatedCommand:
+def _compare(recorded: CheckReceipt, now: CheckReceipt) -> RepeatedCommand:
     difference = ""
     if now.killed_by:
         difference = f"it was killed ({now.killed_by})"

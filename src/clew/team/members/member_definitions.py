@@ -13,6 +13,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.skills.definitions import FolderDefinitions
+from clew.context.definition import AgentDefinition, definition_of
 from clew.skills.agent_tools import permissions_of
 from clew.skills.manifest import AgentSpec, Manifest
 from clew.skills.prompt import Sections, build_prompt, is_initial
@@ -103,6 +104,12 @@ def member_definition(flow: Flow, agent: AgentSpec, manifest: Manifest) -> dict[
             "digest": agent.digest,
         },
     }
+
+
+def built_in_members(flow: Flow) -> list[AgentDefinition]:
+    """The definitions of the ten agents as they come with Clew."""
+    manifest = shipped_manifest()
+    return [definition_of(member_definition(flow, manifest.agents[name], manifest)) for name in AGENTS]
 
 
 def _is_agreed(definitions: FolderDefinitions, name: str) -> bool:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from clew.team.evidence.gate import Claim, GateState, Review, Verdict, accept
-from clew.team.evidence.receipts import Receipt
+from clew.team.evidence.gate import CompletionClaim, GateState, TaskReview, Verdict, accept
+from clew.team.evidence.receipts import CheckReceipt
 from clew.team.evidence.verification import TaskEvidence
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.messages.message_types import INSPECTOR
@@ -42,10 +42,10 @@ def evidence_of(pipeline: TaskPipeline, node: PlanNode) -> TaskEvidence:
     )
 
 
-def claim_of(pipeline: TaskPipeline) -> Claim:
+def claim_of(pipeline: TaskPipeline) -> CompletionClaim:
     context = pipeline.context
     files = (*context.modified_files, *context.created_files, *context.deleted_files)
-    return Claim(
+    return CompletionClaim(
         session=pipeline.session_id,
         pipeline=pipeline.id,
         commit=pipeline.commit,
@@ -56,11 +56,11 @@ def claim_of(pipeline: TaskPipeline) -> Claim:
     )
 
 
-def receipts_of(pipeline: TaskPipeline) -> tuple[Receipt, ...]:
-    return tuple(msgspec.convert(each, Receipt) for each in pipeline.receipts)
+def receipts_of(pipeline: TaskPipeline) -> tuple[CheckReceipt, ...]:
+    return tuple(msgspec.convert(each, CheckReceipt) for each in pipeline.receipts)
 
 
-def _state_of(pipeline: TaskPipeline, node: PlanNode, receipts: tuple[Receipt, ...]) -> GateState:
+def _state_of(pipeline: TaskPipeline, node: PlanNode, receipts: tuple[CheckReceipt, ...]) -> GateState:
     return GateState(
         session=pipeline.session_id,
         pipeline=pipeline.id,
@@ -79,11 +79,11 @@ def _state_of(pipeline: TaskPipeline, node: PlanNode, receipts: tuple[Receipt, .
     )
 
 
-def _reviews(pipeline: TaskPipeline) -> tuple[Review, ...]:
+def _reviews(pipeline: TaskPipeline) -> tuple[TaskReview, ...]:
     found = pipeline.inspector_result
     if found is None:
         return ()
-    review = Review(
+    review = TaskReview(
         reviewer=INSPECTOR,
         session=pipeline.session_id,
         pipeline=pipeline.id,

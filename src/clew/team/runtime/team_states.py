@@ -46,6 +46,8 @@ def apply(state: TeamState, message: TeamMessage, gate: Gate) -> Applied:
         changed, effects = step(state, message, gate)
     except ClewError as error:
         return Applied(state=state, refusal=error)
+    except msgspec.ValidationError as error:
+        return Applied(state=state, refusal=InvalidInput("payload", str(error)))
     except Exception as error:
         _log.exception("the message %s (%s) cannot be applied", message.id, message.type)
         return Applied(state=state, refusal=ClewError(f"{message.type} cannot be applied: {error!r}"[:500]))

@@ -125,9 +125,7 @@ def find_repository(root: Path, state: Path) -> Repository:
     except SourceError as error:
         raise InvalidInput("root", error.message) from None
     if objects.is_partial:
-        raise InvalidInput(
-            "root", "is a partial clone", hint="Fetch the rest: `git fetch --refetch --filter=blob:none`"
-        )
+        raise InvalidInput("root", "is a partial clone", hint="Clone it again without --filter")
     top = root
     for _ in Path(objects.prefix).parts:
         top = top.parent

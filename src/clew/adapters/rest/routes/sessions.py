@@ -3,7 +3,7 @@ of their entries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -193,6 +193,21 @@ async def _open(call: RestCall) -> tuple[SessionManager, AgentCore]:
     return manager, AgentCore(DEFAULT_AGENT, conversations, by=call.by, gate=manager, source="rest")
 
 
+def _transition(name: str, handler: Callable[[RestCall], Awaitable[RestAnswer]], summary: str) -> RestOperation:
+    """An operation that changes the state of a session and takes no body."""
+    return RestOperation(
+        method="POST",
+        path=f"/sessions/{{session}}/{name}",
+        handler=handler,
+        summary=summary,
+        group="sessions",
+        verb="create",
+        writes=True,
+        answer=Session,
+        raises=(IllegalState, NotFound),
+    )
+
+
 OPERATIONS = (
     RestOperation(
         method="GET",
@@ -240,39 +255,13 @@ OPERATIONS = (
         is_body_needed=False,
         answer=Cancelled,
     ),
-    RestOperation(
-        method="POST",
-        path="/sessions/{session}/focus",
-        handler=focus_session,
-        summary="Make a session the one that messages without a session go to; a suspended one is resumed",
-        group="sessions",
-        verb="create",
-        writes=True,
-        answer=Session,
-        raises=(IllegalState, NotFound),
+    _transition(
+        "focus",
+        focus_session,
+        "Make a session the one that messages without a session go to; a suspended one is resumed",
     ),
-    RestOperation(
-        method="POST",
-        path="/sessions/{session}/suspend",
-        handler=suspend_session,
-        summary="Suspend a session: it takes no messages until it is resumed",
-        group="sessions",
-        verb="create",
-        writes=True,
-        answer=Session,
-        raises=(IllegalState, NotFound),
-    ),
-    RestOperation(
-        method="POST",
-        path="/sessions/{session}/resume",
-        handler=resume_session,
-        summary="Resume a suspended session and focus it",
-        group="sessions",
-        verb="create",
-        writes=True,
-        answer=Session,
-        raises=(IllegalState, NotFound),
-    ),
+    _transition("suspend", suspend_session, "Suspend a session: it takes no messages until it is resumed"),
+    _transition("resume", resume_session, "Resume a suspended session and focus it"),
     RestOperation(
         method="POST",
         path="/sessions/{session}/close",

@@ -8,17 +8,21 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from clew.knowledge.code.languages.actions import ACTIONS
 from clew.knowledge.code.languages.descriptions import describe_comment, describe_docstring
 from clew.knowledge.code.languages.detect import LANGUAGES, load_grammar
 from clew.knowledge.code.languages.python_syntax import read_python
-from clew.knowledge.code.languages.token_limit import cut_tokens
-from clew.knowledge.code.languages.walker import Handler, LanguageTable, Walker, last_row, named_at
+from clew.knowledge.code.languages.walker import ACTIONS, Handler, LanguageTable, Walker, last_row, named_at
 from clew.knowledge.code.models import CUT, FileFacts
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser, Query, Tree
 
+
+MAX_TOKENS = 600_000
+"""What two megabytes of code have. Files of data, which a machine writes, have more."""
+
+_SHAPES = bytes(ord("a") if chr(code).isalnum() or code == ord("_") or code > 127 else ord(" ") for code in range(256))
+_SIGNS = b"!%&()*+,-./:;<=>?@[]^{|}~"
 MAX_BYTES = 2_000_000
 MAX_MEAN_LINE = 2_000
 """Files with longer lines on average are generated."""
@@ -43,6 +47,25 @@ _MODULES = {"typescript": "javascript", "tsx": "javascript", "cpp": "c"}
 _BEFORE_DOC = frozenset(("hash_bang_line", "package_clause", "package_declaration"))
 _DOC_NODES = 12
 """Nodes at the top of a file that may hold its description."""
+
+
+def has_more_tokens(content: bytes, limit: int = MAX_TOKENS) -> bool:
+    """Whether a content has more words and signs than the limit. Those in strings and comments count too."""
+    if len(content) <= limit:
+        return False
+    words = (b" " + content.translate(_SHAPES)).count(b" a")
+    return words + len(content) - len(content.translate(None, _SIGNS)) > limit
+
+
+def cut_tokens(content: bytes, limit: int = MAX_TOKENS) -> tuple[bytes, bool]:
+    """The first lines of a content up to the limit, and whether there are more."""
+    if not has_more_tokens(content, limit):
+        return content, False
+    low, high = limit, len(content)
+    while high - low > limit // 100:
+        middle = (low + high) // 2
+        low, high = (low, middle) if has_more_tokens(content[:middle], limit) else (middle, high)
+    return content[: content.rfind(b"\n", 0, low) + 1], True
 
 
 class _Grammar(NamedTuple):

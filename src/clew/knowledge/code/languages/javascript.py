@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages import actions
+from clew.knowledge.code.languages import walker
 from clew.knowledge.code.languages.walker import LanguageTable, Walker, named_at
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _closure(walk: Walker, node: Node, start: int) -> None:
 
 def _class_method(walk: Walker, node: Node, start: int) -> None:
     """A method of a class or of an object; that of an object in a function has no name."""
-    (actions.anonymous if walk.scope.role == "function" else actions.ACTIONS["function"])(walk, node, start)
+    (walker.anonymous if walk.scope.role == "function" else walker.ACTIONS["function"])(walk, node, start)
 
 
 def _property(walk: Walker, node: Node, start: int) -> None:
@@ -114,10 +114,10 @@ def _declarator(walk: Walker, node: Node, start: int) -> None:
     if name is None or (value is not None and value.type in _FUNCTIONS and name.type == "identifier"):
         return
     if value is not None and (module := _required_module(walk, value)):
-        actions.bind(walk, name, start)
+        walker.bind(walk, name, start)
         _import_required(walk, node, name, value, module)
         return
-    actions.ACTIONS["value"](walk, node, start)
+    walker.ACTIONS["value"](walk, node, start)
     is_object = name.type == "identifier" and value is not None and value.type == "object"
     if is_object and walk.scope.role != "function":
         walk.enter(walk.qualify(walk.text(name)), node, "class")
@@ -151,7 +151,7 @@ def _call(walk: Walker, node: Node, start: int) -> None:
     if start not in walk.claimed and (module := _required_module(walk, node)):
         walk.note_import(module, "", "", node)
         walk.claimed.add(start)
-    actions.call(walk, node, start)
+    walker.call(walk, node, start)
 
 
 def _element(walk: Walker, node: Node, start: int) -> None:

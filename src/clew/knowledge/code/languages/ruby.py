@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages import actions
+from clew.knowledge.code.languages import walker
 from clew.knowledge.code.languages.fact_builder import Role
 from clew.knowledge.code.languages.walker import Handler, LanguageTable, Walker
 from clew.knowledge.code.models import SymbolKind
@@ -60,7 +60,7 @@ def _call(walk: Walker, node: Node, start: int) -> None:
     if name in _REQUIRES and given:
         _require(walk, node, name, given)
     elif walk.scope.role == "function" or name not in _MIXINS | _ACCESSORS:
-        actions.call(walk, node, start)
+        walker.call(walk, node, start)
         return
     for each in given if name in _MIXINS else ():
         walk.relate("inherit", walk.pure_target(each), each)

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from posixpath import basename, dirname, splitext
 
-from clew.knowledge.code.linking.file_names import SymbolPlace
-from clew.knowledge.code.linking.imports import NO_PACKAGES, DeclaredFolders, ImportResolver, words_of
+from clew.knowledge.code.linking.imports import NO_PACKAGES, DeclaredFolders, ImportResolver, SymbolPlace, words_of
 from clew.knowledge.code.linking.names import COMMON, ProjectNames
 from clew.knowledge.code.models import CodeEdge, EdgeType, FileFacts, ImportFact, ReferenceFact
 from clew.knowledge.code.python_calls.program import PythonFlow, uncollected

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 
-from clew.knowledge.code.linking.file_names import TYPES, FileNames, SymbolPlace, with_dots
-from clew.knowledge.code.linking.imports import HEADER_SUFFIXES, ImportResolver, family, module_word
+from clew.knowledge.code.linking.imports import (
+    HEADER_SUFFIXES,
+    TYPES,
+    FileNames,
+    ImportResolver,
+    SymbolPlace,
+    family,
+    module_word,
+    with_dots,
+)
 from clew.knowledge.code.models import FileFacts, ImportFact
 
 MAX_DEPTH = 8

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 
+from clew.knowledge.code.languages.extract import has_more_tokens
 from clew.knowledge.code.languages.python_syntax import parse_python
-from clew.knowledge.code.languages.token_limit import has_more_tokens
 from clew.knowledge.code.python_calls.expressions import Expressions, last_name
 from clew.knowledge.code.python_calls.scopes import PythonScope
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, FlowSummary, FunctionKind, ModuleImport

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.knowledge.code.files import ALL_KINDS, ASIDE, CHANGELOG, LOCK, TEST, TEXT
-from clew.knowledge.code.search.issue_text import IssueText
 from clew.knowledge.code.search.passages import KINDS
 from clew.knowledge.code.search.postings import Floats, IndexView, Ints, Matches, Terms
+from clew.knowledge.code.search.words import IssueText
 
 FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)
 """Weights of a term's counts for files: in names, in comments and strings, in code."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from clew.errors import Corrupted
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.search.issue_text import IssueText, parse_issue_text
 from clew.knowledge.code.search.passages import Packed, pack, read_texts
 from clew.knowledge.code.search.postings import (
     Floats,
@@ -38,7 +37,7 @@ from clew.knowledge.code.search.ranking import (
     rank_symbols,
     rarity,
 )
-from clew.knowledge.code.search.words import parts_of, terms_of, terms_of_rare
+from clew.knowledge.code.search.words import IssueText, parse_issue_text, parts_of, terms_of, terms_of_rare
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 from clew.sqlite_file import Sql
 from clew.trail.search.text import STOP

@@ -1,11 +1,18 @@
-"""Terms of code: whole identifiers and their parts, abbreviations as the words they mean, stems."""
+"""Terms: of words in code, where identifiers have parts and abbreviations stand for words, and of a text about code,
+such as an issue, whose names, paths and traces count most."""
 
 from __future__ import annotations
 
+import math
+import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
+import msgspec
+
+from clew.trail.model.readable import find_words
 from clew.trail.search.text import MAX_PARTS, STOP, rare_term_ids, split_word, term_id
 
 SALT = 0
@@ -38,6 +45,46 @@ _SHORT_FORMS = """
 """
 SHORT_FORMS = dict(pair.split() for pair in _SHORT_FORMS.replace("\n", " ").split(","))
 """Common abbreviations in names with their words: both are the same term."""
+MAX_CHARS = 20_000
+MAX_HEADING = 200
+ZONE_WEIGHTS = {"title": 3.0, "prose": 1.0, "ticked": 1.0, "code": 0.3, "message": 1.0, "dull": 0.1}
+"""The weight of a word in each part: the first line, the text, names in backticks, code, error messages, versions and
+environments."""
+
+LANGUAGE_SHARE = 0.2
+LANGUAGES = frozenset(["python", "golang", "rust", "java", "javascript", "typescript", "ruby", "cpp"])
+"""Names that say little in a question of one line: people name their language, functions do not."""
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
+_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<details>.*?(?:</details>|\Z)", re.S)
+_FRAME = re.compile(r'File "([^"\n]{1,300})", line \d+')
+_PLACE = re.compile(r"^[ \t]*+(?:at )?([\w./\\-]{1,300}\.\w{1,5}):\d+", re.M)
+_MESSAGE = re.compile(r"^(?:E +)?[A-Za-z_.]{0,80}(?:Error|Exception|Warning|panic)[A-Za-z]{0,20}: *(.{3,300})$", re.M)
+_TICKED = re.compile(r"`([^`\n]{1,120})`")
+_PATH = re.compile(
+    r"[\w.-]{1,100}(?:[/\\][\w.-]{1,100}){1,20}\.\w{1,5}\b"
+    r"|\b[\w-]{1,100}\.(?:pyx?|pyi|go|rs|[cm]?[jt]sx?|java|kt|c|cc|cpp|h|hpp|rb|md|rst|txt|toml|ya?ml|json|cfg|ini|mod)\b"
+)
+_DOTTED = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\b")
+_NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+|_\w+)\b|\b\w+(?=\()")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s|\*\*.*\*\*:?\s*$|<summary>|[A-Z][\w /]{2,30}:?\s*$")
+_TEMPLATE = re.compile(
+    r"(describe the (bug|issue|workflow)|(steps?|code|how|steps?/code)? ?to reproduce|(expected|actual|current) "
+    r"(results?|output|behaviou?r)|(problem |bug )?description|additional context|reproduction( steps)?|proposal|"
+    r"question|minimal complete verifiable example|what happened|what did you expect.*|a clear and concise.*)",
+    re.I,
+)
+_DULL = re.compile(
+    r"versions?\b|environment|system info|platform|installed|conda list|pip (list|freeze)|checklist|your setup|"
+    r"dependencies",
+    re.I,
+)
+_VERSION = re.compile(
+    r"\s*[-*]?\s*[\w .-]{1,25}\s*[:=]+\s*v?\d+(\.\d+)+.*$|\s*[\w.-]+\s+v?\d+\.\d+[\w.]*\s*$|\s*\w[\w.-]*==\d"
+)
+_NUMBER = re.compile(r"(?<!\d)\d++\.\d++")
+_MANY_VERSIONS = 8
+_NEAR = 80
 
 
 @lru_cache(MAX_KNOWN)
@@ -89,3 +136,106 @@ def spelled_terms(word: str) -> Iterator[tuple[int, str]]:
     parts = split_word(word[:MAX_WORD])
     kept = [part for part in parts if part not in STOP] if len(parts) > 1 else [word]
     return zip(terms_of(word), [*kept, word], strict=False)
+
+
+class IssueText(msgspec.Struct, frozen=True):
+    """A parsed text. `terms` has the weight of each term, `spelling` its word or part of a word; `frames` are the files
+    of tracebacks, the innermost last; `named` are paths and file names in the first line."""
+
+    terms: Mapping[int, float]
+    spelling: Mapping[int, str]
+    names: frozenset[str]
+    paths: tuple[str, ...]
+    named: tuple[str, ...]
+    frames: tuple[str, ...]
+    title: str
+    plain: str
+    """The first line without English function words, to be embedded."""
+
+
+def parse_issue_text(text: str) -> IssueText:
+    """Parse a text; of a very long one the beginning."""
+    text = _COMMENT.sub(" ", text[:MAX_CHARS].replace("\r", "").strip())
+    zones = split_zones(text)
+    read = "\n".join(zones[zone] for zone in ("title", "prose", "ticked", "code"))
+    dotted = _DOTTED.findall(read)
+    names = {*_NAME.findall(read), *find_words(zones["ticked"]), *(part for name in dotted for part in name.split("."))}
+    terms, spelling = _weigh(zones)
+    if "\n" not in text:
+        languages = {term for word in find_words(text) if word.lower() in LANGUAGES for term in terms_of(word)}
+        terms = {term: amount * (LANGUAGE_SHARE if term in languages else 1.0) for term, amount in terms.items()}
+    return IssueText(
+        terms=terms,
+        spelling=spelling,
+        names=frozenset(name for name in names if len(name) > 2),
+        paths=tuple(dict.fromkeys(_PATH.findall(read))),
+        named=tuple(dict.fromkeys(find_paths(zones["title"]))),
+        frames=(*_FRAME.findall(text), *_PLACE.findall(text)),
+        title=zones["title"],
+        plain=" ".join(word for word in find_words(zones["title"]) if word.lower() not in STOP | LANGUAGES),
+    )
+
+
+def find_paths(line: str) -> list[str]:
+    """The words of a line that look like paths or file names."""
+    return [found.strip("./") for found in _PATH.findall(line)]
+
+
+def split_zones(text: str) -> dict[str, str]:
+    """The parts of a question by what they are: see ZONE_WEIGHTS. Backticks and messages are in their part as well."""
+    title, _, body = text.partition("\n")
+    zones: dict[str, list[str]] = {zone: [] for zone in ZONE_WEIGHTS}
+    zones["title"].append(title)
+    end = 0
+    for block in _FENCE.finditer(body):
+        _sort_lines(body[end : block.start()], zones)
+        zones["dull" if _is_dull(body, block) else "code"].append(block.group())
+        end = block.end()
+    _sort_lines(body[end:], zones)
+    prose, code = "\n".join((title, *zones["prose"])), "\n".join(zones["code"])
+    zones["ticked"] = _TICKED.findall(prose)
+    zones["message"] = _MESSAGE.findall(f"{prose}\n{code}")
+    return {zone: "\n".join(pieces) for zone, pieces in zones.items()}
+
+
+def _is_dull(body: str, block: re.Match[str]) -> bool:
+    """Whether a block lists versions: the line before it says so, or it is full of them."""
+    before = body[max(0, block.start() - _NEAR) : block.start()].rsplit("\n\n", 1)[-1]
+    numbers = len(_NUMBER.findall(block.group()))
+    return bool(_DULL.search(before)) or (numbers > _MANY_VERSIONS and not _FRAME.search(block.group()))
+
+
+def _sort_lines(text: str, zones: dict[str, list[str]]) -> None:
+    """Put each line outside of fences where it belongs."""
+    is_dull = False
+    for line in text.split("\n"):
+        head = line.strip()[:MAX_HEADING]
+        if _HEADING.match(head):
+            is_dull = bool(_DULL.search(head))
+            if _TEMPLATE.fullmatch(head.strip(" #*:_")):
+                continue
+        if is_dull or _VERSION.match(head):
+            zones["dull"].append(line)
+        elif line.startswith(">>> ") or (line.startswith("    ") and re.search(r"[=(\[]", line)):
+            zones["code"].append(line)
+        else:
+            zones["prose"].append(line)
+
+
+def _weigh(zones: Mapping[str, str]) -> tuple[dict[int, float], dict[int, str]]:
+    """The weight of each term: for every part the logarithm of its count times the weight of the part."""
+    terms: dict[int, float] = {}
+    spelling: dict[int, str] = {}
+    for zone, text in zones.items():
+        for term, count in _count(find_words(text), spelling).items():
+            terms[term] = terms.get(term, 0.0) + ZONE_WEIGHTS[zone] * math.log2(1 + count)
+    return terms, spelling
+
+
+def _count(words: Iterable[str], spelling: dict[int, str]) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    for word in words:
+        for term, part in spelled_terms(word):
+            counts[term] += 1
+            spelling.setdefault(term, part)
+    return counts

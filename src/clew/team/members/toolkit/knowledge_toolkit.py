@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.knowledge.domains.code import OpenKnowledge, build_code
 from clew.knowledge.domains.history import build_history
 from clew.knowledge.domains.journal import entry_lines
 from clew.knowledge.domains.reference import build_reference
+from clew.knowledge.domains.tool_builder import OpenKnowledge, build_code
 from clew.knowledge.history.brief import Tier, write_brief
-from clew.knowledge.history.entries import ArchiveQuery, Category
+from clew.knowledge.history.entries import ArchiveQuery, Category, CheckpointCategory
 from clew.knowledge.history.links import Limit
 from clew.team.members.toolkit.member_deps import READS, MemberDeps, in_session, session_principal
 from clew.tools.content import GuidedContent
@@ -52,6 +52,7 @@ SHARED = {
     ),
 }
 """Tools of domains that members have under the same name."""
+_ENTRIES, _CHECKPOINTS = tuple(Category), tuple(CheckpointCategory)
 WRITES = Effects(repeats_safely=True, reaches_out=False)
 Operation = Literal["read", "modified", "created"]
 SymbolType = Literal["function", "type", "const", "var", "all"]
@@ -143,7 +144,7 @@ def _reading_journal(deps: MemberDeps) -> tuple[Tool, ...]:
     async def query_chronicle(
         ctx: ToolContext,
         search_text: str = "",
-        categories: tuple[Category, ...] = (),
+        categories: tuple[str, ...] = (),
         session_ids: tuple[str, ...] = (),
         cross_session: bool = False,
         limit: Limit = 10,
@@ -158,9 +159,13 @@ def _reading_journal(deps: MemberDeps) -> tuple[Tool, ...]:
             limit: number of entries
         """
         by = session_principal(ctx)
+        if unknown := [each for each in categories if each not in (*_ENTRIES, *_CHECKPOINTS)]:
+            hint = f"Categories are {', '.join((*_ENTRIES, *_CHECKPOINTS))}"
+            raise InvalidInput("categories", f"{unknown[0][:50]!r} is not a category", hint=hint)
         wanted = ArchiveQuery(
             search_text=search_text,
-            categories=categories,
+            categories=[Category(each) for each in categories if each in _ENTRIES],
+            checkpoints=[CheckpointCategory(each) for each in categories if each in _CHECKPOINTS],
             session_ids=session_ids,
             cross_session=cross_session or bool(session_ids),
             limit=limit,

@@ -11,7 +11,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.knowledge.domains.code import OpenKnowledge
+from clew.knowledge.domains.tool_builder import OpenKnowledge
 from clew.team.machines.effects import conversation_id
 from clew.team.machines.team_state import TeamState
 from clew.team.members.conversation import MemberConversation, get_conversation

@@ -11,7 +11,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.domains.code import OpenKnowledge
+from clew.knowledge.domains.tool_builder import OpenKnowledge
 from clew.knowledge.history.entries import ArchiveQuery, Category
 from clew.team.members.conversation import get_conversation
 from clew.team.members.toolkit.member_deps import READS, MemberDeps, session_principal

@@ -1,24 +1,56 @@
-"""Nodes as text for a model: one line each, with a citation; and a note below results that are incomplete."""
+"""Tools over knowledge: built from methods, with nodes as lines of text, and a note below incomplete results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from clew.access import Principal
 from clew.catalog.operations.text import inline
 from clew.knowledge.answering.sources import describe
 from clew.knowledge.evidence.trust import citation_of
 from clew.knowledge.nodes.node_store import Node, ScoredNode
-from clew.tools import Effects, GuidedContent, Tool, ToolContext
+from clew.tools import Effects, GuidedContent, Tool, ToolContext, tool
 
 if TYPE_CHECKING:
+    from clew.knowledge.base import Knowledge
     from clew.knowledge.code.models import Callers, NamedCall, SymbolLink
-    from clew.knowledge.domains.code import OpenKnowledge
 
 WIDTH = 160
 READS = Effects(reads_only=True, reaches_out=False)
+OpenKnowledge = Callable[[], "Awaitable[Knowledge]"]
+Found = TypeVar("Found")
+
+
+def method_tool(
+    known: OpenKnowledge,
+    part: Callable[[Knowledge, Principal], Any],
+    method: Callable[..., Awaitable[Found]],
+    render: Callable[[Found], Any],
+    *,
+    name: str = "",
+    title: str = "",
+    effects: Effects = READS,
+) -> Tool:
+    """The tool that calls a method, or a function, with `part` of what is known as its first argument. The first
+    paragraph of the docstring is the description. Only a tool with a title is found by `ask`."""
+
+    async def call(ctx: ToolContext, **arguments: Any) -> Any:
+        return render(await method(part(await known(), ctx.by), **arguments))
+
+    _, *own = inspect.signature(method).parameters.values()
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY)
+    given = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+    call.__signature__ = inspect.Signature([context, *given])  # type: ignore[attr-defined]  # functions may have one
+    call.__wrapped__ = method  # type: ignore[attr-defined]  # names of types are looked up in the method's module
+    call.__annotations__ = {"ctx": ToolContext, **{each.name: each.annotation for each in own}}
+    call.__name__ = name or method.__name__
+    description = inspect.cleandoc(method.__doc__ or "").partition("\n\n")[0]
+    made = tool(name=call.__name__, title=title, description=description, effects=effects, searchable=bool(title))
+    return made(call)
 
 
 def add_withheld_note(tools: Iterable[Tool], known: OpenKnowledge) -> tuple[Tool, ...]:
@@ -26,13 +58,13 @@ def add_withheld_note(tools: Iterable[Tool], known: OpenKnowledge) -> tuple[Tool
     return tuple(_with_note(each, known) for each in tools)
 
 
-def _with_note(tool: Tool, known: OpenKnowledge) -> Tool:
+def _with_note(noted: Tool, known: OpenKnowledge) -> Tool:
     async def call(arguments: dict[str, Any], context: ToolContext) -> GuidedContent:
-        found = await tool.call(arguments, context)
+        found = await noted.call(arguments, context)
         lines = await (await known()).consent.withheld()
         return msgspec.structs.replace(found, content="\n\n".join([found.content, *lines])) if lines else found
 
-    return msgspec.structs.replace(tool, call=call)
+    return msgspec.structs.replace(noted, call=call)
 
 
 def symbol_ref(node: Node) -> str:

@@ -1,33 +1,63 @@
-"""Calls by a name whose target is unknown, grouped by their likely owner.
+"""The symbols around a symbol: those that it uses, those that use it, and calls by its name whose target is unknown.
 
-There are no edges for these calls: they are read from the facts of the files. The receiver's name and the imports of
-the file tell which symbol of the name a call likely means.
+There are no edges for unknown targets: such calls are read from the facts of the files. The receiver's name and the
+imports of the file tell which symbol of the name a call likely means. Go types implement an interface without a
+declaration: they have all its methods.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from posixpath import basename, dirname, splitext
 
 import msgspec
 
-from clew.knowledge.code.linking.file_names import FileNames, with_dots
-from clew.knowledge.code.linking.imports import family
+from clew.knowledge.code.files import ASIDE, TEST, kind_of
+from clew.knowledge.code.linking.imports import FileNames, family, with_dots
 from clew.knowledge.code.linking.names import COMMON, IMPLICIT
-from clew.knowledge.code.models import FILE_KIND, FileFacts, NamedCall, ReferenceFact, SymbolRow
+from clew.knowledge.code.models import (
+    FILE_KIND,
+    CalledSymbol,
+    Callers,
+    FileFacts,
+    NamedCall,
+    ReferenceFact,
+    SymbolLink,
+    SymbolRow,
+    node_id,
+    to_node,
+)
 from clew.knowledge.code.python_calls.summary import FlowSummary
-from clew.knowledge.code.refs import node_id
-from clew.knowledge.code.rows import decode_facts, find_summary, find_symbols
+from clew.knowledge.code.queries import SHOWN, definitions_of, find_in_file, find_place, get_symbols, too_many
+from clew.knowledge.code.rows import EdgeHop, decode_facts, find_hops, find_summary, find_symbols
 from clew.sqlite_file import Sql
 from clew.trail.search.text import split_word
 
+EDGE_TYPES = {
+    "imports": ("imports",),
+    "calls": ("calls",),
+    "references": ("references",),
+    "extends": ("inherits",),
+    "implements": ("implements",),
+    "all": ("imports", "calls", "references", "inherits", "implements"),
+}
+MAX_LINKS = 2_000
+MAX_PLACES = 50
+"""Unresolved calls that are listed."""
 MAX_OWNERS = 200
 LONGEST_ABBREVIATION = 4
 INITIAL, PART, HEAD, WHOLE, PLURAL, NEAR = 0.5, 1.0, 2.0, 1.0, 2.5, 0.25
 """How much the receiver's name says for an owner: an initial, a word of the owner's name, its last word; in addition if
 it covers the whole name, if both are plural, and if the file imports the owner."""
+MIN_METHODS = 2
+"""An implementation is certain if the interface has at least this many methods."""
+MAX_METHODS = 100
 
+_CALLED = frozenset(("function", "method", "class", "interface"))
+_CONSTRUCTORS = frozenset(("constructor", "initialize"))
+"""Methods of JavaScript and Ruby that run when their class is called."""
 _FILES = (
     "SELECT f.path, s.id, b.facts FROM files f JOIN blobs b ON b.blob = f.blob AND b.language = f.language"
     f" JOIN symbols s ON s.file = f.id AND s.kind = '{FILE_KIND}'"
@@ -47,6 +77,93 @@ _ROOTS = frozenset(("crate", "super", "self"))
 """First parts of a path to a function of Rust."""
 _OWN = frozenset(("self", "cls", "super"))
 _decode_summary = msgspec.msgpack.Decoder(FlowSummary).decode
+
+
+def find_links(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool) -> list[SymbolLink]:
+    """The symbols within some steps of a symbol, each once: nearest first, certain before guessed, and code before
+    examples before tests. A symbol that uses itself is one of them. For a file, its symbols count as one."""
+    reached = _reach(sql, start, types, depth, backwards=backwards)
+    implementers, is_sure = find_implementers(sql, start) if backwards and "implements" in types else ([], True)
+    for row in implementers:  # types that do not name the interface
+        reached.setdefault(row.id, (1, [EdgeHop(start.id, row.id, "implements", row.line_start, not is_sure)]))
+    where = "WHERE s.id IN (SELECT value FROM json_each(?))"
+    rows = find_symbols(sql, where, (json.dumps(list(reached)[:MAX_LINKS]),))
+    origin = node_id(start.path, start.qualname)
+    ids = defaultdict(lambda: origin, {row.id: node_id(row.path, row.qualname) for row in rows})
+    return sorted((_to_link(row, *reached[row.id], ids) for row in rows), key=_order)
+
+
+def _reach(
+    sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool
+) -> dict[int, tuple[int, list[EdgeHop]]]:
+    """The numbers of the symbols within some steps, each with the number of steps and the edges of the last step."""
+    own = {row.id for row in (definitions_of(sql, start) if start.qualname else find_in_file(sql, start.path))}
+    near, seen = [*own], set() if start.qualname else own
+    reached: dict[int, tuple[int, list[EdgeHop]]] = {}
+    for step in range(1, depth + 1):
+        fresh: dict[int, list[EdgeHop]] = {}
+        for hop in find_hops(sql, near, types, backwards=backwards):
+            far = start.id if hop.far in own else hop.far
+            if far not in seen:
+                fresh.setdefault(far, []).append(hop)
+        seen = seen | own | fresh.keys()
+        reached |= {far: (step, hops) for far, hops in fresh.items()}
+        near = list(fresh)
+        if not near or len(reached) >= MAX_LINKS:
+            break
+    return reached
+
+
+def _to_link(row: SymbolRow, depth: int, hops: Sequence[EdgeHop], ids: Mapping[int, str]) -> SymbolLink:
+    """The lines are those of the edges that are as certain as the first, and of its type."""
+    first = hops[0]
+    lines = {hop.line for hop in hops if (hop.is_guess, hop.type) == (first.is_guess, first.type)}
+    return SymbolLink(
+        node=to_node(row),
+        edge_type=first.type,
+        depth=depth,
+        via=ids[first.near],
+        line=first.line,
+        is_guess=bool(first.is_guess),
+        lines=tuple(sorted(lines)),
+    )
+
+
+def _order(link: SymbolLink) -> tuple[int, bool, int, str, int]:
+    path = link.node.path or ""
+    kind = kind_of(path, link.node.name)
+    return link.depth, link.is_guess, 2 if kind & TEST else int(bool(kind & ASIDE)), path, link.line
+
+
+def find_callers(sql: Sql, ref: str, depth: int) -> Callers:
+    """The callers of each symbol that a reference may mean, within `depth` steps, and calls that only share the name.
+    A constructor that has the name of its class is shown only if it has callers of its own.
+
+    Raises NotFound, and InvalidInput if more than a few symbols have the name.
+    """
+    found = get_symbols(sql, ref)
+    found = [row for row in found if row.kind in _CALLED] or found
+    if len(found) > SHOWN:
+        raise too_many(ref, found)
+    symbols = [CalledSymbol(node=to_node(row), callers=_callers_of(sql, row, depth)) for row in found]
+    classes = {node_id(row.path, row.qualname) for row in found}
+    symbols = [each for each in symbols if each.callers or each.node.id.rpartition(".")[0] not in classes]
+    unresolved = find_unresolved(sql, found) if found[0].qualname else []
+    is_certain = any(not link.is_guess for symbol in symbols for link in symbol.callers)
+    return Callers(
+        certain=is_certain or not (unresolved or any(symbol.callers for symbol in symbols)),
+        symbols=symbols,
+        untold=len(unresolved),
+        places=unresolved[:MAX_PLACES],
+        owners=dict(Counter(call.owner for call in unresolved).most_common()),
+    )
+
+
+def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[SymbolLink]:
+    """The callers of a symbol; of a constructor without any, those of its class."""
+    found = find_links(sql, row, ("calls",), depth, backwards=True)
+    owner = find_place(sql, row.path, row.qualname.rpartition(".")[0]) if row.name in _CONSTRUCTORS else None
+    return found or (_callers_of(sql, owner, depth) if owner is not None and owner.qualname else [])
 
 
 def find_unresolved(sql: Sql, rows: Sequence[SymbolRow]) -> list[NamedCall]:
@@ -207,3 +324,41 @@ def _may_be(row: SymbolRow, call: ReferenceFact, facts: FileFacts, imports: _Imp
     if "." not in target:
         return not is_member or facts.language in IMPLICIT
     return is_member or imports.has(first) or first in _ROOTS
+
+
+def find_implementers(sql: Sql, interface: SymbolRow) -> tuple[list[SymbolRow], bool]:
+    """The types with all methods of a Go interface, and whether that is certain; no types for any other symbol."""
+    if (interface.language, interface.kind) != ("go", "interface"):
+        return [], True
+    methods = _methods(sql, interface)
+    if not 0 < len(methods) <= MAX_METHODS:
+        return [], True
+    having: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    named = f"WHERE f.language = 'go' AND s.kind = 'method' AND s.lower IN ({', '.join('?' * len(methods))})"
+    for row in find_symbols(sql, named, [name.lower() for name in methods]):
+        if row.name in methods:
+            having[dirname(row.path), row.qualname.rpartition(".")[0]].add(row.name)
+    whole = {place for place, names in having.items() if names == methods}
+    found = [row for name in sorted({name for _, name in whole}) for row in _types(sql, name)]
+    return [row for row in found if (dirname(row.path), row.qualname) in whole], len(methods) >= MIN_METHODS
+
+
+def _methods(sql: Sql, interface: SymbolRow) -> set[str]:
+    """The names of its methods, including those of embedded interfaces."""
+    found, waiting, seen = set[str](), [interface], {interface.id}
+    while waiting:
+        known = waiting.pop()
+        own = "WHERE f.path = ? AND s.kind = 'method' AND s.qualname = ? || '.' || s.name"
+        found.update(row.name for row in find_symbols(sql, own, (known.path, known.qualname)))
+        above = (
+            "WHERE s.kind = 'interface' AND s.id IN (SELECT target FROM edges WHERE source = ? AND type = 'inherits')"
+        )
+        for row in find_symbols(sql, above, (known.id,)):
+            if row.id not in seen:
+                seen.add(row.id)
+                waiting.append(row)
+    return found
+
+
+def _types(sql: Sql, name: str) -> list[SymbolRow]:
+    return find_symbols(sql, "WHERE f.language = 'go' AND s.kind = 'class' AND s.qualname = ?", (name,))
