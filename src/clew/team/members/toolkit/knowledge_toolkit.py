@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput
+from clew.knowledge.domains.code import build_code
 from clew.knowledge.domains.history import build_history
 from clew.knowledge.domains.journal import entry_lines
 from clew.knowledge.domains.reference import build_reference
-from clew.knowledge.domains.tool_builder import OpenKnowledge, build_code
+from clew.knowledge.domains.tool_builder import OpenKnowledge
 from clew.knowledge.history.brief import Tier, write_brief
 from clew.knowledge.history.entries import ArchiveQuery, Category, CheckpointCategory
 from clew.knowledge.history.links import Limit
