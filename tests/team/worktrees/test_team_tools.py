@@ -52,7 +52,7 @@ def call(tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_task_goes_from_a_work_tree_to_the_sessions_branch(call: Caller) -> None:
     opened = await call("team-open", session="s1", base="HEAD", take_changes=False)
     assert opened["branch"] == "clew/s1"
-    given = {"from": opened["head"], "branch": "clew/s1/n.1"}
+    given = {"start": opened["head"]}
     made = await call("team-worktree", session="s1", pipeline="n.1", **given)
     assert made["branch"] == "clew-work/s1/n.1"
     plant(Path(made["folder"]), DOUBLE)
@@ -101,14 +101,14 @@ async def test_the_tools_are_hidden_repeatable_and_describe_their_arguments(call
         assert not each.searchable
         assert each.effects.keyed
         assert "session" in each.schema["properties"]
-    assert set(call.tools["team-worktree"].schema["properties"]) == {"session", "pipeline", "from", "branch"}
+    assert set(call.tools["team-worktree"].schema["properties"]) == {"session", "pipeline", "start"}
 
 
 async def test_arguments_that_are_wrong_are_refused_in_one_line(call: Caller) -> None:
     await call("team-open", session="s1")
     wrong: tuple[tuple[str, dict[str, Any]], ...] = (
         ("team-open", {"session": "../x"}),
-        ("team-worktree", {"session": "s1", "pipeline": "n.1", "from": "--all"}),
+        ("team-worktree", {"session": "s1", "pipeline": "n.1", "start": "--all"}),
         ("team-check", {"session": "s1", "kind": "deploy"}),
         ("team-commit", {"session": "s1"}),
     )

@@ -51,8 +51,7 @@ _T, _S = MessageType, PipelineStatus
 
 def start(pipeline: TaskPipeline) -> Moved:
     """Ask for the work tree of a new pipeline."""
-    input = {"branch": f"clew-task/{pipeline.session_id}/{pipeline.id}", "from": pipeline.start_from}
-    return call_tool(pipeline, Stage.TREE, "team-worktree", input)
+    return call_tool(pipeline, Stage.TREE, "team-worktree", {"start": pipeline.start_from})
 
 
 def step(pipeline: TaskPipeline, message: TeamMessage, node: PlanNode, gate: Gate) -> Moved:
@@ -127,6 +126,7 @@ def _on_commit(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode, m
         commit=str(output.get("commit") or ""),
         tree=str(output.get("tree") or ""),
         committed_at=message.timestamp,
+        check_calls=(),
         receipts=(),
     )
     if output.get("is_empty"):

@@ -29,7 +29,16 @@ def call_tool(pipeline: TaskPipeline, stage: Stage, tool: str, input: dict[str, 
 
 
 def run_check(pipeline: TaskPipeline, stage: Stage, kind: str, scope: str, commands: tuple[str, ...] = ()) -> Moved:
-    input = {"kind": kind, "scope": scope, "commands": list(commands), "base_commit": pipeline.base_commit}
+    """Check the commit of the pipeline. The receipts name the call that they belong to."""
+    call = f"{pipeline.id}/{stage}/{pipeline.calls + 1}"
+    input = {
+        "call": call,
+        "kind": kind,
+        "scope": scope,
+        "commands": list(commands),
+        "base_commit": pipeline.base_commit,
+    }
+    pipeline = msgspec.structs.replace(pipeline, check_calls=(*pipeline.check_calls, call))
     return call_tool(pipeline, stage, "team-check", input)
 
 
@@ -46,6 +55,7 @@ def take_inspection(
     feedback = (*pipeline.context.inspector_feedback, findings)
     context = msgspec.structs.replace(pipeline.context, inspector_feedback=feedback)
     pipeline = msgspec.structs.replace(pipeline, context=context, inspector_result=findings, inspector_loops=loop)
+    pipeline = msgspec.structs.replace(pipeline, inspected_tree=pipeline.tree)
     if passed:
         return begin_tests(pipeline)
     told = send(_T.INSPECTOR_FEEDBACK, INSPECTOR, pipeline.builder, findings)

@@ -109,6 +109,10 @@ class TaskPipeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     commit: str = ""
     tree: str = ""
     committed_at: datetime | None = None
+    inspected_tree: str = ""
+    """The tree that the last inspection was about."""
+    check_calls: tuple[str, ...] = ()
+    """The calls of checks for the present commit."""
     receipts: tuple[dict[str, Any], ...] = ()
     has_tests: bool = False
     has_linters: bool = False

@@ -68,7 +68,7 @@ def _state_of(pipeline: TaskPipeline, node: PlanNode, receipts: tuple[CheckRecei
         tree=pipeline.tree,
         changed_at=pipeline.committed_at or _EVER,
         recorded={each.id: each.digest for each in receipts},
-        requests=frozenset(each.run for each in receipts),
+        requests=frozenset(pipeline.check_calls),
         has_tests=pipeline.has_tests,
         has_linters=pipeline.has_linters,
         touches_tests=pipeline.touches_tests,
@@ -87,7 +87,7 @@ def _reviews(pipeline: TaskPipeline) -> tuple[TaskReview, ...]:
         reviewer=INSPECTOR,
         session=pipeline.session_id,
         pipeline=pipeline.id,
-        tree=pipeline.tree,
+        tree=pipeline.inspected_tree,
         status="passed" if found.passed else "failed",
         at=found.timestamp or _EVER,
     )

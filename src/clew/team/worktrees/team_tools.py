@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -149,20 +148,7 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
         require_team(ctx)
         return await asyncio.to_thread(folder.find(session).diff, pipeline)
 
-    return (open_tree, _with_from(open_pipeline), commit, merge, diff, _check_tool(folder))
-
-
-def _with_from(made: Tool) -> Tool:
-    """The tool with `from` in place of `start`, which Python does not allow as a parameter, and with the `branch` that
-    the caller suggests. The result names the branch that git allows."""
-    properties = dict(made.schema["properties"])
-    properties |= {"from": properties.pop("start"), "branch": {"type": "string", "default": ""}}
-
-    def check(given: Mapping[str, Any]) -> dict[str, Any]:
-        named = {("start" if name == "from" else name): value for name, value in given.items() if name != "branch"}
-        return made.check(named)
-
-    return msgspec.structs.replace(made, check=check, schema={**made.schema, "properties": properties})
+    return (open_tree, open_pipeline, commit, merge, diff, _check_tool(folder))
 
 
 def _check_tool(folder: TeamFolder) -> Tool:
