@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Clew, clew, folder
+from tests.cli.terminal import Terminal
 
 __all__ = ["clew", "folder"]
 
@@ -118,3 +119,21 @@ def test_what_cannot_be_done_is_said_in_one_line(clew: Clew, project: Path) -> N
         assert told in result.err
         assert len(result.err.strip().splitlines()) <= 2, result.err
     assert "No work yet" in clew("team", "status").err
+
+
+@pytest.mark.req("SYL-41")
+def test_at_a_terminal_the_plan_is_asked_about_and_ctrl_c_pauses(clew: Clew, project: Path) -> None:
+    terminal = Terminal("code", REQUEST, "--name", "fares", "--script", SCRIPT)
+    terminal.until("approve, modify TEXT, ask TEXT or stop>")
+    terminal.answer("maybe", "Type approve")
+    terminal.until("stop>")
+    terminal.answer("approve", "engineer starts")
+    terminal.type("\x03")
+    terminal.until("pause, steer TEXT, stop or continue>")
+    terminal.answer("pause", "Paused. Continue with")
+    assert terminal.end() == 130
+    assert clew("team", "status").rows[0][1] == "waits for you"
+    again = Terminal("code", "--resume", "fares", "--script", SCRIPT)
+    again.until("The work is completed.")
+    assert again.end() == 0
+    assert "[running] total" in again.shown

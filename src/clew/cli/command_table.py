@@ -39,86 +39,50 @@ class Group:
     more: str = ""
 
 
+def _commands(module: str, *rows: tuple[str, str, str]) -> tuple[CliCommand, ...]:
+    """Commands of one module, each with its name, summary and arguments; the function has the name of the command."""
+    return tuple(CliCommand(name, summary, f"{module}:{name}", takes) for name, summary, takes in rows)
+
+
 COMMANDS: tuple[CliCommand | Group, ...] = (
     CliCommand("chat", "Talk to an agent of this folder.", "clew.cli.chat.chat:chat", "[MESSAGE...]"),
-    CliCommand("code", "Let a team plan, build, check and test a request.", "clew.cli.commands.code:code", "[TEXT...]"),
+    CliCommand("code", "Let a team plan, build, check and test a request.", "clew.cli.team.code:code", "[TEXT...]"),
     Group(
         "team",
         "Watch and steer the work of the team.",
-        (
-            CliCommand("status", "List the work of the team, newest first.", "clew.cli.commands.team:status", ""),
-            CliCommand("log", "Show the messages of the team in a session.", "clew.cli.commands.team:log", "[SESSION]"),
-            CliCommand("approve", "Approve the plan of a session.", "clew.cli.commands.team:approve", "[SESSION]"),
-            CliCommand("modify", "Ask the Architect to change the plan.", "clew.cli.commands.team:modify", "TEXT..."),
-            CliCommand("ask", "Ask the Architect about the work.", "clew.cli.commands.team:ask", "TEXT..."),
-            CliCommand("answer", "Answer a question of the Architect.", "clew.cli.commands.team:answer", "TEXT..."),
-            CliCommand("add", "Add a requirement to work under way.", "clew.cli.commands.team:add", "TEXT..."),
-            CliCommand(
-                "task",
-                "Prompt, ask or interrupt a task, or ignore its Inspector or Tester.",
-                "clew.cli.commands.team:task",
-                "TASK ACTION [TEXT...]",
-            ),
-            CliCommand(
-                "choose", "Decide on a task that used all its rounds.", "clew.cli.commands.team:choose", "CHOICE [TASK]"
-            ),
-            CliCommand(
-                "override", "Accept the open findings of the session.", "clew.cli.commands.team:override", "REASON..."
-            ),
-            CliCommand(
-                "stop", "Stop the work of a session; its branches stay.", "clew.cli.commands.team:stop", "[SESSION]"
-            ),
+        _commands(
+            "clew.cli.team.team",
+            ("status", "List the work of the team, newest first.", ""),
+            ("log", "Show the messages of the team in a session.", "[SESSION]"),
+            ("approve", "Approve the plan of a session.", "[SESSION]"),
+            ("modify", "Ask the Architect to change the plan.", "TEXT..."),
+            ("ask", "Ask the Architect about the work.", "TEXT..."),
+            ("answer", "Answer a question of the Architect.", "TEXT..."),
+            ("add", "Add a requirement to work under way.", "TEXT..."),
+            ("task", "Prompt, ask or interrupt a task, or ignore its Inspector or Tester.", "TASK ACTION [TEXT...]"),
+            ("choose", "Decide on a task that used all its rounds.", "CHOICE [TASK]"),
+            ("override", "Accept the open findings of the session.", "REASON..."),
+            ("stop", "Stop the work of a session; its branches stay.", "[SESSION]"),
         ),
         default="status",
     ),
     Group(
         "session",
         "Begin, list, switch, suspend, resume and close sessions of work.",
-        (
-            CliCommand("new", "Begin a session and focus it.", "clew.cli.commands.session:new", "[NAME]"),
-            CliCommand("ls", "List the sessions, newest first.", "clew.cli.commands.session:ls"),
-            CliCommand("switch", "Focus another session.", "clew.cli.commands.session:switch", "WHICH"),
-            CliCommand("suspend", "Suspend a session.", "clew.cli.commands.session:suspend", "[WHICH]"),
-            CliCommand(
-                "resume", "Resume a suspended session and focus it.", "clew.cli.commands.session:resume", "WHICH"
-            ),
-            CliCommand(
-                "show",
-                "Show the state, private context and counts of a session.",
-                "clew.cli.commands.session:show",
-                "[WHICH]",
-            ),
-            CliCommand(
-                "update",
-                "Note the task, the steps and your wishes in a session.",
-                "clew.cli.commands.session:update",
-                "[WHICH]",
-            ),
-            CliCommand(
-                "history",
-                "Show the messages and answers of a session, oldest first.",
-                "clew.cli.commands.session:history",
-                "[WHICH]",
-            ),
-            CliCommand(
-                "entries",
-                "List the journal entries of a session, and which of them are promoted.",
-                "clew.cli.commands.session:entries",
-                "[WHICH]",
-            ),
-            CliCommand(
-                "promote",
-                "Make journal entries of a session readable in all sessions.",
-                "clew.cli.commands.session:promote",
-                "ENTRIES...",
-            ),
-            CliCommand(
-                "unpromote",
-                "Undo a promotion: only the session of an entry reads it.",
-                "clew.cli.commands.session:unpromote",
-                "ENTRIES...",
-            ),
-            CliCommand("close", "Close a session for good.", "clew.cli.commands.session:close", "[WHICH]"),
+        _commands(
+            "clew.cli.commands.session",
+            ("new", "Begin a session and focus it.", "[NAME]"),
+            ("ls", "List the sessions, newest first.", ""),
+            ("switch", "Focus another session.", "WHICH"),
+            ("suspend", "Suspend a session.", "[WHICH]"),
+            ("resume", "Resume a suspended session and focus it.", "WHICH"),
+            ("show", "Show the state, private context and counts of a session.", "[WHICH]"),
+            ("update", "Note the task, the steps and your wishes in a session.", "[WHICH]"),
+            ("history", "Show the messages and answers of a session, oldest first.", "[WHICH]"),
+            ("entries", "List the journal entries of a session, and which of them are promoted.", "[WHICH]"),
+            ("promote", "Make journal entries of a session readable in all sessions.", "ENTRIES..."),
+            ("unpromote", "Undo a promotion: only the session of an entry reads it.", "ENTRIES..."),
+            ("close", "Close a session for good.", "[WHICH]"),
         ),
         default="ls",
     ),

@@ -326,7 +326,9 @@ class Team:
         tried = apply(await self.state(session, by=by), message, self._states.gate)
         if tried.refusal is not None:
             raise tried.refusal
-        return await self.guide.send(message, by=by)
+        sent = await self.guide.send(message, by=by)
+        await self._status.write(await self._states.latest(session))  # also where no runtime works now
+        return sent
 
 
 def find_task(state: TeamState, which: str) -> TaskPipeline:

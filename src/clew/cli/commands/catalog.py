@@ -197,7 +197,7 @@ async def why(
         clew why done api
     """
     if what[:1] == ("done",) and 2 <= len(what) <= 3:
-        from clew.cli.commands.team import why_done_task  # for commands about the team
+        from clew.cli.team.team import why_done_task  # for commands about the team
 
         return await why_done_task(what[1], "".join(what[2:]), as_json=json, here=here)
     if what[:1] == ("context",):

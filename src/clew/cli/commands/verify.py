@@ -65,7 +65,7 @@ async def verify(
 
 
 async def _verify_task(task: str, session: str, *, as_json: bool, here: Here) -> int:
-    from clew.cli.commands.code import find_session
+    from clew.cli.team.code import find_session
 
     async with open_here(here) as app:
         await app.bootstrap()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from clew.app import App
-from clew.cli.commands.code import find_session
+from clew.cli.team.code import find_session
 from clew.cli.team.team_lines import estimate_line, plan_lines, status_line, task_line
 from clew.cli.terminal.output import note, say
 from clew.errors import InvalidInput

@@ -10,7 +10,7 @@ from clew.agents.conversations.conversation import Conversations
 from clew.agents.conversations.steps import PermissionAnswered, PermissionAsked
 from clew.cli import INTERRUPTED
 from clew.cli.chat.chat_input import Lines
-from clew.cli.chat.chat_turn import Asker, Interrupts
+from clew.cli.chat.chat_turn import Asker, Interrupts, Left
 from clew.cli.team.team_lines import estimate_line, plan_lines
 from clew.cli.team.team_view import TeamDisplay
 from clew.cli.terminal.output import note, one_line, say
@@ -63,9 +63,10 @@ class TeamRun:
                 code = await self._ask(await self._team.state(self._session, by=self._by))
             pending = asyncio.ensure_future(anext(events, None))
             while code is None:
-                with self._parts.interrupts.instead(pressed.set):
+                with self._parts.interrupts.instead(pressed.set):  # no await happens outside of it
                     code = await self._turn(pending, pressed)
-                if code is None and pending.done():
+                    if code is not None or not pending.done():
+                        continue
                     event = pending.result()
                     if event is None:
                         break
@@ -73,6 +74,8 @@ class TeamRun:
                     pending = asyncio.ensure_future(anext(events, None))
             pending.cancel()
             await asyncio.gather(pending, return_exceptions=True)
+        except Left:
+            code = await self._pause()
         finally:
             await events.aclose()
         return code if code is not None else await self._end()
@@ -102,6 +105,8 @@ class TeamRun:
 
     async def _end(self) -> int:
         state = await self._team.state(self._session, by=self._by)
+        if self._parts.plan_only and state.outcome is Outcome.STOPPED:
+            return 0
         self._parts.display.end(state)
         if state.outcome is Outcome.COMPLETED:
             note(f"Merge it with: clew code merge {self._session[-8:]}", dim=True)
@@ -144,7 +149,7 @@ class TeamRun:
             self._show_plan(state)
             if self._parts.plan_only:
                 await self._team.reject(self._session, by=self._by, reason="only the plan was wanted")
-                return 0
+                return None
             if self._parts.lines is None:
                 return self._waits(f"the plan waits for you: clew team approve {self._session[-8:]}")
             while True:
@@ -185,7 +190,7 @@ class TeamRun:
             if self._parts.lines is None:
                 return self._waits(f'the Architect asks: {question} Answer with: clew team answer "TEXT"')
             say(f"The Architect asks: {question}")
-            text = await self._parts.lines.read("answer> ")
+            text = await self._parts.interrupts.unless_left(self._parts.lines.read("answer> "))
         if text and text.strip():
             await self._team.answer(self._session, text, by=self._by, question=id)
         return None
@@ -214,16 +219,21 @@ class TeamRun:
                 case "continue" | "c":
                     return None
                 case _:
-                    await self._team.interrupt(self._session, "halt", by=self._by)
-                    note(f"Paused. Continue with: clew code --resume {self._session[-8:]}")
-                    return INTERRUPTED
+                    return await self._pause()
         except ClewError as error:
             note(f"clew: {error}")
         return None
 
+    async def _pause(self) -> int:
+        await self._team.interrupt(self._session, "halt", by=self._by)
+        note(f"Paused. Continue with: clew code --resume {self._session[-8:]}")
+        return INTERRUPTED
+
     async def _read(self, prompt: str) -> tuple[str, str]:
+        """A word and the text after it. Raises Left for a second Ctrl-C."""
         assert self._parts.lines is not None
-        word, _, text = (await self._parts.lines.read(prompt) or "").strip().partition(" ")
+        line = await self._parts.interrupts.unless_left(self._parts.lines.read(prompt))
+        word, _, text = (line or "").strip().partition(" ")
         return word.lower(), text.strip()
 
     def _waits(self, text: str) -> int:

@@ -42,7 +42,7 @@ class GuideState(msgspec.Struct, frozen=True, kw_only=True):
     active_routes: dict[str, str] = {}
 
 
-class DagState(msgspec.Struct, frozen=True, kw_only=True):
+class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of the plan that is being carried out."""
 
     dag_id: str = ""
@@ -58,7 +58,7 @@ class SessionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     session: Session
     archivalist_state: ArchivalistState
     guide_state: GuideState
-    dag_state: DagState | None = None
+    dag_state: PlanProgress | None = None
     pending_messages: tuple[str, ...] = ()
     agent_states: dict[str, Any] = {}
     created_at: datetime
@@ -93,7 +93,7 @@ def build_snapshot(
             pending_requests=tuple(each.id for each in pending),
             active_routes={each.id: each.agent for each in pending},
         ),
-        dag_state=msgspec.convert(dag, DagState) if dag else None,
+        dag_state=msgspec.convert(dag, PlanProgress) if dag else None,
         pending_messages=(*(each.id for each in pending), *parts.get("pending_messages", ())),
         agent_states={**context.active_agents, **parts.get("agent_states", {})},
         created_at=at,

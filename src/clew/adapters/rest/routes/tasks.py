@@ -35,7 +35,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     completed_at: datetime | None
 
 
-class TaskList(msgspec.Struct, frozen=True, kw_only=True):
+class TeamTasks(msgspec.Struct, frozen=True, kw_only=True):
     items: Sequence[TaskView]
 
 
@@ -52,7 +52,7 @@ class TaskChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 async def list_tasks(call: RestCall) -> RestAnswer:
     team = await open_team(call)
     state = await team.state(call.path["session"], by=call.by)
-    return reply(TaskList(items=[_view(each) for each in state.pipelines.values()]))
+    return reply(TeamTasks(items=[_view(each) for each in state.pipelines.values()]))
 
 
 async def act_on_task(call: RestCall) -> RestAnswer:
@@ -106,7 +106,7 @@ OPERATIONS = (
         summary="The tasks of a session that have started, each with its state",
         group="team",
         verb="read",
-        answer=TaskList,
+        answer=TeamTasks,
         raises=(AccessDenied, NotFound),
     ),
     RestOperation(
