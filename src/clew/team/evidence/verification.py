@@ -28,7 +28,7 @@ MAX_COMMAND = 160
 
 
 class TaskEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about a finished task: its claim, the receipts and the verdict."""
+    """The evidence for a finished task: its claim, the receipts and the verdict."""
 
     task: str
     title: str = ""

@@ -38,7 +38,7 @@ class MemberMode(StrEnum):
     NONE = "none"
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class TeamMember(msgspec.Struct, frozen=True, kw_only=True):
     """One agent of the team, with the names of its skills by tier."""
 
     name: str
@@ -75,13 +75,13 @@ def team_manifest(agents: Iterable[AgentSpec] = (), skills: Iterable[Skill] = ()
 
 
 @lru_cache(maxsize=1)
-def roster() -> dict[str, Member]:
+def roster() -> dict[str, TeamMember]:
     """The ten members by name."""
     known = shipped_manifest()
     return {name: _member(known.agents[name], known) for name in AGENTS}
 
 
-def get_member(name: str) -> Member:
+def get_member(name: str) -> TeamMember:
     """One member. Raises InvalidInput for another name."""
     if name not in AGENTS:
         hint = f"Members are {', '.join(AGENTS)}"
@@ -126,11 +126,11 @@ def _with_role(agent: AgentSpec, shipped: AgentSpec, skills: dict[str, Skill]) -
     )
 
 
-def _member(agent: AgentSpec, manifest: Manifest) -> Member:
+def _member(agent: AgentSpec, manifest: Manifest) -> TeamMember:
     tiers: dict[int, list[str]] = {1: [], 2: [], 3: []}
     for name in agent.loadable:
         tiers[manifest.skills[name].tier].append(name)
-    return Member(
+    return TeamMember(
         name=agent.name,
         mode=MemberMode(agent.metadata["mode"]),
         model=agent.model,

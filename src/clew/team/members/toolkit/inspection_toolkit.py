@@ -25,7 +25,7 @@ _T = MessageType
 Concern = Literal["race", "leak", "deadlock", "security", "other"]
 
 
-class ReportedIssue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InspectionIssue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One finding at a line of a file."""
 
     file: Annotated[str, msgspec.Meta(min_length=1)]
@@ -74,7 +74,7 @@ def _checks(deps: MemberDeps) -> tuple[Tool, ...]:
 def _report(deps: MemberDeps) -> Tool:
     @tool(name="report_issues", searchable=False, effects=SENDS)
     async def report_issues(
-        ctx: ToolContext, issues: tuple[ReportedIssue, ...] = (), passed: bool | None = None, note: str = ""
+        ctx: ToolContext, issues: tuple[InspectionIssue, ...] = (), passed: bool | None = None, note: str = ""
     ) -> str:
         """Report your verdict, once. Without issues that are errors the change passes.
 
