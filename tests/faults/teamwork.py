@@ -13,8 +13,8 @@ from clew.agents.conversations.conversation import Conversations
 from clew.clock import SystemClock
 from clew.team.guide import build_message
 from clew.team.machines.team_state import TeamState
+from clew.team.messages.conversation import find_conversation
 from clew.team.runtime.completion_gate import completion_gate
-from clew.team.runtime.conversation_names import parse_conversation
 from clew.team.runtime.team_handlers import team_additions
 from clew.team.team import Team, TeamOptions
 from clew.team.worktrees.team_tools import TeamFolder, team_tools
@@ -84,7 +84,7 @@ def member_tools(team: Team, folder: TeamFolder, outside: Outside) -> list[Tool]
     @tool(effects=KEYED)
     async def write(text: str, ctx: ToolContext) -> str:
         """Write the file of the task."""
-        own = parse_conversation(ctx.by.session)
+        own = find_conversation(ctx.by.session)
         assert own is not None
         if ctx.key not in outside.effects():
             (folder.find(own.session).tree(own.pipeline).project / "calc.py").write_text(text)
@@ -94,7 +94,7 @@ def member_tools(team: Team, folder: TeamFolder, outside: Outside) -> list[Tool]
     @tool(effects=KEYED)
     async def signal(summary: str, ctx: ToolContext) -> str:
         """Claim that the task is done."""
-        own = parse_conversation(ctx.by.session)
+        own = find_conversation(ctx.by.session)
         assert own is not None
         return await send("TASK_COMPLETE", {"pipeline": own.pipeline, "summary": summary}, ctx)
 

@@ -12,9 +12,9 @@ from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations, inside, require_say
 from clew.clock import Clock
 from clew.errors import AccessDenied, IllegalState, InvalidInput
+from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message import TeamMessage, message_draft
 from clew.team.messages.message_types import ROUTES, USER, MessageType, read_payload
-from clew.team.runtime.conversation_names import parse_conversation
 from clew.team.sessions.session import SessionStatus, refusal
 from clew.team.sessions.session_manager import SessionManager
 from clew.trail.model.breadcrumb import Draft, check_key
@@ -70,7 +70,7 @@ class Guide:
 
     async def _own_session(self, by: Principal) -> str:
         """The session of an agent's conversation, or the focused session of a person."""
-        if (own := parse_conversation(by.session)) is not None:
+        if (own := find_conversation(by.session)) is not None:
             return own.session
         focused = await self._sessions.focused(by=by)
         return focused.id if focused is not None else ""
@@ -88,7 +88,7 @@ class Guide:
                 raise AccessDenied(f"send a message as {message.source[:50]}", ["a tool of that agent"])
             require_say(await self._history.first(message.session_id, by=inside(by)), by)
             return
-        own = parse_conversation(by.session)
+        own = find_conversation(by.session)
         if message.source != by.agent_id:
             raise AccessDenied(f"send a message as {message.source[:50]}", [f"the agent {message.source[:50]}"])
         if own is None or own.session != message.session_id:

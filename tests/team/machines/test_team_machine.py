@@ -349,3 +349,16 @@ def test_any_order_of_events_ends_in_a_state_that_the_log_rebuilds(nodes: dict[s
     assert state.dag is not None
     assert (state.outcome is Outcome.COMPLETED) <= state.dag.has_passed
     assert builtins(world.replayed()) == builtins(state)
+
+
+@pytest.mark.req("SYL-41")
+def test_a_question_during_the_work_is_answered_beside_it() -> None:
+    world = World(PAIR).start()
+    while len(world.state.pipelines) < 2:
+        world.deliver_next()
+    world.agents["architect"] = lambda effect: [world.ended(effect, text="two tasks run")]
+    world.user(T.USER_INTERRUPT, kind="ask", text="how far are you?")
+    world.run()
+    assert [each.payload["text"] for each in world.log if each.type is T.TASK_ANSWER] == ["two tasks run"]
+    assert "how far are you?" in prompts_of(world, "architect")[-1]
+    assert world.state.outcome is Outcome.COMPLETED

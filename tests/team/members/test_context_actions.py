@@ -17,8 +17,8 @@ from clew.team.guide import passed_draft
 from clew.team.machines.team_state import TeamState
 from clew.team.members.context_checkpoints import CATEGORIES
 from clew.team.members.context_handlers import ContextActions, load_checkpoint
-from clew.team.members.conversation import find_conversation
 from clew.team.members.toolkit.scratchpad import Scratchpad
+from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message import SCHEMA, TeamMessage
 from clew.team.messages.message_types import MessageType
 from clew.team.messages.payloads import CheckIssue, Findings, PlanRequest, TestFailure, TestReport

@@ -16,8 +16,8 @@ from clew.agents.conversations.conversation import Conversations
 from clew.clock import Clock
 from clew.team.guide import build_message
 from clew.team.machines.team_state import TeamState
+from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message import TeamMessage
-from clew.team.runtime.conversation_names import parse_conversation
 from clew.team.runtime.team_handlers import team_additions
 from clew.team.team import Team, TeamOptions
 from clew.tools.tool import Effects, Tool, ToolContext, tool
@@ -110,7 +110,7 @@ def member_tools(team: Callable[[], Team], clock: Clock) -> list[Tool]:
     @tool(effects=KEYED)
     async def signal(summary: str, ctx: ToolContext) -> str:
         """Claim that the task is done."""
-        own = parse_conversation(ctx.by.session)
+        own = find_conversation(ctx.by.session)
         assert own is not None
         await send("TASK_COMPLETE", {"pipeline": own.pipeline, "summary": summary}, ctx)
         return "Noted."

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clew.cli.terminal.output import count, one_line
-from clew.team.machines.effects import MAIN
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.machines.team_state import Outcome, TeamState
+from clew.team.messages.conversation import MAIN
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import USER, MessageType
 from clew.team.planning.plan import Plan, PlanNode

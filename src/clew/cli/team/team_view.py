@@ -13,7 +13,7 @@ from clew.agents.conversations.steps import Answered, Step, ToolAnswered, ToolCa
 from clew.cli.team.team_lines import end_lines, message_line, plan_lines, status_line, task_line
 from clew.cli.terminal.output import clean, clean_json, one_line, say
 from clew.team.machines.team_state import TeamState
-from clew.team.runtime.conversation_names import parse_conversation
+from clew.team.messages.conversation import find_conversation
 from clew.team.team import TeamEvent
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def describe_call(step: ToolCalled) -> str:
 
 
 def _pipeline_of(conversation: str) -> str:
-    found = parse_conversation(conversation)
+    found = find_conversation(conversation)
     return found.pipeline if found is not None else ""
 
 

@@ -8,11 +8,6 @@ import msgspec
 
 from clew.team.messages.message_types import MessageType
 
-MAIN = "main"
-"""The part of a conversation id that stands for the session itself, where no pipeline is."""
-QUERY = "query"
-"""The last part of the conversation in which a question about a pipeline is answered."""
-
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True, tag_field="effect"):
     """Work that follows from a message."""
@@ -71,8 +66,3 @@ Effects = tuple[Effect, ...]
 def send(type: MessageType, source: str, target: str, payload: msgspec.Struct) -> SendMessage:
     """The effect that writes a message with this payload."""
     return SendMessage(type=type, source=source, target=target, payload=msgspec.to_builtins(payload))
-
-
-def conversation_id(session: str, pipeline: str, role: str) -> str:
-    """The id of the conversation of an agent: one for each session, pipeline and role."""
-    return f"{session}.{pipeline or MAIN}.{role}"

@@ -12,17 +12,19 @@ from clew.team.machines import dag as dags
 from clew.team.machines import pipeline as pipelines
 from clew.team.machines import quality_phase
 from clew.team.machines.dag import MAX_CONFLICTS, NodeStatus
-from clew.team.machines.effects import MAIN, Effects, SendMessage, StartTimer, send
+from clew.team.machines.effects import AskAgent, Effects, SendMessage, StartTimer, send
 from clew.team.machines.phases import Phase
 from clew.team.machines.pipeline_moves import fail
 from clew.team.machines.pipeline_state import PipelineContext, TaskPipeline
 from clew.team.machines.planning_phase import ask_architect
 from clew.team.machines.team_end import Moved, call_tool, end_failed
 from clew.team.machines.team_state import Outcome, TeamStage, TeamState
+from clew.team.messages.conversation import MAIN, QUERY, conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, ORCHESTRATOR, MessageType
 from clew.team.messages.payloads import CallResult, DagProgress, PipelineResult, PlanProposal, UserInterrupt
 from clew.team.planning.plan import Plan
+from clew.team.planning.plan_text import plan_text
 
 MAX_SIDE = 4_000
 """Characters of each side of a conflict that a prompt shows."""
@@ -242,6 +244,14 @@ def _progress(state: TeamState, note: str) -> SendMessage:
     return send(MessageType.DAG_STATUS, ORCHESTRATOR, ARCHITECT, progress)
 
 
+def _question(state: TeamState, text: str) -> AskAgent:
+    """A question of the user about the whole work, which the Architect answers beside it."""
+    plan = state.dag.plan if state.dag else state.plan
+    shown = plan_text(plan, state.dag.statuses() if state.dag else None) if plan else "There is no plan yet."
+    prompt = f"The user asks about the work of the team.\n\n{shown}\n\nQuestion: {text}\n\nAnswer it. Plan nothing."
+    return AskAgent(role=ARCHITECT, conversation=conversation_id(state.session, "", QUERY), prompt=prompt)
+
+
 # -- the user ------------------------------------------------------------------------------------------------------
 
 
@@ -258,7 +268,7 @@ def interrupt(state: TeamState, message: TeamMessage) -> Moved:
             state, more = end_failed(state, "stopped by the user", Outcome.STOPPED)
             return state, (*effects, *more)
         case "ask":
-            return ask_architect(state, f"The user asks while the team works: {given.text}\n\nAnswer; plan nothing.")
+            return state, (_question(state, given.text),)
     if state.phase is not Phase.EXECUTION:
         raise IllegalState("add a requirement", "to the plan", f"in the phase {state.phase}", ("modify the plan",))
     text = (

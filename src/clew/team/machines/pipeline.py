@@ -10,7 +10,7 @@ import msgspec
 
 from clew.errors import IllegalState
 from clew.team.machines import prompts
-from clew.team.machines.effects import QUERY, AskAgent, Effects, StartTimer, conversation_id, send
+from clew.team.machines.effects import AskAgent, Effects, StartTimer, send
 from clew.team.machines.pipeline_moves import (
     Moved,
     ask_builder,
@@ -27,6 +27,7 @@ from clew.team.machines.pipeline_moves import (
     take_inspection,
 )
 from clew.team.machines.pipeline_state import PipelineStatus, Stage, TaskPipeline, move
+from clew.team.messages.conversation import QUERY, conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, INSPECTOR, ORCHESTRATOR, RUNTIME, USER, MessageType
 from clew.team.messages.payloads import (

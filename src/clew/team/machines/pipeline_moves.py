@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from clew.team.machines import prompts
-from clew.team.machines.effects import AskAgent, CallTool, CancelRun, Effects, conversation_id, send
+from clew.team.machines.effects import AskAgent, CallTool, CancelRun, Effects, send
 from clew.team.machines.pipeline_state import PipelineStatus, Stage, TaskPipeline, move
+from clew.team.messages.conversation import conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, INSPECTOR, ORCHESTRATOR, RUNTIME, TESTER, USER, MessageType
 from clew.team.messages.payloads import CheckIssue, Findings, PipelineResult, TeamQuestion, TestReport

@@ -6,10 +6,11 @@ import msgspec
 
 from clew.errors import IllegalState
 from clew.team.machines import prompts
-from clew.team.machines.effects import AskAgent, CallTool, conversation_id, send
+from clew.team.machines.effects import AskAgent, CallTool, send
 from clew.team.machines.phases import Phase
 from clew.team.machines.team_end import Moved, call_tool, end_failed
 from clew.team.machines.team_state import TeamStage, TeamState
+from clew.team.messages.conversation import MAIN, QUERY, conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ACADEMIC, ARCHITECT, ORCHESTRATOR, RUNTIME, USER, MessageType
 from clew.team.messages.payloads import (
@@ -156,10 +157,11 @@ def answer(state: TeamState, message: TeamMessage) -> Moved:
 
 def on_run_end(state: TeamState, run: RunEnd, message: TeamMessage) -> Moved:
     """The run of the Architect has ended. Without a plan or a question it is asked again once."""
+    if run.conversation.endswith(f".{QUERY}"):
+        answer = TaskText(pipeline=MAIN, text=run.text or f"No answer: {run.error or run.status}")
+        return state, (send(_T.TASK_ANSWER, RUNTIME, USER, answer),)
     if state.stage not in (TeamStage.PLAN, TeamStage.FIX):
-        answer = TaskText(pipeline="main", text=run.text or run.error or f"the run was {run.status}")
-        is_answer = state.stage is TeamStage.BUILD and bool(run.text)
-        return state, (send(_T.TASK_ANSWER, RUNTIME, USER, answer),) if is_answer else ()
+        return state, ()
     if any(not each.pipeline for each in state.questions.values()):
         return state, ()
     why = run.error or "You ended without a plan."

@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from clew.team.machines import prompts
-from clew.team.machines.effects import AskAgent, Effects, conversation_id, send
+from clew.team.machines.effects import AskAgent, Effects, send
 from clew.team.machines.phases import Phase
 from clew.team.machines.pipeline import read_tests
 from clew.team.machines.pipeline_state import PipelineStatus, TaskPipeline
 from clew.team.machines.planning_phase import ask_architect
 from clew.team.machines.team_end import Moved, call_tool, end_completed, end_failed
 from clew.team.machines.team_state import MAX_FIX_ROUNDS, TeamStage, TeamState
+from clew.team.messages.conversation import conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, INSPECTOR, TESTER, USER, MessageType
 from clew.team.messages.payloads import (

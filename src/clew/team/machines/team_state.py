@@ -7,9 +7,9 @@ from enum import StrEnum
 import msgspec
 
 from clew.team.machines.dag import DagState
-from clew.team.machines.effects import MAIN
 from clew.team.machines.phases import Phase
 from clew.team.machines.pipeline_state import TaskPipeline
+from clew.team.messages.conversation import MAIN
 from clew.team.messages.payloads import (
     CompletionSummary,
     Findings,

@@ -14,7 +14,7 @@ from clew.knowledge.history.entries import CheckpointCategory
 from clew.team.machines.dag import NodeStatus
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.machines.team_state import TeamState
-from clew.team.members.conversation import MemberConversation
+from clew.team.messages.conversation import TeamConversation
 from clew.team.messages.payloads import CheckIssue
 from clew.trail.model.breadcrumb import Breadcrumb
 
@@ -194,7 +194,7 @@ def architect_workflow(base: dict[str, Any], state: TeamState, decisions: Sequen
     )
 
 
-def inspector_findings(base: dict[str, Any], state: TeamState, place: MemberConversation) -> InspectorFindings:
+def inspector_findings(base: dict[str, Any], state: TeamState, place: TeamConversation) -> InspectorFindings:
     """The findings of a pipeline, or of the session."""
     pipeline = state.pipelines.get(place.pipeline)
     found = pipeline.inspector_result if pipeline is not None else state.findings
@@ -217,7 +217,7 @@ def inspector_findings(base: dict[str, Any], state: TeamState, place: MemberConv
     )
 
 
-def tester_summary(base: dict[str, Any], state: TeamState, place: MemberConversation) -> TesterSummary:
+def tester_summary(base: dict[str, Any], state: TeamState, place: TeamConversation) -> TesterSummary:
     """The last test run of a pipeline, or of the session."""
     pipeline = state.pipelines.get(place.pipeline)
     report = pipeline.tester_result if pipeline is not None else state.tests

@@ -24,11 +24,11 @@ from clew.secrecy import mask_keys
 from clew.team.guide import passed_draft
 from clew.team.machines.team_state import TeamState
 from clew.team.members import context_checkpoints as shapes
-from clew.team.members.conversation import MemberConversation, find_conversation
 from clew.team.members.roster import roster
 from clew.team.members.toolkit.scratchpad import Scratchpad
 from clew.team.members.toolkit.task_checkpoints import TaskCheckpoints, session_decisions
 from clew.team.members.toolkit.task_toolkit import handoff_of
+from clew.team.messages.conversation import TeamConversation, find_conversation
 from clew.team.messages.message import SCHEMA, TYPE_TAG, TeamMessage, read_message
 from clew.team.messages.message_types import ARCHITECT, RUNTIME, MessageType
 from clew.team.messages.payloads import StoreRequest
@@ -94,10 +94,10 @@ class ContextActions:
             return ()
         message = read_message(event.breadcrumb)
         sent = msgspec.convert(message.payload, StoreRequest)
-        place = MemberConversation(session=message.session_id, pipeline=sent.pipeline, role=message.source)
+        place = TeamConversation(session=message.session_id, pipeline=sent.pipeline, role=message.source)
         return (self._entry(sent.category, place, sent.content, f"store/{message.id}"),)
 
-    async def checkpoint(self, place: MemberConversation, record: Breadcrumb) -> shapes.ContextCheckpoint:
+    async def checkpoint(self, place: TeamConversation, record: Breadcrumb) -> shapes.ContextCheckpoint:
         """The checkpoint of a role, with the fields of its category."""
         filled = record.context["used"] / record.context["limit"]
         base = {"timestamp": record.created_at, "session_id": place.session, "context_usage": min(1.0, filled)}
@@ -134,9 +134,7 @@ class ContextActions:
         notes = await Scratchpad(self.trail, self.clock, self._inside(place)).read()
         return "\n".join([*lines, *(f"- note {each.key}: {each.content}" for each in notes)])
 
-    async def _librarian(
-        self, base: dict[str, Any], index: int, place: MemberConversation
-    ) -> shapes.LibrarianCheckpoint:
+    async def _librarian(self, base: dict[str, Any], index: int, place: TeamConversation) -> shapes.LibrarianCheckpoint:
         knowledge, by = await self.knowledge(), self._inside(place)
         files = await knowledge.code.files()
         folders = dict.fromkeys(each.path.partition("/")[0] + "/" * ("/" in each.path) for each in files)
@@ -165,7 +163,7 @@ class ContextActions:
             new_discoveries=tuple(each.content for each in noted if each.category == Category.INSIGHT),
         )
 
-    async def _handoff(self, place: MemberConversation, record: Breadcrumb) -> Draft:
+    async def _handoff(self, place: TeamConversation, record: Breadcrumb) -> Draft:
         """The request for a hand-off, with the newest notes of the builder."""
         by = self._inside(place)
         try:
@@ -192,7 +190,7 @@ class ContextActions:
         )
         return passed_draft(message, key=f"team/handoff/{record.id}")
 
-    async def _index(self, place: MemberConversation, record: Breadcrumb) -> int:
+    async def _index(self, place: TeamConversation, record: Breadcrumb) -> int:
         """The number of this checkpoint among those of its conversation, from 1."""
         tags = (f"agent:{place.role}", f"session:{place.id}", "context:checkpoint")
         page = await self.trail.records.list(
@@ -201,7 +199,7 @@ class ContextActions:
         ids = [each.id for each in page.items]
         return ids.index(record.id) + 1 if record.id in ids else len(ids)
 
-    async def _calls(self, place: MemberConversation, tools: Sequence[str]) -> list[tuple[Breadcrumb, dict[str, Any]]]:
+    async def _calls(self, place: TeamConversation, tools: Sequence[str]) -> list[tuple[Breadcrumb, dict[str, Any]]]:
         """The responses of some tools in a conversation, with the inputs of their requests."""
         match = ContextMatch(path="tool", op="in", value=list(tools))
         selector = Selector(
@@ -216,7 +214,7 @@ class ContextActions:
         responses = [each for each in page.items if each.schema_name == self.flow.response]
         return [(each, inputs.get(find_request_id(each), {})) for each in responses]
 
-    def _entry(self, category: str, place: MemberConversation, content: dict[str, Any], key: str) -> Draft:
+    def _entry(self, category: str, place: TeamConversation, content: dict[str, Any], key: str) -> Draft:
         """The entry of the journal for a record of the runtime."""
         text = mask_keys(msgspec.json.encode(content).decode())
         draft = build_node(
@@ -233,7 +231,7 @@ class ContextActions:
         )
         return msgspec.structs.replace(draft, idempotency_key=f"team/{key}", embed="never")
 
-    def _inside(self, place: MemberConversation) -> Principal:
+    def _inside(self, place: TeamConversation) -> Principal:
         return msgspec.structs.replace(self.by, agent_id=place.role, session=place.session)
 
 

@@ -19,7 +19,7 @@ from clew.llm.messages import Message
 from clew.skills.lru_cache import LruCache
 from clew.team.machines.team_state import TeamState
 from clew.team.members.context_handlers import load_checkpoint
-from clew.team.members.conversation import find_conversation
+from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message_types import ARCHITECT, ARCHIVALIST, BUILDERS, GUIDE
 from clew.tools.hook_chain import Hook, HookPriority
 from clew.trail.model.breadcrumb import Draft

@@ -22,8 +22,8 @@ from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.loads import TRIGGERED
 from clew.skills.sessions.session import LOAD_SKILL, SKILL, is_skill
 from clew.skills.triggers import Turn
-from clew.team.members.conversation import team_session
 from clew.team.members.roster import tools_of_skills
+from clew.team.messages.conversation import team_session
 from clew.team.messages.message_types import AGENTS
 from clew.tools.hook_chain import Hook, HookPriority
 from clew.tools.tool import Effects, Tool, ToolContext, tool

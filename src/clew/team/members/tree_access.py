@@ -13,7 +13,7 @@ from clew.errors import InvalidInput
 from clew.fences import clean
 from clew.secrecy import mask_document
 from clew.team.evidence.checks import CheckRequest, make_scratch, run_check
-from clew.team.members.conversation import MemberConversation
+from clew.team.messages.conversation import TeamConversation
 from clew.team.worktrees.confinement import find_setup, worktree_confinement
 from clew.team.worktrees.team_tools import TeamFolder
 from clew.tools.files.folder import WorkingFolder
@@ -34,7 +34,7 @@ class TreeAccess:
         return WorkingFolder(tree.project)
 
     async def run(
-        self, place: MemberConversation, folder: WorkingFolder, command: str, seconds: float, context: ToolContext
+        self, place: TeamConversation, folder: WorkingFolder, command: str, seconds: float, context: ToolContext
     ) -> CommandResult:
         """Run a shell command in the sandbox, with the programs of the user's checkout. Only the tree is writable."""
         if not command.strip() or "\0" in command or len(command) > MAX_COMMAND:

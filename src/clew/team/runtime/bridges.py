@@ -15,10 +15,10 @@ from clew.agents.runs.requests import find_author, read_response
 from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
 from clew.team.guide import passed_draft
+from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ORCHESTRATOR, RUNTIME, MessageType
 from clew.team.messages.payloads import MAX_TEXT, CallResult, RunEnd
-from clew.team.runtime.conversation_names import parse_conversation
 from clew.team.runtime.effect_drafts import RUN_OF_TEAM, TEAM, TeamPrompt, call_of, derived_id, find_prompt
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
@@ -65,7 +65,7 @@ class TeamBridges:
     async def _on_answer(self, event: Event, deps: Any) -> Sequence[Draft]:
         """The end of a run of the team. Answers of agents that it called on the way are no end."""
         answer = event.breadcrumb
-        if answer is None or parse_conversation(answer.session) is None:
+        if answer is None or find_conversation(answer.session) is None:
             return ()
         prompt = await self._prompt_of(find_run(answer) or "")
         if prompt is None or find_author(answer) != prompt.role:

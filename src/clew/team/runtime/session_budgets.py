@@ -9,8 +9,7 @@ from clew.agents.budgets.budget import AgentBudget, BudgetLimits
 from clew.agents.budgets.budget_tree import Budgets
 from clew.clock import Clock
 from clew.errors import BudgetExceeded, NotFound
-from clew.team.machines.effects import MAIN
-from clew.team.runtime.conversation_names import parse_conversation
+from clew.team.messages.conversation import MAIN, find_conversation
 
 SHARES = 4
 """A run is lent this part of the rest, so that several can work at once. A run that has used its part up gets another
@@ -45,7 +44,7 @@ class SessionBudgets:
 
     async def of_run(self, conversation: str, run: str) -> str | None:
         """The budget of a run in a conversation of a team; None where nothing limits it."""
-        found = parse_conversation(conversation)
+        found = find_conversation(conversation)
         root = None if found is None else await self.spent(found.session)
         if found is None or root is None:
             return None
@@ -53,7 +52,7 @@ class SessionBudgets:
 
     async def release(self, conversation: str, run: str) -> None:
         """Give back what a run that has ended did not spend."""
-        found = parse_conversation(conversation)
+        found = find_conversation(conversation)
         if found is None:
             return
         own = _run_name(root_name(found.session), found.pipeline, run)

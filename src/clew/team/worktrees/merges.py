@@ -56,6 +56,7 @@ class PipelineMerge(msgspec.Struct, frozen=True, kw_only=True):
 
     merged: bool
     head: str
+    tree: str = ""
     conflicts: tuple[MergeConflict, ...] = ()
 
 
@@ -93,7 +94,7 @@ def merge_pipeline(trees: SessionTrees, pipeline: str, clock: Clock) -> Pipeline
                 if not trees.repository.move_ref(trees.branch, new, head):
                     continue  # somebody else moved the branch meanwhile
             trees.write_session_tree()
-            return PipelineMerge(merged=True, head=trees.head)
+            return PipelineMerge(merged=True, head=trees.head, tree=tree.git.tree_of(trees.head))
     raise InvalidInput("branch", f"{short(trees.branch)} is moved all the time", hint="Try again")
 
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from clew.catalog.operations.markdown import cited_line, known_lines
 from clew.knowledge.domains.reference import findings_text
-from clew.team.members.conversation import get_conversation
 from clew.team.members.toolkit.member_deps import MemberDeps, in_session
+from clew.team.messages.conversation import get_conversation
 from clew.team.messages.message_types import ACADEMIC, ARCHIVALIST, LIBRARIAN, MessageType
 from clew.team.messages.payloads import TeamQuery, TeamQuestion, TeamReply
 from clew.tools.tool import Effects, Tool, ToolContext, tool

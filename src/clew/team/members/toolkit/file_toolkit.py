@@ -10,8 +10,8 @@ import msgspec
 
 from clew.errors import AccessDenied
 from clew.skills.lru_cache import LruCache
-from clew.team.members.conversation import MemberConversation, get_conversation
 from clew.team.members.toolkit.member_deps import READS, MemberDeps
+from clew.team.messages.conversation import TeamConversation, get_conversation
 from clew.tools.content import GuidedContent
 from clew.tools.files.edit_journal import EditJournal
 from clew.tools.files.file_tools import Line, file_tools
@@ -141,7 +141,7 @@ def _command(deps: MemberDeps, files: TreeFiles) -> Tool:
             timeout: seconds after which it is killed
         """
         require_allowed(deps, "exec", {"command": command}, ctx)
-        place: MemberConversation = get_conversation(ctx.by.session)
+        place: TeamConversation = get_conversation(ctx.by.session)
         return await deps.run(place, await files.folder(ctx), command, float(timeout), ctx)
 
     return run_command

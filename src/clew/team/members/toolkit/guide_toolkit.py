@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput, NotFound
-from clew.team.members.conversation import get_conversation
 from clew.team.members.roster import roster
 from clew.team.members.toolkit.member_deps import READS, MemberDeps, session_principal
+from clew.team.messages.conversation import get_conversation
 from clew.team.messages.message_types import AGENTS
 from clew.tools.tool import Tool, ToolContext, tool
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.team.members.conversation import get_conversation
 from clew.team.members.toolkit.file_toolkit import TreeFiles, read_text
 from clew.team.members.toolkit.member_deps import READS, SENDS, MemberDeps, in_session
 from clew.team.members.toolkit.task_toolkit import brief_of, require_pipeline
+from clew.team.messages.conversation import get_conversation
 from clew.team.messages.message_types import MessageType
 from clew.team.messages.payloads import CheckIssue, Findings
 from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool

@@ -12,10 +12,9 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.knowledge.domains.tool_builder import OpenKnowledge
-from clew.team.machines.effects import conversation_id
 from clew.team.machines.team_state import TeamState
-from clew.team.members.conversation import MemberConversation, get_conversation
 from clew.team.members.roster import require_may_address_user
+from clew.team.messages.conversation import TeamConversation, conversation_id, get_conversation
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import AGENTS, ROUTES, USER, MessageType
 from clew.team.router import Router
@@ -52,7 +51,7 @@ class ListSessions(Protocol):
 
 FolderOf = Callable[[str, str], Awaitable[WorkingFolder]]
 """The work tree of a session and a pipeline; that of the session without a pipeline. Raises NotFound."""
-RunInTree = Callable[[MemberConversation, WorkingFolder, str, float, ToolContext], Awaitable[CommandResult]]
+RunInTree = Callable[[TeamConversation, WorkingFolder, str, float, ToolContext], Awaitable[CommandResult]]
 """Runs a shell command in a work tree, where only that tree is writable."""
 StateOf = Callable[[str], Awaitable[TeamState]]
 """The state of a session."""

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.team.members.conversation import get_conversation
 from clew.team.members.toolkit.member_deps import READS, SENDS, MemberDeps
+from clew.team.messages.conversation import get_conversation
 from clew.team.messages.message_types import ARCHITECT, USER, MessageType
 from clew.team.messages.payloads import PlanProposal, TeamQuestion
 from clew.team.planning.plan import read_plan

@@ -13,9 +13,9 @@ from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.domains.tool_builder import OpenKnowledge
 from clew.knowledge.history.entries import ArchiveQuery, Category
-from clew.team.members.conversation import get_conversation
 from clew.team.members.toolkit.member_deps import READS, MemberDeps, session_principal
 from clew.team.members.toolkit.scratchpad import Scratchpad, ScratchpadNote
+from clew.team.messages.conversation import get_conversation
 from clew.tools.tool import Effects, Tool, ToolContext, tool
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft
 from clew.trail.model.selector import Selector

@@ -9,8 +9,8 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.machines.team_state import TeamState
-from clew.team.members.conversation import MemberConversation, get_conversation
 from clew.team.members.toolkit.member_deps import READS, SENDS, MemberDeps
+from clew.team.messages.conversation import TeamConversation, get_conversation
 from clew.team.messages.message_types import MessageType
 from clew.team.messages.payloads import PipelineHandoff, TaskClaim, TeamQuestion
 from clew.team.planning.plan import PlanNode
@@ -74,7 +74,7 @@ def task_toolkit(deps: MemberDeps) -> tuple[Tool, ...]:
     return execute_task, signal_complete, request_help
 
 
-def require_pipeline(place: MemberConversation) -> str:
+def require_pipeline(place: TeamConversation) -> str:
     """The pipeline of a conversation. Raises InvalidInput outside of a task."""
     if not place.pipeline:
         raise InvalidInput("session", f"the {place.role} has no task here", hint="Only an agent of a task can do this")
@@ -90,7 +90,7 @@ def brief_of(state: TeamState, pipeline: str) -> TaskBrief:
     return _brief(found, _node(state, found.task_id))
 
 
-def handoff_of(place: MemberConversation, reason: str, engineer: dict[str, Any]) -> PipelineHandoff:
+def handoff_of(place: TeamConversation, reason: str, engineer: dict[str, Any]) -> PipelineHandoff:
     """The request to hand a task over, with the notes of its engineer. The state machine adds the rest."""
     return PipelineHandoff(
         old_pipeline_id=require_pipeline(place),

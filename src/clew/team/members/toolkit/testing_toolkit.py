@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.team.members.conversation import get_conversation
 from clew.team.members.toolkit.file_toolkit import TreeFiles
 from clew.team.members.toolkit.inspection_toolkit import CHECKS, LIMITS, around, checked
 from clew.team.members.toolkit.member_deps import READS, SENDS, MemberDeps
+from clew.team.messages.conversation import get_conversation
 from clew.team.messages.message_types import USER, MessageType
 from clew.team.messages.payloads import TestFailure, TestReport, TextPayload
 from clew.tools.content import GuidedContent

@@ -1,15 +1,17 @@
-"""The conversation of a member: `<session>.<pipeline>.<role>`. The pipeline is `main` outside of a task."""
+"""The conversation of an agent of the team: `<session>.<pipeline>.<role>`. The pipeline is `main` outside of a task. The
+last part is `query` where an agent answers a question of the user beside its work."""
 
 from __future__ import annotations
 
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.team.machines.effects import MAIN, conversation_id
 from clew.team.messages.message_types import AGENTS
 
+MAIN, QUERY = "main", "query"
 
-class MemberConversation(msgspec.Struct, frozen=True, kw_only=True):
+
+class TeamConversation(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a conversation's id. `pipeline` is empty outside of a task."""
 
     session: str
@@ -21,16 +23,21 @@ class MemberConversation(msgspec.Struct, frozen=True, kw_only=True):
         return conversation_id(self.session, self.pipeline, self.role)
 
 
-def find_conversation(id: str | None) -> MemberConversation | None:
+def conversation_id(session: str, pipeline: str, role: str) -> str:
+    """The id of the conversation of an agent: one for each session, pipeline and role."""
+    return f"{session}.{pipeline or MAIN}.{role}"
+
+
+def find_conversation(id: str | None) -> TeamConversation | None:
     """The parts of an id, or None for an id of another kind. A session's id has no dot, a pipeline's id may have."""
     session, _, rest = (id or "").partition(".")
     pipeline, _, role = rest.rpartition(".")
-    if not session or not pipeline or role not in AGENTS:
+    if not session or not pipeline or role not in (*AGENTS, QUERY):
         return None
-    return MemberConversation(session=session, pipeline="" if pipeline == MAIN else pipeline, role=role)
+    return TeamConversation(session=session, pipeline="" if pipeline == MAIN else pipeline, role=role)
 
 
-def get_conversation(id: str | None) -> MemberConversation:
+def get_conversation(id: str | None) -> TeamConversation:
     """Like `find_conversation`, but raises InvalidInput."""
     found = find_conversation(id)
     if found is None:
