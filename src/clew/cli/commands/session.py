@@ -242,7 +242,7 @@ async def history(
 
 
 async def entries(which: Current = "", /, *, json: Json = False, here: Here = HERE) -> None:
-    """List the journal entries of a session, and which of them are promoted.
+    """List the journal entries of a session.
 
     A promoted entry is readable in all sessions.
 
