@@ -227,8 +227,10 @@ async def history(
 ) -> None:
     """Show the messages and answers of a session, oldest first.
 
-    clew session history
-    clew session history "rate limiting" --search token
+    Without a name it is the focused session.
+
+        clew session history
+        clew session history "rate limiting" --search token
     """
     async with _open(here) as (manager, app):
         id = await _named(manager, app, which)
