@@ -227,8 +227,10 @@ async def history(
 ) -> None:
     """Show the messages and answers of a session, oldest first.
 
-    clew session history
-    clew session history "rate limiting" --search token
+    Without a name it is the focused session.
+
+        clew session history
+        clew session history "rate limiting" --search token
     """
     async with _open(here) as (manager, app):
         id = await _named(manager, app, which)
@@ -242,7 +244,7 @@ async def history(
 
 
 async def entries(which: Current = "", /, *, json: Json = False, here: Here = HERE) -> None:
-    """List the journal entries of a session, and which of them are promoted.
+    """List the journal entries of a session.
 
     A promoted entry is readable in all sessions.
 

@@ -96,7 +96,9 @@ async def approve(
 async def modify(*text: Words, session: InSession = "", json: Json = False, here: Here = HERE) -> None:
     """Ask the Architect to change the plan.
 
-    clew team modify "keep the public API as it is"
+    The work does not begin before you approve a plan.
+
+        clew team modify "keep the public API as it is"
     """
     async with _open(here) as (team, app):
         sent = await team.modify(await find_session(team, app, session), " ".join(text), by=app.me)
@@ -106,7 +108,9 @@ async def modify(*text: Words, session: InSession = "", json: Json = False, here
 async def ask(*text: Words, session: InSession = "", json: Json = False, here: Here = HERE) -> None:
     """Ask the Architect about the work.
 
-    clew team ask "why two tasks?"
+    The work goes on meanwhile.
+
+        clew team ask "why two tasks?"
     """
     async with _open(here) as (team, app):
         sent = await team.ask(await find_session(team, app, session), " ".join(text), by=app.me)
@@ -122,7 +126,9 @@ async def answer(
 ) -> None:
     """Answer a question of the Architect.
 
-    clew team answer "per user, ten a second"
+    The task that asked goes on with your answer.
+
+        clew team answer "per user, ten a second"
     """
     async with _open(here) as (team, app):
         id = await find_session(team, app, session)
@@ -133,7 +139,9 @@ async def answer(
 async def add(*text: Words, session: InSession = "", json: Json = False, here: Here = HERE) -> None:
     """Add a requirement to work under way.
 
-    clew team add "log refused requests"
+    Tasks that passed already stay as they are.
+
+        clew team add "log refused requests"
     """
     async with _open(here) as (team, app):
         sent = await team.interrupt(await find_session(team, app, session), "add", " ".join(text), by=app.me)
@@ -175,8 +183,10 @@ async def choose(
 ) -> None:
     """Decide on a task that used all its rounds.
 
-    clew team choose retry api
-    clew team choose ignore api --reason "the linter is wrong here"
+    Its findings are ignored, it is tried again, or it fails.
+
+        clew team choose retry api
+        clew team choose ignore api --reason "the linter is wrong here"
     """
     async with _open(here) as (team, app):
         id = await find_session(team, app, session)
@@ -195,7 +205,9 @@ async def override(
 ) -> None:
     """Accept the open findings of the session.
 
-    clew team override --what testing "the suite needs a database"
+    The summary lists them as deferred.
+
+        clew team override --what testing "the suite needs a database"
     """
     async with _open(here) as (team, app):
         id = await find_session(team, app, session)
@@ -213,7 +225,9 @@ async def stop(
 ) -> None:
     """Stop the work of a session; its branches stay.
 
-    clew team stop
+    Agents that run are cancelled.
+
+        clew team stop
     """
     async with _open(here) as (team, app):
         sent = await team.stop(await find_session(team, app, session), by=app.me, reason=reason)
