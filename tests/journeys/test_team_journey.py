@@ -66,7 +66,9 @@ def test_a_request_is_planned_approved_proven_and_merged(clew: Clew, project: Pa
     assert git(project, "status", "--porcelain") == ""
     (status,) = clew("team", "status", "--json").json["items"]
     assert (status["outcome"], status["passed"]) == ("completed", 1)
-    assert clew("session", "show", "fares", "--json").json["state"] == "completed"
+    session = clew("session", "show", "fares", "--json").json
+    assert session["state"] == "completed"
+    assert session["active_dag_id"]
 
     evidence = clew("why", "done", "total", "fares", "--json").json
     assert evidence["verdict"]["accepted"] is True

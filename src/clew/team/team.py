@@ -227,7 +227,9 @@ class Team:
         """The state of the work of a session. Raises NotFound, AccessDenied."""
         by.require("read")
         await self.sessions.get(session, by=by)
-        return await self._states.latest(session)
+        state = await self._states.latest(session)
+        await self._status.write(state)  # the coordinator may be behind, or stopped
+        return state
 
     async def status(self, *, by: Principal, limit: int = 200) -> Sequence[TeamStatus]:
         """The work of all sessions in short, the newest first. Raises AccessDenied."""

@@ -66,6 +66,7 @@ def _begin(state: TeamState, request: PlanRequest) -> Moved:
         dag_history=state.dag_history,
         calls=state.calls,
         tokens=state.tokens,
+        messages=state.messages,
     )
     opening: tuple[CallTool, ...] = ()
     if not state.is_opened:

@@ -32,6 +32,7 @@ def step(state: TeamState, message: TeamMessage, gate: Gate) -> Stepped:
     read_payload(message.type, message.payload)
     if message.source == USER:
         require_allowed(state.phase, message.type, f"session {state.session}")
+    state = msgspec.structs.replace(state, messages=state.messages + 1)
     if state.is_over and message.type is not _T.PLAN_REQUEST:
         return state, ()
     name = str(message.payload.get("pipeline") or "")

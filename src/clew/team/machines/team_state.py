@@ -87,6 +87,8 @@ class TeamState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     summary: CompletionSummary | None = None
     tokens: int = 0
+    messages: int = 0
+    """The number of messages that this state has taken in. A state with more of them is newer."""
 
     @property
     def is_over(self) -> bool:

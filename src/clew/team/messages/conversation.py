@@ -1,5 +1,5 @@
-"""The conversation of an agent of the team: `<session>.<pipeline>.<role>`. The pipeline is `main` outside of a task. The
-last part is `query` where an agent answers a question of the user beside its work."""
+"""The conversation of an agent of the team: `<session>.<pipeline>.<role>`. The pipeline is `main` outside of a task.
+The last part is `query` where an agent answers a question of the user beside its work."""
 
 from __future__ import annotations
 

@@ -88,6 +88,8 @@ class Coordinator:
         if applied.refusal is not None:
             refused = self._refuse(message, applied.refusal.message, applied.refusal.hint)
             return (*refused, *self._failure_instead(message, applied.refusal.message))
+        if applied.state.dag_history != state.dag_history:
+            await self._sessions.set_plan(message.session_id, applied.state.dag_history[-1], by=self._by)
         drafts: list[Draft] = []
         for number, effect in enumerate(applied.effects):
             if isinstance(effect, EndSession):

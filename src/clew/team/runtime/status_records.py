@@ -4,7 +4,6 @@ never depends on it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -24,6 +23,7 @@ from clew.trail.store import Trail
 
 STATUS = "team.status.v1"
 MAX_LISTED = 1_000
+_RETRIES = 10
 _NAMESPACE = UUID("0b6c3f6e-86a1-5a37-8f0b-3d8f3c2e5a11")
 _ACTIVE = (NodeStatus.RUNNING, NodeStatus.WAITING, NodeStatus.MERGING)
 
@@ -47,6 +47,8 @@ class TeamStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     branch: str = ""
     waits_for_user: bool = False
     is_halted: bool = False
+    messages: int = 0
+    """The number of messages behind this status. An older status never replaces a newer one."""
     updated_at: datetime | None = None
 
 
@@ -60,22 +62,29 @@ class StatusRecords:
         self._written: LruCache[str, TeamStatus] = LruCache(1_000)
 
     async def write(self, state: TeamState) -> None:
-        """Write the status of a state where it has changed."""
+        """Write the status of a state where it has changed and no newer one is there."""
         status = status_of(state)
-        if self._written.find(state.session) == status:
+        if self._written.find(state.session) == _content(status):
             return
-        id = str(uuid5(_NAMESPACE, f"{self._by.owner_id}\n{state.session}"))
+        for _ in range(_RETRIES):
+            try:
+                await self._replace(status)
+                break
+            except (Conflict, AlreadyExists):  # another process wrote one; it may be older
+                continue
+        self._written.keep(state.session, _content(status))
+
+    async def _replace(self, status: TeamStatus) -> None:
+        id = str(uuid5(_NAMESPACE, f"{self._by.owner_id}\n{status.session_id}"))
         context = msgspec.to_builtins(msgspec.structs.replace(status, updated_at=self._clock.now()))
         found = (await self._records.find_many([id], by=self._by)).get(id)
-        with suppress(Conflict, AlreadyExists):  # another process wrote a newer status
-            if found is None:
-                tags = (SESSION_TAG + state.session,)
-                draft = Draft(id=id, title="Team", schema_name=STATUS, tags=tags, context=context, embed="never")
-                await self._records.create(draft, by=self._by)
-            else:
-                change = Change(context=context, embed="never")
-                await self._records.update(id, change, expect=found.version, by=self._by)
-        self._written.keep(state.session, status)
+        if found is None:
+            tags = (SESSION_TAG + status.session_id,)
+            draft = Draft(id=id, title="Team", schema_name=STATUS, tags=tags, context=context, embed="never")
+            await self._records.create(draft, by=self._by)
+        elif found.context.get("messages", 0) < status.messages:
+            change = Change(context=context, embed="never")
+            await self._records.update(id, change, expect=found.version, by=self._by)
 
     async def list(self, *, by: Principal, limit: int = 200) -> Sequence[TeamStatus]:
         """The newest teams first. Raises AccessDenied."""
@@ -104,6 +113,7 @@ def status_of(state: TeamState) -> TeamStatus:
         branch=state.branch,
         waits_for_user=waits_for_user(state),
         is_halted=state.is_halted,
+        messages=state.messages,
     )
 
 
@@ -113,6 +123,11 @@ def waits_for_user(state: TeamState) -> bool:
         return False
     stages = (state.stage.name, *(each.stage.name for each in state.pipelines.values() if not each.is_over))
     return bool(state.questions) or state.is_halted or bool({"APPROVAL", "CHOICE"} & set(stages))
+
+
+def _content(status: TeamStatus) -> TeamStatus:
+    """The part of a status that people see."""
+    return msgspec.structs.replace(status, messages=0)
 
 
 def _moment(status: TeamStatus) -> str:
