@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from clew.errors import IllegalState, InvalidInput
 from clew.team.machines.dag import NodeStatus
 from clew.team.machines.effects import AskAgent, CallTool, CancelRun
 from clew.team.machines.phases import Phase
-from clew.team.machines.pipeline_state import PipelineStatus, Stage
+from clew.team.machines.pipeline_state import TRANSITIONS, PipelineStatus, Stage, move
 from clew.team.machines.team_state import Outcome, TeamStage
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ENGINEER, INSPECTOR, ORCHESTRATOR, MessageType
@@ -362,3 +363,38 @@ def test_a_question_during_the_work_is_answered_beside_it() -> None:
     assert [each.payload["text"] for each in world.log if each.type is T.TASK_ANSWER] == ["two tasks run"]
     assert "how far are you?" in prompts_of(world, "architect")[-1]
     assert world.state.outcome is Outcome.COMPLETED
+
+
+@pytest.mark.req("SYL-48")
+@pytest.mark.parametrize("before", PipelineStatus)
+@pytest.mark.parametrize("after", PipelineStatus)
+def test_a_pipeline_moves_only_along_its_life_cycle(before: PipelineStatus, after: PipelineStatus) -> None:
+    world = World(plan(("a", ()))).start().run()
+    pipeline = msgspec.structs.replace(world.state.pipelines["a.1"], state=before)
+    if after is before or after in TRANSITIONS[before]:
+        assert move(pipeline, after).state is after
+        return
+    with pytest.raises(IllegalState, match=f"it is {before}") as refusal:
+        move(pipeline, after)
+    assert set(refusal.value.allowed) == {str(each) for each in TRANSITIONS[before]}
+
+
+@pytest.mark.req("SYL-48")
+def test_the_sequence_of_states_of_a_pipeline_is_in_its_log() -> None:
+    output = {"issues": [{"file": "a.py", "message": "unused"}]}
+    world = World(plan(("a", ())), tools={"team-check": failing("lint", 1, output)}).start()
+    seen: list[PipelineStatus] = []
+    while world.pending:
+        world.deliver_next()
+        found = world.state.pipelines.get("a.1")
+        if found is not None and (not seen or seen[-1] is not found.state):
+            seen.append(found.state)
+    assert seen == ["created", "running", "inspecting", "running", "inspecting", "testing", "completed"]
+
+
+@pytest.mark.req("SYL-33")
+def test_a_session_has_no_more_engineers_at_once_than_it_may() -> None:
+    world = World(plan(*((f"n{at}", ()) for at in range(9)))).start(max_agents=2).run()
+    assert world.peak == 2
+    assert world.state.outcome is Outcome.COMPLETED
+    assert len({each.engineer_id for each in world.state.pipelines.values()}) == 9
