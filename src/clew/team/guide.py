@@ -96,8 +96,9 @@ class Guide:
             raise AccessDenied(f"send a message to the session {message.session_id[:50]} as {by.agent_id}", [needed])
 
     async def _require_session(self, message: TeamMessage, by: Principal) -> None:
+        """An agent may report its work under way to its own session while that is suspended; nothing new starts."""
         found = await self._sessions.get(message.session_id, by=by)
-        if found.state is SessionStatus.SUSPENDED and message.type in _RESUMING:
+        if found.state is SessionStatus.SUSPENDED and (message.type in _RESUMING or not by.steers):
             return
         if found.state is not SessionStatus.ACTIVE:
             raise refusal(found, "send a message to")

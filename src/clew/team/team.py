@@ -349,8 +349,9 @@ def find_task(state: TeamState, which: str) -> TaskPipeline:
 
 def _evidence(state: TeamState, which: str) -> TaskEvidence:
     pipeline = find_task(state, which)
-    assert state.dag is not None  # a pipeline belongs to a plan
-    return evidence_of(pipeline, state.dag.plan.node(pipeline.task_id))
+    node = state.find_node(pipeline.task_id)
+    assert node is not None  # a pipeline belongs to a plan
+    return evidence_of(pipeline, node)
 
 
 def _find_question(state: TeamState, question: str) -> str:

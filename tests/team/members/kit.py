@@ -12,6 +12,7 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.knowledge.base import Knowledge, open_knowledge
 from clew.team.guide import passed_draft
+from clew.team.machines.dag import begin
 from clew.team.machines.pipeline_state import PipelineContext, TaskPipeline
 from clew.team.machines.team_state import TeamState
 from clew.team.members.toolkit.member_deps import MemberDeps
@@ -83,7 +84,7 @@ async def open_kit(trail: Trail, clock: Clock, me: Principal, folder: Path, poli
         tools=(),
         project=project,
         tree=project.pipeline(PIPELINE),
-        state=TeamState(session=SESSION, plan=PLAN, pipelines={PIPELINE: pipeline}),
+        state=TeamState(session=SESSION, plan=PLAN, dag=begin(PLAN), pipelines={PIPELINE: pipeline}),
         knowledge=knowledge,
     )
 

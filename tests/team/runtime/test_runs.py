@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -12,9 +13,10 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import ClewError, IllegalState, NotFound
 from clew.team.guide import build_message
-from clew.team.messages.message import message_draft
-from clew.team.runtime.team_states import TeamStates
+from clew.team.messages.message import TeamMessage, message_draft
+from clew.team.runtime.team_states import EXPIRED, TeamStates
 from clew.team.runtime.timers import timer_handler
+from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -262,3 +264,49 @@ async def test_a_message_of_somebody_else_is_no_prompt_of_the_team(
         await team.end(session)
         roles = [each.payload["role"] for each in await team.messages(session, "RUN_ENDED")]
         assert "engineer" not in roles
+
+
+async def test_readers_at_the_same_time_apply_each_message_once(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with crew(trail, clock, me) as team:
+        session = await team.start()
+        state = await team.end(session)
+        states = TeamStates(trail, no_gate, by=me)
+        assert await asyncio.gather(*(states.latest(session) for _ in range(4))) == [state] * 4
+
+
+@pytest.mark.req("SYL-43")
+async def test_a_reader_that_was_faster_than_the_refusal_of_a_message_comes_to_the_same_state(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    await bootstrap(trail, me)
+    states = TeamStates(trail, no_gate, by=me)
+
+    async def write(type: str, payload: dict[str, Any], source: str, **more: Any) -> TeamMessage:
+        message = build_message(type, payload, source=source, session_id="s", clock=clock, **more)
+        message = msgspec.structs.replace(message, id=clock.new_id())
+        await trail.records.create(message_draft(message), by=me)
+        return message
+
+    await write("PLAN_REQUEST", {"request": "add rate limiting"}, "user")
+    halt = await write("USER_INTERRUPT", {"kind": "halt"}, "user", ttl=1.0)
+    assert (await states.latest("s")).is_halted
+    await write("MESSAGE_REFUSED", {"message": halt.id, "reason": EXPIRED}, "runtime", target="user")
+    assert not (await states.latest("s")).is_halted
+
+
+@pytest.mark.req("SYL-41")
+async def test_work_under_way_is_not_lost_when_its_session_is_suspended(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with crew(trail, clock, me) as team:
+        session = await team.start(approves_plan=False)
+        await team.until(session, lambda state: state.stage == "approval")
+        await team.team.approve(session, by=me)
+        await team.until(session, lambda state: bool(state.pipelines))
+        await team.team.suspend(session, by=me)
+        state = await team.until(session, lambda state: state.dag is not None and state.dag.is_over)
+        assert not state.is_over
+        await team.team.resume(session, by=me)
+        assert (await team.end(session)).outcome == "completed"

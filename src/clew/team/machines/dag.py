@@ -83,10 +83,11 @@ def begin(plan: Plan) -> DagState:
 
 
 def extend(dag: DagState, plan: Plan) -> DagState:
-    """The state after a change of the plan: nodes that have started stay as they are. Raises InvalidInput."""
-    kept = {each.id: each for each in dag.plan.nodes if dag.nodes[each.id] != NodeState()}
-    nodes = (*kept.values(), *(each for each in plan.nodes if each.id not in kept))
-    plan = check_plan(msgspec.structs.replace(plan, id=dag.plan.id, nodes=nodes, execution_order=()))
+    """The state with the nodes of another plan added. A node of the same id replaces one that has not started; all
+    others stay, and so do the policy and the limits that the user approved. Raises InvalidInput."""
+    nodes = {each.id: each for each in dag.plan.nodes}
+    nodes |= {each.id: each for each in plan.nodes if dag.nodes.get(each.id, NodeState()) == NodeState()}
+    plan = check_plan(msgspec.structs.replace(dag.plan, nodes=tuple(nodes.values()), execution_order=()))
     return DagState(plan=plan, nodes={each.id: dag.nodes.get(each.id, NodeState()) for each in plan.nodes})
 
 

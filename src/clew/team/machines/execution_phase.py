@@ -46,6 +46,7 @@ def execute(state: TeamState, message: TeamMessage) -> Moved:
         stage=TeamStage.BUILD,
         dag=begun,
         dag_history=(*state.dag_history, begun.plan.id),
+        earlier_plans=(*state.earlier_plans, *((state.dag.plan,) if state.dag else ())),
     )
     return start_nodes(state, message)
 

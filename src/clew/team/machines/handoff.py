@@ -78,7 +78,7 @@ def bundle(old: TaskPipeline, given: PipelineHandoff, message: TeamMessage) -> P
 def _commit(state: TeamState, transfer: PipelineTransfer) -> Moved:
     """Commit the work of the old pipeline, from which the new one starts."""
     old = state.pipelines.get(transfer.close_pipeline)
-    if old is None or old.is_over:
+    if old is None or old.is_over or old.id in state.handoffs:
         return state, ()
     state = msgspec.structs.replace(state, handoffs={**state.handoffs, old.id: transfer.state})
     return _call_commit(state, old.id)
@@ -160,6 +160,10 @@ def close_predecessor(state: TeamState, before: TaskPipeline, after: TaskPipelin
     if not has_started or bundled is None:
         return state, ()
     old = state.pipelines[after.previous]
+    left = {id: each for id, each in state.handoffs.items() if id != old.id}
+    state = msgspec.structs.replace(state, handoffs=left)
+    if old.is_over:
+        return state, ()
     closed = move(
         old,
         PipelineStatus.FAILED,
@@ -168,8 +172,7 @@ def close_predecessor(state: TeamState, before: TaskPipeline, after: TaskPipelin
         completed_at=message.timestamp,
         is_run_active=False,
     )
-    left = {id: each for id, each in state.handoffs.items() if id != old.id}
-    state = msgspec.structs.replace(state, pipelines={**state.pipelines, old.id: closed}, handoffs=left)
+    state = msgspec.structs.replace(state, pipelines={**state.pipelines, old.id: closed})
     transfer = PipelineTransfer(state=bundled, close_pipeline=old.id, pipeline=after.id)
     effects: Effects = (CancelRun(conversation=old.engineer_id, reason="handed over"),) if old.is_run_active else ()
     return state, (*effects, send(_T.HANDOFF_COMPLETE, ORCHESTRATOR, ARCHITECT, transfer))

@@ -47,6 +47,7 @@ from clew.team.planning.plan import PlanNode
 
 Gate = Callable[[TaskPipeline, PlanNode], tuple[str, ...]]
 """The reasons why the work of a pipeline may not count as done; none if it may."""
+NOT_PASSED = "The Inspector does not let it pass."
 _T, _S = MessageType, PipelineStatus
 
 
@@ -149,7 +150,7 @@ def _on_lint(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode, mes
     pipeline = _with_receipts(pipeline, output)
     issues = tuple(msgspec.convert(each, CheckIssue) for each in output.get("issues") or ())
     if not output.get("passed"):
-        note = "" if issues else _failed_commands(output)
+        note = "" if issues else failed_commands(output)
         return take_inspection(pipeline, issues, message, note)
     if not pipeline.context.compliance_criteria:
         return take_inspection(pipeline, (), message)
@@ -190,7 +191,7 @@ def read_tests(output: dict[str, Any], pipeline: str, loop: int, message: TeamMe
     failures = tuple(msgspec.convert(each, TestFailure) for each in output.get("failures") or ())
     counts = [each.get("tests") or {} for each in output.get("receipts") or ()]
     passed = bool(output.get("passed"))
-    note = str(output.get("skipped_reason") or "") or ("" if passed or failures else _failed_commands(output))
+    note = str(output.get("skipped_reason") or "") or ("" if passed or failures else failed_commands(output))
     return TestReport(
         passed=passed,
         tests_run=sum(int(each.get("run") or 0) for each in counts),
@@ -203,7 +204,7 @@ def read_tests(output: dict[str, Any], pipeline: str, loop: int, message: TeamMe
     )
 
 
-def _failed_commands(output: dict[str, Any]) -> str:
+def failed_commands(output: dict[str, Any]) -> str:
     """The commands of a check that failed, each with the end of its output."""
     failed = [each for each in output.get("receipts") or () if each.get("exit_code")]
     lines = [f"`{each.get('command')}` exited with {each.get('exit_code')}: {_tail(each)}" for each in failed]
@@ -236,7 +237,7 @@ def _on_run_end(pipeline: TaskPipeline, run: RunEnd, node: PlanNode, message: Te
     pipeline = msgspec.structs.replace(pipeline, is_run_active=False)
     if pipeline.stage is not Stage.BUILD:
         return pipeline, ()
-    if run.status != "answered":
+    if run.status == "failed" or (run.status == "cancelled" and not pipeline.waiting_prompts):
         return fail(pipeline, _why(run), message, retryable=run.cause != "budget")
     if pipeline.waiting_prompts:
         prompt, *rest = pipeline.waiting_prompts
@@ -255,7 +256,8 @@ def _on_judgement(pipeline: TaskPipeline, run: RunEnd, node: PlanNode, message: 
         return pipeline, ()
     found = pipeline.inspector_result
     if found is not None and run.status == "answered":
-        return take_inspection(pipeline, found.issues, message)
+        note = "" if found.passed else found.note or NOT_PASSED
+        return take_inspection(pipeline, found.issues, message, note)
     if run.cause == "budget" or pipeline.was_asked_again:
         return fail(pipeline, f"the Inspector gave no verdict: {_why(run)}", message, retryable=run.cause != "budget")
     again = msgspec.structs.replace(pipeline, was_asked_again=True, inspector_result=None)

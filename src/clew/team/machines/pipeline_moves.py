@@ -115,7 +115,12 @@ def fail(pipeline: TaskPipeline, reason: str, message: TeamMessage, *, retryable
         is_run_active=False,
     )
     failed, effects = _end(failed, False, reason)
-    return failed, (*(cancel_run(pipeline, reason) if pipeline.is_run_active else ()), *_keep_work(pipeline), *effects)
+    return failed, (*_cancel_runs(pipeline, reason), *_keep_work(pipeline), *effects)
+
+
+def _cancel_runs(pipeline: TaskPipeline, reason: str) -> Effects:
+    judge = (CancelRun(conversation=pipeline.inspector_id, reason=reason),) if pipeline.stage is Stage.JUDGE else ()
+    return (*(cancel_run(pipeline, reason) if pipeline.is_run_active else ()), *judge)
 
 
 def _keep_work(pipeline: TaskPipeline) -> Effects:

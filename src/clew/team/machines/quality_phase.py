@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
+from clew.errors import IllegalState
 from clew.team.machines import prompts
 from clew.team.machines.effects import AskAgent, Effects, send
 from clew.team.machines.phases import Phase
-from clew.team.machines.pipeline import read_tests
+from clew.team.machines.pipeline import NOT_PASSED, failed_commands, read_tests
 from clew.team.machines.pipeline_state import PipelineStatus, TaskPipeline
 from clew.team.machines.planning_phase import ask_architect
 from clew.team.machines.team_end import Moved, call_tool, end_completed, end_failed
@@ -27,6 +30,8 @@ from clew.team.messages.payloads import (
 )
 
 _T = MessageType
+CHECK = "check"
+"""The purpose of a call that checks the whole session."""
 
 
 def begin(state: TeamState, message: TeamMessage) -> Moved:
@@ -51,6 +56,9 @@ def _checked_pipeline(state: TeamState) -> TaskPipeline | None:
 
 
 def _check(state: TeamState, stage: TeamStage, kind: str) -> Moved:
+    """Check the merged work. The result of an earlier check that is still under way no longer counts."""
+    waiting = {call: each for call, each in state.waiting_calls.items() if each != CHECK}
+    state = msgspec.structs.replace(state, stage=stage, waiting_calls=waiting)
     input = {
         "session": state.session,
         "pipeline": "",
@@ -59,7 +67,7 @@ def _check(state: TeamState, stage: TeamStage, kind: str) -> Moved:
         "commands": [],
         "base_commit": state.base_commit,
     }
-    return call_tool(msgspec.structs.replace(state, stage=stage), "check", "team-check", input)
+    return call_tool(state, CHECK, "team-check", input)
 
 
 def checked(state: TeamState, result: CallResult, message: TeamMessage) -> Moved:
@@ -72,8 +80,7 @@ def checked(state: TeamState, result: CallResult, message: TeamMessage) -> Moved
     ids = tuple(str(each.get("id")) for each in output.get("receipts") or () if each.get("id"))
     state = msgspec.structs.replace(state, receipts=(*state.receipts, *ids))
     if state.stage is TeamStage.LINT:
-        issues = tuple(msgspec.convert(each, CheckIssue) for each in output.get("issues") or ())
-        return _after_lint(state, bool(output.get("passed")), issues, message)
+        return _after_lint(state, output, message)
     if state.stage is TeamStage.TESTS:
         report = read_tests(output, "", state.fix_rounds + 1, message)
         state = msgspec.structs.replace(state, tests=report)
@@ -85,8 +92,12 @@ def checked(state: TeamState, result: CallResult, message: TeamMessage) -> Moved
     return state, ()
 
 
-def _after_lint(state: TeamState, passed: bool, issues: tuple[CheckIssue, ...], message: TeamMessage) -> Moved:
-    findings = Findings(passed=passed, issues=issues, loop=state.fix_rounds + 1, timestamp=message.timestamp)
+def _after_lint(state: TeamState, output: dict[str, Any], message: TeamMessage) -> Moved:
+    passed = bool(output.get("passed"))
+    issues = tuple(msgspec.convert(each, CheckIssue) for each in output.get("issues") or ())
+    note = "" if passed or issues else failed_commands(output)
+    loop = state.fix_rounds + 1
+    findings = Findings(passed=passed, issues=issues, loop=loop, timestamp=message.timestamp, note=note)
     state = msgspec.structs.replace(state, findings=findings)
     if not passed:
         return _correct_findings(state, findings)
@@ -115,16 +126,16 @@ def on_run_end(state: TeamState, run: RunEnd, message: TeamMessage) -> Moved:
         state = msgspec.structs.replace(state, was_asked_again=True, findings=None)
         conversation = conversation_id(state.session, "", INSPECTOR)
         return state, (AskAgent(role=INSPECTOR, conversation=conversation, prompt=prompts.judge_again()),)
-    if any(each.severity == "error" for each in findings.issues):
-        return _correct_findings(msgspec.structs.replace(state), msgspec.structs.replace(findings, passed=False))
-    state = msgspec.structs.replace(state, findings=msgspec.structs.replace(findings, passed=True))
+    if not findings.passed or any(each.severity == "error" for each in findings.issues):
+        note = findings.note or NOT_PASSED
+        return _correct_findings(state, msgspec.structs.replace(findings, passed=False, note=note))
     return _test(state)
 
 
 def _correct_findings(state: TeamState, findings: Findings) -> Moved:
     told = send(_T.VALIDATION_CORRECTIONS, INSPECTOR, ARCHITECT, findings)
     state = msgspec.structs.replace(state, findings=findings)
-    state, effects = _correct(state, prompts.findings_text(findings.issues, ()) or findings.note)
+    state, effects = _correct(state, f"{prompts.findings_text(findings.issues, ())}\n{findings.note}".strip())
     return state, (told, *effects)
 
 
@@ -152,7 +163,7 @@ def _ask_user(state: TeamState, why: str) -> Moved:
 def choose(state: TeamState, message: TeamMessage) -> Moved:
     """The user decides about open findings of the session."""
     if state.stage is not TeamStage.CHOICE:
-        return state, ()
+        raise IllegalState("choose", "for the session", state.stage or state.phase, ("name a task",))
     given = msgspec.convert(message.payload, PipelineChoice)
     if given.choice == "fail":
         return end_failed(state, given.reason or "the user let it fail")
@@ -164,12 +175,15 @@ def choose(state: TeamState, message: TeamMessage) -> Moved:
 def override(state: TeamState, message: TeamMessage) -> Moved:
     """The user accepts the open findings of the phase."""
     given = msgspec.convert(message.payload, UserOverride)
+    if given.what != state.phase:
+        raise IllegalState(f"override {given.what}", "of the session", f"in the phase {state.phase}", (state.phase,))
     return _go_on(state, given.reason)
 
 
 def _go_on(state: TeamState, reason: str) -> Moved:
     note = f"{state.phase}: {reason}"
-    state = msgspec.structs.replace(state, overrides=(*state.overrides, note))
+    left = {id: each for id, each in state.questions.items() if each.pipeline}
+    state = msgspec.structs.replace(state, overrides=(*state.overrides, note), questions=left)
     return _test(state) if state.phase is Phase.INSPECTION else _complete(state)
 
 

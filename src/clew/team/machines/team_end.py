@@ -6,14 +6,21 @@ from typing import Any
 
 import msgspec
 
-from clew.team.machines.effects import CallTool, Effects, EndSession, send
+from clew.team.machines.effects import CallTool, CancelRun, Effects, EndSession, send
 from clew.team.machines.phases import Phase
 from clew.team.machines.pipeline_state import PipelineStatus, TaskPipeline
 from clew.team.machines.team_state import Outcome, TeamStage, TeamState
-from clew.team.messages.message_types import ARCHITECT, USER, MessageType
+from clew.team.messages.conversation import conversation_id
+from clew.team.messages.message_types import ACADEMIC, ARCHITECT, INSPECTOR, USER, MessageType
 from clew.team.messages.payloads import CompletionSummary
 
 Moved = tuple[TeamState, Effects]
+_AT_WORK = {
+    TeamStage.RESEARCH: ACADEMIC,
+    TeamStage.PLAN: ARCHITECT,
+    TeamStage.FIX: ARCHITECT,
+    TeamStage.JUDGE: INSPECTOR,
+}
 
 
 def call_tool(
@@ -38,7 +45,7 @@ def end_completed(state: TeamState) -> Moved:
 
 def end_failed(state: TeamState, reason: str, outcome: Outcome = Outcome.FAILED) -> Moved:
     """End the work without success. Everything that was committed stays on its branches."""
-    summary = summarise(state, f"Not completed: {reason}")
+    summary, cancelled = summarise(state, f"Not completed: {reason}"), _cancel_runs(state, reason)
     state = msgspec.structs.replace(
         state,
         phase=Phase.COMPLETE,
@@ -49,7 +56,13 @@ def end_failed(state: TeamState, reason: str, outcome: Outcome = Outcome.FAILED)
         questions={},
     )
     told = send(MessageType.WORKFLOW_COMPLETE, ARCHITECT, USER, summary)
-    return state, (told, EndSession(success=False, summary=summary.text))
+    return state, (*cancelled, told, EndSession(success=False, summary=summary.text))
+
+
+def _cancel_runs(state: TeamState, reason: str) -> Effects:
+    """Cancel the run that the whole team waits for."""
+    role = _AT_WORK.get(state.stage)
+    return (CancelRun(conversation=conversation_id(state.session, "", role), reason=reason),) if role else ()
 
 
 def summarise(state: TeamState, text: str) -> CompletionSummary:

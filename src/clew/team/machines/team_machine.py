@@ -9,6 +9,7 @@ from clew.team.machines import execution_phase, handoff, pipeline, planning_phas
 from clew.team.machines.effects import Effects
 from clew.team.machines.phases import require_allowed
 from clew.team.machines.pipeline import Gate
+from clew.team.machines.pipeline_state import Stage
 from clew.team.machines.team_state import TeamState
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import (
@@ -35,6 +36,11 @@ def step(state: TeamState, message: TeamMessage, gate: Gate) -> Stepped:
     state = msgspec.structs.replace(state, messages=state.messages + 1)
     if state.is_over and message.type is not _T.PLAN_REQUEST:
         return state, ()
+    state, effects = _dispatch(state, message, gate)
+    return _without_settled(state), effects
+
+
+def _dispatch(state: TeamState, message: TeamMessage, gate: Gate) -> Stepped:
     name = str(message.payload.get("pipeline") or "")
     match message.type:
         case _T.PLAN_REQUEST | _T.PLAN_RESPONSE | _T.PLAN_APPROVED | _T.PLAN_MODIFIED:
@@ -118,10 +124,8 @@ def _to_pipeline(state: TeamState, name: str, message: TeamMessage, gate: Gate) 
         if message.source == USER:
             raise IllegalState("reach", f"task {name}", "unknown", tuple(state.pipelines) or ("none has started",))
         return state, ()
-    assert state.dag is not None  # a pipeline belongs to a plan
-    node = next((each for each in state.dag.plan.nodes if each.id == found.task_id), None)
-    if node is None:
-        return state, ()
+    node = state.find_node(found.task_id)
+    assert node is not None  # a pipeline belongs to a plan
     changed, effects = pipeline.step(found, message, node, gate)
     state = msgspec.structs.replace(state, pipelines={**state.pipelines, name: changed})
     state, more = handoff.close_predecessor(state, found, changed, message)
@@ -134,6 +138,13 @@ def _on_question(state: TeamState, message: TeamMessage) -> TeamState:
         return state
     question = msgspec.convert(message.payload, TeamQuestion)
     return msgspec.structs.replace(state, questions={**state.questions, message.id: question})
+
+
+def _without_settled(state: TeamState) -> TeamState:
+    """Forget the questions of pipelines that wait for no answer any more."""
+    waiting = {name for name, each in state.pipelines.items() if each.stage in (Stage.QUESTION, Stage.CHOICE)}
+    left = {id: each for id, each in state.questions.items() if not each.pipeline or each.pipeline in waiting}
+    return state if len(left) == len(state.questions) else msgspec.structs.replace(state, questions=left)
 
 
 def _without_question(state: TeamState, message: TeamMessage) -> TeamState:

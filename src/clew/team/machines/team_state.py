@@ -18,7 +18,7 @@ from clew.team.messages.payloads import (
     TeamQuestion,
     TestReport,
 )
-from clew.team.planning.plan import Plan
+from clew.team.planning.plan import Plan, PlanNode
 from clew.team.planning.preflight import Preflight
 
 MAX_FIX_ROUNDS = 3
@@ -66,6 +66,8 @@ class TeamState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_approved: bool = False
     dag: DagState | None = None
     dag_history: tuple[str, ...] = ()
+    earlier_plans: tuple[Plan, ...] = ()
+    """The plans that were carried out before the present one, each followed by corrections."""
     pipelines: dict[str, TaskPipeline] = {}
     handoffs: dict[str, PipelineHandoff] = {}
     """The hand-offs under way, by the pipeline that is handed over."""
@@ -102,6 +104,11 @@ class TeamState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def next_call(self, purpose: str) -> str:
         """The id of the next call of a tool for the whole team."""
         return f"{MAIN}/{purpose.partition(':')[0]}/{self.calls + 1}"
+
+    def find_node(self, task: str) -> PlanNode | None:
+        """The node of a task, in the plan that is carried out or an earlier one."""
+        plans = (*((self.dag.plan,) if self.dag else ()), *self.earlier_plans)
+        return next((each for plan in plans for each in plan.nodes if each.id == task), None)
 
     def changed_files(self) -> tuple[str, ...]:
         """The files that the pipelines which passed have changed, created or deleted."""

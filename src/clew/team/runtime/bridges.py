@@ -99,6 +99,7 @@ class TeamBridges:
         if message is None or prompt is None or await self._find_answer(message.id, prompt.role) is not None:
             return ()
         if why := await self._find_failure(message, prompt):
+            await self._budgets.release(prompt.conversation, message.id)
             return (self._end(message.id, prompt, status="failed", error=why),)
         raise NotNow(LOOK_EVERY)
 

@@ -122,7 +122,7 @@ def waits_for_user(state: TeamState) -> bool:
     if state.is_over:
         return False
     stages = (state.stage.name, *(each.stage.name for each in state.pipelines.values() if not each.is_over))
-    return bool(state.questions) or state.is_halted or bool({"APPROVAL", "CHOICE"} & set(stages))
+    return bool(state.questions) or state.is_halted or bool({"APPROVAL", "CHOICE", "PAUSED"} & set(stages))
 
 
 def _content(status: TeamStatus) -> TeamStatus:

@@ -56,12 +56,14 @@ def apply(state: TeamState, message: TeamMessage, gate: Gate) -> Applied:
 
 @dataclass(slots=True)
 class _Session:
-    """The state up to one message, and the messages after it that were read already."""
+    """The state up to one message, and the messages after it that were read already. `perishable` are the messages in
+    the state that may still be refused because they expire."""
 
     state: TeamState
     cursor: str | None = None
     waiting: deque[TeamMessage] = field(default_factory=deque)
     expired: set[str] = field(default_factory=set)
+    perishable: set[str] = field(default_factory=set)
 
 
 class TeamStates:
@@ -92,21 +94,29 @@ class TeamStates:
         """The state after all messages of a session; that of a new session where there are none."""
         known = self._kept.find(session) or self._kept.keep(session, _Session(TeamState(session=session)))
         await self._read(session, known)
+        if known.expired & known.perishable:  # it was applied before its refusal was read
+            known = self._kept.keep(session, _Session(TeamState(session=session)))
+            await self._read(session, known)
         while known.waiting:
             self._fold(known, known.waiting.popleft())
         return known.state
 
     def _fold(self, known: _Session, message: TeamMessage) -> None:
         if message.id not in known.expired:
+            if message.ttl or message.deadline is not None:
+                known.perishable.add(message.id)
             known.state = apply(known.state, message, self.gate).state
 
     async def _read(self, session: str, known: _Session) -> None:
-        """Read the messages that were written since."""
+        """Read the messages that were written since. Several callers may read at once; one of them adds each page."""
         has_more = True
         while has_more:
+            start = known.cursor
             page = await self._records.list(
-                session_selector(session), by=self._by, limit=_PAGE, cursor=known.cursor, oldest_first=True
+                session_selector(session), by=self._by, limit=_PAGE, cursor=start, oldest_first=True
             )
+            if known.cursor != start:
+                continue
             for record in page.items:
                 self._add(known, record)
             known.cursor, has_more = page.end or known.cursor, page.cursor is not None

@@ -87,7 +87,7 @@ def brief_of(state: TeamState, pipeline: str) -> TaskBrief:
     if found is None:
         hint = f"Pipelines are {', '.join(state.pipelines) or 'not started yet'}"
         raise InvalidInput("pipeline", f"{pipeline[:50]!r} does not exist", hint=hint)
-    return _brief(found, _node(state, found.task_id))
+    return _brief(found, state.find_node(found.task_id))
 
 
 def handoff_of(place: TeamConversation, reason: str, engineer: dict[str, Any]) -> PipelineHandoff:
@@ -98,11 +98,6 @@ def handoff_of(place: TeamConversation, reason: str, engineer: dict[str, Any]) -
         handoff_reason=reason,
         engineer_state=engineer,
     )
-
-
-def _node(state: TeamState, task: str) -> PlanNode | None:
-    nodes = state.plan.nodes if state.plan is not None else ()
-    return next((each for each in nodes if each.id == task), None)
 
 
 def _brief(pipeline: TaskPipeline, node: PlanNode | None) -> TaskBrief:
