@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -137,3 +138,28 @@ def test_the_attacks_are_real(project: TeamProject) -> None:
     command = ["bash", "-c", ATTACKS["an absolute path"]]
     subprocess.run(command, cwd=project.pipeline("n.1"), env=environ, check=True)
     assert snapshot(project.root) != before
+
+
+def test_a_link_of_the_checkout_opens_no_folder_outside_of_it(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    checkout = home / "clone"
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    (home / ".config" / "mail").mkdir(parents=True)
+    (home / ".config" / "mail" / "password").write_text("secret")
+    (home / "elsewhere" / "env").mkdir(parents=True)
+    (home / "elsewhere" / "env" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (checkout / ".venv" / "pyvenv.cfg").write_text("home = ../clone\n")
+    (checkout / ".venv" / "bin" / "python").symlink_to("../../../.config/mail/password")
+    (checkout / "python3").write_text("#!/bin/sh\n")
+    (checkout / "python3").chmod(0o700)
+    (checkout / "vendor").symlink_to("..")
+    (checkout / "node_modules").symlink_to("../.config")
+    (checkout / "venv").symlink_to("../elsewhere/env")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(checkout)
+
+    readable = find_setup(checkout, checkout, scratch=tmp_path).readable()
+
+    below = {os.path.realpath(each) for each in readable if os.path.realpath(each).startswith(str(home))}
+    assert below == {str(checkout / ".venv"), str(home / "elsewhere" / "env")}
+    assert not any(home.is_relative_to(os.path.realpath(each)) for each in readable)

@@ -4,6 +4,7 @@ libraries of the user's checkout can be read."""
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -23,6 +24,8 @@ _RUST = frozenset(("cargo", "rustc", "rustfmt", "cargo-clippy"))
 _LIBRARIES = (".venv", "venv", "node_modules", "vendor")
 _SOURCES = ("", "src", "lib")
 """Folders of a project from which Python imports."""
+_INTERPRETER = re.compile(r"(?:python|pypy|node)[\w.-]*")
+"""Names of programs whose folder is readable, because their libraries lie beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +52,22 @@ class CommandSetup:
         places = [place for name in named if (place := self.find(name))]
         found = [path for place in places for path in self._needs(place)]
         if not program:
-            found += [str(self.checkout / name) for name in _LIBRARIES if (self.checkout / name).is_dir()]
-        return tuple(dict.fromkeys(found))
+            found += [str(self.checkout / name) for name in _LIBRARIES if self._is_library(name)]
+        return tuple(dict.fromkeys(each for each in found if not self._holds_more(each)))
+
+    def _is_library(self, name: str) -> bool:
+        """Whether a folder of the checkout holds libraries. A link out of the checkout, which a cloned repository may
+        bring, must lead to a virtual environment or to another folder of that name."""
+        place = self.checkout / name
+        real = Path(os.path.realpath(place))
+        is_own = real.is_relative_to(os.path.realpath(self.checkout))
+        return place.is_dir() and (is_own or real.name == name or (real / "pyvenv.cfg").is_file())
+
+    def _holds_more(self, path: str) -> bool:
+        """Whether a path is a folder around the checkout or the home folder, which no link may open."""
+        real = os.path.realpath(path)
+        inner = (os.path.realpath(each) for each in (self.checkout, os.path.expanduser("~")))
+        return not os.path.isabs(path) or any(Path(each).is_relative_to(real) for each in inner)
 
     def _rust(self) -> Iterator[str]:
         """The parts of the toolchain of Rust that hold no password."""
@@ -161,8 +178,8 @@ def _with_interpreters(folder: str) -> Iterator[str]:
     reals = [os.path.realpath(os.path.join(folder, name)) for name in ("python", "python3", "node")]
     for real in (*reals, *([os.path.join(home, "python3")] if home else [])):
         prefix = os.path.dirname(os.path.dirname(real))
-        is_shared = prefix in ("/", os.path.expanduser("~")) or real.startswith(_SYSTEM)
-        if os.path.isfile(real) and not is_shared:
+        is_interpreter = _INTERPRETER.fullmatch(os.path.basename(real)) and os.access(real, os.X_OK)
+        if is_interpreter and os.path.isfile(real) and not real.startswith(_SYSTEM):
             yield prefix
 
 
