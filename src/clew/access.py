@@ -48,6 +48,7 @@ TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1"))
 OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner")
 """Prefixes of the consumers by which Clew runs agents. Without these consumers runs never end."""
 
+_TEAM_CONVERSATION = re.compile(r"session:[^.]+\..+\.[^.]+", re.DOTALL)
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 
 
@@ -88,6 +89,13 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         is_guarded = is_steering or name in OWN_SCHEMAS or name in RUN_SCHEMAS or name in flow.own
         if is_guarded and not self.may("administer"):
             raise AccessDenied(f"write {name}, which is Clew's own", sorted(VERBS["administer"]))
+
+    def require_tags(self, tags: Iterable[str]) -> None:
+        """Raise AccessDenied for the tag of a conversation of the team, as `session:ID.main.architect`: a message in
+        it starts a member with the tools of that session."""
+        is_team = any(_TEAM_CONVERSATION.fullmatch(each) for each in tags)
+        if is_team and not self.may("administer"):
+            raise AccessDenied("write to a conversation of the team", sorted(VERBS["administer"]))
 
     @property
     def may_write_all(self) -> bool:

@@ -372,3 +372,16 @@ async def test_many_breadcrumbs_are_found_at_once_each_for_those_who_may_see_it(
     ids = [*(each.id for each in mine), other.id, UNKNOWN]
     assert await trail.records.find_many(ids, by=ann) == {each.id: each for each in mine}
     assert await trail.records.find_many([], by=ann) == {}
+
+
+@pytest.mark.parametrize("conversation", ["s.main.architect", "s.total.1.engineer"])
+async def test_only_a_curator_writes_to_a_conversation_of_the_team(
+    trail: Trail, me: Principal, conversation: str
+) -> None:
+    emitter = msgspec.structs.replace(me, roles=frozenset({"emitter", "subscriber"}))
+    said = Draft(title="Hello", schema_name="user.message.v1", tags=(f"session:{conversation}",), context={})
+    with pytest.raises(AccessDenied, match="conversation of the team"):
+        await trail.records.create(said, by=emitter)
+    own = msgspec.structs.replace(said, tags=("session:s.1",))
+    assert (await trail.records.create(own, by=emitter)).session == "s.1"
+    assert (await trail.records.create(said, by=me)).session == conversation

@@ -54,3 +54,9 @@ def test_a_wrong_field_is_named_with_what_would_be_right(context: dict[str, Any]
         definition_of(context)
     assert field in caught.value.field
     assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["team", "user", "runtime"])
+def test_no_agent_has_a_name_by_which_it_could_act_as_the_team(name: str) -> None:
+    with pytest.raises(InvalidInput, match="Clew's own"):
+        definition_of({"agent_id": name})

@@ -21,6 +21,8 @@ Method = Literal["event_data", "latest", "recent", "vector", "all"]
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
 Hops = Annotated[int, Meta(ge=0, le=4)]
 Text = Annotated[str, Meta(min_length=1)]
+OWN_NAMES = frozenset(("team", "user", "runtime"))
+"""Names by which the team knows itself, people and the runners. An agent of such a name could act as them."""
 
 
 class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,6 +145,10 @@ def definition_of(context: Mapping[str, Any]) -> AgentDefinition:
         found = msgspec.convert(dict(context), AgentDefinition)
     except msgspec.ValidationError as error:
         raise in_plain_words(error, AgentDefinition, "context") from None
+    if found.agent_id in OWN_NAMES:
+        raise InvalidInput(
+            "context.agent_id", f"{found.agent_id!r} is a name of Clew's own", hint="Choose another name"
+        )
     if found.context_trigger is not None:
         _check_below(found.context_trigger, "context_trigger")
         check_trigger(found.context_trigger, "context_trigger")

@@ -180,13 +180,14 @@ def _member_skills(parts: FolderParts) -> MemberSkills:
 
 
 async def build_team(parts: FolderParts, require_ownership: Callable[[], Awaitable[None]]) -> Team:
-    """The team of a folder, as doors use it. A request is refused on a trail that the user did not agree to, and
-    where no model is configured."""
+    """The team of a folder, as doors use it. A request is refused on a trail that the user did not agree to,
+    where no model is configured, and where no sandbox would confine commands."""
     conversations = await parts.conversations()
     flow = conversations.flow
 
     async def prepare() -> None:
         await require_ownership()
+        parts.team_folder(parts.sandbox()).require_wall()
         definitions = (await parts.workspace()).definitions
         architect = AgentDefinition(agent_id=ARCHITECT, model=manifest_for(definitions).agents[ARCHITECT].model)
         missing = await find_missing_model(parts.trail, flow, parts.models, architect, by=parts.me)

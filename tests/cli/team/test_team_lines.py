@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from clew.agents.conversations.steps import ToolCalled
@@ -168,3 +169,10 @@ def test_a_status_and_the_live_view_show_what_waits_and_who_works() -> None:
     assert "session · 40 tokens · paused" in shown
     assert "api.1 engineer · running (build) · ruff check" in shown
     assert state_lines(state)[-1] == "  api.1 engineer · running (build)"
+
+
+def test_a_plan_says_that_it_weakens_tests_and_shows_every_check():
+    node = msgspec.structs.replace(PLAN.nodes[0], files=("x" * 300,), checks=("make everything",))
+    lines = list(plan_lines(msgspec.structs.replace(PLAN, nodes=(node,), touches_tests=True)))
+    assert "checks make everything" in lines[-2]
+    assert lines[-1] == "This plan may delete, skip or weaken tests."

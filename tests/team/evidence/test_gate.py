@@ -288,6 +288,21 @@ FALSE: dict[str, tuple[FalseCase, str]] = {
         ),
         "decides what tests count",
     ),
+    "a conftest that skips what fails": (
+        lambda b: b.complete(
+            {
+                **DONE,
+                "tests/conftest.py": "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef quick(request):\n"
+                "    if 'slow' in request.node.name:\n        pytest.skip('slow')\n",
+            }
+        ),
+        "decides what tests count",
+    ),
+    "a module in place of pytest": (
+        lambda b: b.complete({**DONE, "pytest.py": "def console_main():\n    return 0\n"}),
+        "in place of a tool",
+    ),
+    "a pytest.toml": (lambda b: b.complete({**DONE, "pytest.toml": '[pytest]\naddopts = ["-k", "x"]\n'}), "settings"),
     "options of pytest in pyproject.toml": (
         lambda b: b.complete(edited("pyproject.toml", "testpaths", 'addopts = "-k nothing"\ntestpaths')),
         "settings of checks",

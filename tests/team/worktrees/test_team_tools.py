@@ -10,7 +10,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import InvalidInput, ToolFailure
+from clew.errors import InvalidInput, SandboxUnavailable, ToolFailure
 from clew.team.worktrees.team_tools import TeamFolder, team_tools
 from clew.tools.content import ValueContent
 from clew.tools.sandbox import open_sandbox
@@ -115,3 +115,11 @@ async def test_arguments_that_are_wrong_are_refused_in_one_line(call: Caller) ->
     for name, arguments in wrong:
         with pytest.raises(InvalidInput):
             await call(name, **arguments)
+
+
+def test_no_command_runs_where_nothing_confines_it(tmp_path, clock):
+    sandbox = open_sandbox(production=False, wall="none")
+    folder = TeamFolder(root=tmp_path, state=tmp_path / "state", sandbox=sandbox, clock=clock)
+    for call in (folder.require_wall, folder.checks):
+        with pytest.raises(SandboxUnavailable, match="only in a sandbox"):
+            call()

@@ -134,16 +134,18 @@ def plan_lines(plan: Plan, state: TeamState | None = None) -> Iterator[str]:
         depth = next((at for at, layer in enumerate(plan.execution_order) if node.id in layer), 0)
         status = f"[{statuses[node.id]}] " if node.id in statuses else ""
         yield f"{'  ' * depth}{number}. {status}{node.id} ({node.agent}): {_cut(node.label)}{_limits(node)}"
+    if plan.touches_tests:
+        yield "This plan may delete, skip or weaken tests."
 
 
 def _limits(node: PlanNode) -> str:
     parts = [
-        f"files {', '.join(node.files)}" if node.files else "",
+        f"files {', '.join(node.files)}"[:WIDTH] if node.files else "",
         f"checks {', '.join(node.checks)}" if node.checks else "",
-        f"after {', '.join(node.depends_on)}" if node.depends_on else "",
+        f"after {', '.join(node.depends_on)}"[:WIDTH] if node.depends_on else "",
     ]
     shown = "; ".join(filter(None, map(one_line, parts)))
-    return f" [{shown[:WIDTH]}]" if shown else ""
+    return f" [{shown}]" if shown else ""
 
 
 def estimate_line(found: Preflight, budget: int) -> str:

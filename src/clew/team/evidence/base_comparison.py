@@ -19,7 +19,7 @@ _SECTIONS = frozenset(
     ("pytest", "ruff", "flake8", "mypy", "pylint", "black", "isort", "coverage", "pyright", "basedpyright", "tox")
 )
 _SETTINGS = re.compile(
-    r"(?:.*/)?(?:pytest\.ini|\.pytest\.ini|tox\.ini|setup\.cfg|\.flake8|\.pylintrc|\.?ruff\.toml|\.?mypy\.ini"
+    r"(?:.*/)?(?:\.?pytest\.(?:ini|toml)|tox\.ini|setup\.cfg|\.flake8|\.pylintrc|\.?ruff\.toml|\.?mypy\.ini"
     r"|pyrightconfig\.json|\.eslintrc.*|eslint\.config\.\w+|biome\.jsonc?|tsconfig.*\.json|jest\.config\.\w+"
     r"|vitest\.config\.\w+|\.mocharc.*|\.golangci\.ya?ml|clippy\.toml|\.?rustfmt\.toml|\.prettierrc.*|\.rubocop\.yml"
     r"|\.coveragerc|\.eslintignore|\.prettierignore)"
@@ -30,9 +30,16 @@ _HOOKS = frozenset(
         *("pytest_sessionfinish", "pytest_runtest_call", "pytest_runtest_protocol", "pytest_pyfunc_call"),
         *("pytest_report_teststatus", "pytest_runtest_logreport", "pytest_exception_interact", "collect_ignore"),
         *("collect_ignore_glob", "pytest_unconfigure", "pytest_collect_file", "pytest_pycollect_makeitem"),
+        *("pytest_runtest_setup", "pytest_itemcollected", "pytest_generate_tests", "pytest_cmdline_main"),
+        *("skip", "xfail"),
     )
 )
 """Names in a conftest.py that decide which tests run and what counts as passed."""
+_RUNNERS = re.compile(
+    r"(?:.*/)?(?:pytest|_pytest|pluggy|unittest|ruff|mypy|flake8|pylint|black|isort|coverage|sitecustomize|usercustomize)"
+    r"(?:\.py|/__init__\.py|/__main__\.py)"
+)
+"""Modules that Python would load in place of a test runner or a linter, or at its start."""
 
 
 class TestComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +122,8 @@ def _changed_settings(old: Mapping[str, str], new: Mapping[str, str]) -> Iterato
         elif name == "conftest.py":
             if added := sorted(_hooks(after) - _hooks(before)):
                 yield f"{path}: {added[0]} was added, which decides what tests count"
+        elif _RUNNERS.fullmatch(path) and path not in old:
+            yield f"{path}: it would be loaded in place of a tool that checks the work"
         elif _SETTINGS.fullmatch(path) and _sections(name, before) != _sections(name, after):
             yield f"{path}: the settings of checks were changed"
 
@@ -160,4 +169,5 @@ def _hooks(text: str) -> set[str]:
         return set()
     names = {getattr(node, "name", "") for node in ast.walk(tree)}
     names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & {"skip", "xfail"}
     return names & _HOOKS

@@ -37,6 +37,7 @@ class TreeAccess:
         self, place: TeamConversation, folder: WorkingFolder, command: str, seconds: float, context: ToolContext
     ) -> CommandResult:
         """Run a shell command in the sandbox, with the programs of the user's checkout. Only the tree is writable."""
+        self._folder.require_wall()
         if not command.strip() or "\0" in command or len(command) > MAX_COMMAND:
             raise InvalidInput("command", f"must have 1 to {MAX_COMMAND:,} characters")
         trees = await asyncio.to_thread(self._folder.find, place.session)

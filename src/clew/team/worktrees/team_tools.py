@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from clew.clock import Clock
-from clew.errors import ToolFailure
+from clew.errors import SandboxUnavailable, ToolFailure
 from clew.files import replace_file
 from clew.team.evidence.check_commands import Discover, scan_tools
 from clew.team.evidence.checks import CheckRequest, CheckTools, run_check
@@ -56,7 +56,15 @@ class TeamFolder:
     def find(self, session: str) -> SessionTrees:
         return find_session(self.root, self.state, session, has_pointer=self.has_pointer)
 
+    def require_wall(self) -> None:
+        """Raise SandboxUnavailable where nothing would keep a command within its work tree."""
+        if self.sandbox.wall == "none":
+            hint = "Install bubblewrap, or use Linux 5.13 or newer with Landlock; `clew doctor` shows what is available"
+            raise SandboxUnavailable("the team works only in a sandbox, and this machine has none", hint=hint)
+
     def checks(self) -> CheckTools:
+        """The dependencies of checks. Raises SandboxUnavailable."""
+        self.require_wall()
         return CheckTools(
             sandbox=self.sandbox,
             clock=self.clock,

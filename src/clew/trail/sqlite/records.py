@@ -138,6 +138,7 @@ class SqliteRecords:
                 rules = definitions.rules(draft.schema_name)
                 prepared.append(prepare_draft(draft, rules, self._embedder, now, self._clock.new_id()))
                 by.require_scopes(prepared[-1].scopes)
+                by.require_tags(draft.tags)
             except InvalidInput as error:
                 if len(drafts) > 1:
                     error.put_below(f"[{at}]")
