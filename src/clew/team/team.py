@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -14,7 +15,7 @@ from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.conversations.conversation import Conversations, inside
 from clew.agents.conversations.steps import Step, shown_schemas, step_of
 from clew.clock import Clock
-from clew.errors import IllegalState, InvalidInput, NotFound
+from clew.errors import AccessDenied, IllegalState, InvalidInput, NotFound
 from clew.team.evidence.verification import TaskEvidence, TaskVerification, verify
 from clew.team.guide import Guide, build_message, passed_draft
 from clew.team.machines.pipeline import Gate
@@ -172,6 +173,41 @@ class Team:
         if state.request is None or state.is_over:
             return await self.sessions.act(session, SessionAction.SUSPEND, by=by)
         await self.interrupt(session, "suspend", by=by)
+        return await self.sessions.get(session, by=by)
+
+    async def close(self, session: str, *, by: Principal, summary: str = "") -> Session:
+        """Close a session. Work under way is stopped first, since nobody can steer it any more. Raises NotFound,
+        AccessDenied, IllegalState, TooLarge."""
+        if not await self._stop_work(session, by):
+            return await self.sessions.act(session, SessionAction.CLOSE, by=by, summary=summary)
+        with suppress(IllegalState):  # the end of the work has closed it
+            return await self.sessions.act(session, SessionAction.CLOSE, by=by, summary=summary)
+        return await self.sessions.get(session, by=by)
+
+    async def close_all(self, *, by: Principal, summary: str = "") -> Sequence[Session]:
+        """Stop the work of all open sessions, and close those that the caller may close. Raises TooLarge."""
+        for state in (SessionStatus.ACTIVE, SessionStatus.SUSPENDED):
+            for each in await self.sessions.list(by=by, state=state):
+                with suppress(AccessDenied):  # somebody else began it
+                    await self._stop_work(each.id, by)
+        return await self.sessions.close_all(by=by, summary=summary)
+
+    async def _stop_work(self, session: str, by: Principal) -> bool:
+        """Stop the work of a session; return whether there was any."""
+        state = await self.state(session, by=by)
+        if state.request is None or state.is_over:
+            return False
+        if (await self.sessions.get(session, by=by)).state is SessionStatus.SUSPENDED:
+            await self.sessions.act(session, SessionAction.RESUME, by=by)
+        await self.stop(session, by=by, reason="its session was closed")
+        return True
+
+    async def switch(self, session: str, *, by: Principal) -> Session:
+        """Focus a session. One that is suspended is resumed, with its work. Raises NotFound, AccessDenied,
+        IllegalState."""
+        if (await self.sessions.get(session, by=by)).state is not SessionStatus.SUSPENDED:
+            return await self.sessions.switch(session, by=by)
+        await self.resume(session, by=by)
         return await self.sessions.get(session, by=by)
 
     async def _snapshot(self, session: str, by: Principal) -> dict[str, Any] | None:

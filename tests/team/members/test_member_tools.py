@@ -107,7 +107,7 @@ async def test_an_engineer_works_in_its_tree_and_claims_its_task(
         {"execute_task": {}},
         {"engineer_read_file": {"path": "calc/core.py"}},
         {"engineer_edit_file": {"path": "calc/core.py", "old_content": "a + b", "new_content": "b + a"}},
-        {"engineer_run_command": {"command": "cat calc/core.py; echo x > ../outside || echo refused"}},
+        {"engineer_run_command": {"command": "cat calc/core.py; echo x > ../outside"}},
         {"engineer_signal_complete": {"result": "Swapped.", "files_modified": ["calc/core.py"]}},
     )
     assert brief["files"] == ["calc/*.py"]
@@ -115,7 +115,7 @@ async def test_an_engineer_works_in_its_tree_and_claims_its_task(
     assert "return a + b" in read
     assert '"lines_added": 1' in edit
     assert "return b + a" in run["stdout"]
-    assert "refused" in run["stdout"]
+    assert not (kit.tree.parent / "outside").exists()
     assert "Noted" in signal
     assert (kit.tree / "calc/core.py").read_text() != before
     assert (kit.project.root / "calc/core.py").read_text() == before

@@ -310,3 +310,33 @@ async def test_work_under_way_is_not_lost_when_its_session_is_suspended(
         assert not state.is_over
         await team.team.resume(session, by=me)
         assert (await team.end(session)).outcome == "completed"
+
+
+@pytest.mark.req("SYL-01")
+@pytest.mark.parametrize("is_suspended", [False, True])
+async def test_a_session_that_is_closed_stops_its_work(
+    trail: Trail, clock: ManualClock, me: Principal, is_suspended: bool
+) -> None:
+    async with crew(trail, clock, me) as team:
+        session = await team.start(approves_plan=False)
+        await team.until(session, lambda state: state.stage == "approval")
+        if is_suspended:
+            await team.team.suspend(session, by=me)
+        closed = await team.team.close(session, by=me, summary="not wanted")
+        assert closed.state in ("completed", "failed")
+        assert (await team.end(session)).outcome == "stopped"
+        assert await team.team.close_all(by=me) == []
+
+
+@pytest.mark.req("SYL-01")
+async def test_a_switch_to_a_suspended_session_continues_its_work(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with crew(trail, clock, me) as team:
+        session = await team.start(approves_plan=False)
+        await team.until(session, lambda state: state.stage == "approval")
+        await team.team.suspend(session, by=me)
+        await team.team.switch(session, by=me)
+        assert not (await team.team.state(session, by=me)).is_halted
+        await team.team.approve(session, by=me)
+        assert (await team.end(session)).outcome == "completed"

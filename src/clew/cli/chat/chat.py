@@ -220,7 +220,7 @@ async def _converse(talk: Chat, lines: Lines, caught: Interrupts, manager: Sessi
         if typed is Typed.TEAM:
             await _run_team_command(app, text)
         else:
-            talk.session = await run_session_command(text, manager, talk.session, by=app.me)
+            talk.session = await run_session_command(text, await app.team(), talk.session, by=app.me)
 
     code = 0
     while (text := await _next_message(lines, caught, manage)) is not None:
@@ -276,7 +276,7 @@ async def _talk_without(app: App, manager: SessionManager, missing: ModelError, 
         if typed is Typed.TEAM:
             await _run_team_command(app, text)
         else:
-            await run_session_command(text, manager, None, by=app.me)
+            await run_session_command(text, await app.team(), None, by=app.me)
 
     advice = f"Answers come from the files of this folder, without a model: {missing}"
     if not message:

@@ -9,8 +9,9 @@ from clew.access import Principal
 from clew.cli.commands.session import print_sessions
 from clew.cli.terminal.output import note, one_line
 from clew.errors import InvalidInput, NotFound
-from clew.team.sessions.session import Session, SessionAction, label
+from clew.team.sessions.session import Session, label
 from clew.team.sessions.session_manager import SessionManager
+from clew.team.team import Team
 
 GREETING = "/help lists the commands; Ctrl-C cancels an answer, Ctrl-D ends."
 HELP = (
@@ -60,9 +61,10 @@ def read_command(text: str) -> Typed:
     return Typed.MESSAGE
 
 
-async def run_session_command(text: str, manager: SessionManager, current: str | None, *, by: Principal) -> str | None:
+async def run_session_command(text: str, team: Team, current: str | None, *, by: Principal) -> str | None:
     """Carry out `/session …`; return the session that the chat continues in, None for a new one. Raises ClewError."""
     action, name = _split(text)
+    manager = team.sessions
     match action:
         case "list" | "ls":
             print_sessions(await manager.list(by=by), as_json=False)
@@ -70,11 +72,10 @@ async def run_session_command(text: str, manager: SessionManager, current: str |
         case "new":
             session: Session | None = await manager.create(name, by=by)
         case "switch" | "resume":
-            session = await manager.switch(await _find(manager, name, None, by), by=by)
+            session = await team.switch(await _find(manager, name, None, by), by=by)
         case "suspend" | "close":
             id = await _find(manager, name, current, by)
-            wanted = SessionAction.SUSPEND if action == "suspend" else SessionAction.CLOSE
-            changed = await manager.act(id, wanted, by=by)
+            changed = await (team.suspend(id, by=by) if action == "suspend" else team.close(id, by=by))
             note(f"Session {label(changed)} is {changed.state}.")
             if id != current:
                 return current

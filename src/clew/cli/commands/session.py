@@ -94,7 +94,7 @@ async def switch(which: Which, /, *, json: Json = False, here: Here = HERE) -> N
         clew session switch 4f1c22ab
     """
     async with _open(here) as (manager, app):
-        found = await manager.switch(await manager.find(which, by=app.me), by=app.me)
+        found = await (await app.team()).switch(await manager.find(which, by=app.me), by=app.me)
     _show(found, "is focused. `clew chat` continues it.", as_json=json)
 
 
@@ -130,8 +130,8 @@ async def close(
 ) -> None:
     """Close a session for good.
 
-    Its messages stay readable, and searches find them. Its decisions, patterns and resolved failures become readable
-    in all sessions.
+    Work of the team that is under way is stopped. Its messages stay readable, and searches find them. Its decisions,
+    patterns and resolved failures become readable in all sessions.
 
         clew session close
         clew session close "rate limiting" --summary "Merged as #12"
@@ -142,8 +142,8 @@ async def close(
         return
     if which:
         raise InvalidInput("--all", "leaves no room for a session")
-    async with _open(here) as (manager, app):
-        done = await manager.close_all(by=app.me, summary=summary)
+    async with _open(here) as (_, app):
+        done = await (await app.team()).close_all(by=app.me, summary=summary)
     if json:
         print_json({"items": done})
     else:
@@ -366,10 +366,15 @@ async def _act(action: str, which: str, outcome: str, json: bool, here: Here, su
 
     async with _open(here) as (manager, app):
         id = await _named(manager, app, which)
-        if action == "suspend":
-            changed = await (await app.team()).suspend(id, by=app.me)
-        else:
-            changed = await manager.act(id, SessionAction(action), by=app.me, summary=summary)
+        team = await app.team()
+        match action:
+            case "suspend":
+                changed = await team.suspend(id, by=app.me)
+            case "close":
+                changed = await team.close(id, by=app.me, summary=summary)
+            case _:
+                changed = await manager.act(id, SessionAction.RESUME, by=app.me)
+                await team.resume(id, by=app.me)
     _show(changed, outcome, as_json=json)
 
 

@@ -19,6 +19,7 @@ from clew.team.sessions.session import MAX_SUMMARY, Session, SessionAction, Sess
 from clew.team.sessions.session_context import ContextChange, SessionContext, change_context
 from clew.team.sessions.session_manager import SessionManager, SessionStats, SessionView
 from clew.team.sessions.session_snapshot import SessionSnapshot
+from clew.team.team import Team
 
 
 class NewSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,28 +151,38 @@ async def unpromote_entry(call: RestCall) -> RestAnswer:
 
 
 async def close_sessions(call: RestCall) -> RestAnswer:
-    manager, _ = await _open(call)
     summary = (call.body or CloseSession()).summary
+    if (team := await _team(call)) is not None:
+        return reply(ClosedSessions(items=await team.close_all(by=call.by, summary=summary)))
+    manager, _ = await _open(call)
     return reply(ClosedSessions(items=await manager.close_all(by=call.by, summary=summary)))
 
 
 async def focus_session(call: RestCall) -> RestAnswer:
+    if (team := await _team(call)) is not None:
+        return reply(await team.switch(call.path["session"], by=call.by))
     manager, _ = await _open(call)
     return reply(await manager.switch(call.path["session"], by=call.by))
 
 
 async def suspend_session(call: RestCall) -> RestAnswer:
-    if call.services.team is not None and call.by.owner_id == call.services.operator:
-        return reply(await (await call.services.team()).suspend(call.path["session"], by=call.by))
+    if (team := await _team(call)) is not None:
+        return reply(await team.suspend(call.path["session"], by=call.by))
     return await _act(call, SessionAction.SUSPEND)
 
 
 async def resume_session(call: RestCall) -> RestAnswer:
-    return await _act(call, SessionAction.RESUME)
+    answer = await _act(call, SessionAction.RESUME)
+    if (team := await _team(call)) is not None:
+        await team.resume(call.path["session"], by=call.by)
+    return answer
 
 
 async def close_session(call: RestCall) -> RestAnswer:
-    return await _act(call, SessionAction.CLOSE, (call.body or CloseSession()).summary)
+    summary = (call.body or CloseSession()).summary
+    if (team := await _team(call)) is not None:
+        return reply(await team.close(call.path["session"], by=call.by, summary=summary))
+    return await _act(call, SessionAction.CLOSE, summary)
 
 
 async def cancel_session(call: RestCall) -> RestAnswer:
@@ -184,6 +195,13 @@ async def cancel_session(call: RestCall) -> RestAnswer:
 async def _act(call: RestCall, action: SessionAction, summary: str = "") -> RestAnswer:
     manager, _ = await _open(call)
     return reply(await manager.act(call.path["session"], action, by=call.by, summary=summary))
+
+
+async def _team(call: RestCall) -> Team | None:
+    """The team of the folder; None for a caller of another owner, who has none here."""
+    if call.services.team is None or call.by.owner_id != call.services.operator:
+        return None
+    return await call.services.team()
 
 
 async def _open(call: RestCall) -> tuple[SessionManager, AgentCore]:
