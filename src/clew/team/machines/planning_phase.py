@@ -157,9 +157,9 @@ def answer(state: TeamState, message: TeamMessage) -> Moved:
 def on_run_end(state: TeamState, run: RunEnd, message: TeamMessage) -> Moved:
     """The run of the Architect has ended. Without a plan or a question it is asked again once."""
     if state.stage not in (TeamStage.PLAN, TeamStage.FIX):
-        answer = TaskText(pipeline="main", text=run.text or run.error or f"the run was {run.status}")
-        is_answer = state.stage is TeamStage.BUILD and bool(run.text)
-        return state, (send(_T.TASK_ANSWER, RUNTIME, USER, answer),) if is_answer else ()
+        told = {TeamStage.APPROVAL: run.text or run.error, TeamStage.BUILD: run.text}.get(state.stage)
+        answer = TaskText(pipeline="main", text=told or "")
+        return state, (send(_T.TASK_ANSWER, RUNTIME, USER, answer),) if told else ()
     if any(not each.pipeline for each in state.questions.values()):
         return state, ()
     why = run.error or "You ended without a plan."
