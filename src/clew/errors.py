@@ -117,7 +117,7 @@ class AccessDenied(ClewError):
 
 class NotFound(ClewError):
     def __init__(self, kind: str, id: str, *, hint: str = "") -> None:
-        super().__init__(f"no {kind} {id!r}", hint=hint)
+        super().__init__(f"no {kind} {id!r}" if id else f"no {kind}", hint=hint)
         self.kind = kind
         self.id = id
 

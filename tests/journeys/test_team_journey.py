@@ -111,7 +111,7 @@ def test_what_cannot_be_done_is_said_in_one_line(clew: Clew, project: Path) -> N
     for words, told in [
         (("code",), "is missing"),
         (("code", "do something"), "model"),
-        (("code", "merge"), "clew code"),
+        (("code", "merge"), "no session of a team. Start one with `clew code"),
         (("team", "approve"), "clew code"),
         (("team", "log", "nothing-such"), "clew session list"),
         (("why", "done", "api"), "clew code"),
@@ -139,3 +139,21 @@ def test_at_a_terminal_the_plan_is_asked_about_and_ctrl_c_pauses(clew: Clew, pro
     again.until("The work is completed.")
     assert again.end() == 0
     assert "[running] total" in again.shown
+
+
+@pytest.mark.req("SYL-41")
+def test_at_a_terminal_the_architect_answers_before_the_plan_is_asked_about_again(project: Path) -> None:
+    script = project.parent / "asked.yaml"
+    script.write_text(Path(SCRIPT).read_text() + "\n- user: why one task\n  say: Because it is one function.\n")
+    terminal = Terminal("code", REQUEST, "--name", "fares", "--script", str(script))
+    terminal.until("stop>")
+    terminal.answer("", "Type approve")
+    terminal.until("stop>")
+    typed = len(terminal.shown)
+    terminal.answer("ask why one task?", "you ask: why one task?", "planning (approval)")
+    drawn = terminal.shown[typed:].partition("planning (approval)")[0]
+    assert "\x1b[1A" not in drawn, "what stands above the view is not erased"
+    terminal.until("architect says: Because it is one function.")
+    terminal.until("stop>")
+    terminal.answer("stop", "The work is stopped")
+    assert terminal.end() == 1

@@ -323,16 +323,16 @@ class Team:
 
     # -- the result --------------------------------------------------------------------------------------
 
-    async def merge(self, session: str, *, by: Principal) -> CheckoutMerge:
-        """Merge the branch of a session into the user's checkout. Raises IllegalState, AccessDenied, NotFound,
-        InvalidInput."""
+    async def merge(self, session: str, *, by: Principal, ff_only: bool = False) -> CheckoutMerge:
+        """Merge the branch of a session into the user's checkout; with `ff_only` only if that needs no merge commit.
+        Raises IllegalState, AccessDenied, NotFound, InvalidInput."""
         by.require("administer")
         state = await self.state(session, by=by)
         if state.outcome is not Outcome.COMPLETED:
             allowed = ("wait for the end",) if not state.is_over else (f"look at the branch {state.branch}",)
-            raise IllegalState("merge", f"session {session}", state.outcome or state.phase, allowed)
+            raise IllegalState("merge", f"session {session}", state.outcome or f"in the phase {state.phase}", allowed)
         folder = self._project()
-        return await asyncio.to_thread(merge_into_checkout, folder.find(session), self._clock)
+        return await asyncio.to_thread(merge_into_checkout, folder.find(session), self._clock, ff_only=ff_only)
 
     async def why_done(self, session: str, which: str, *, by: Principal) -> TaskEvidence:
         """The evidence of a task: its claim, its receipts and the verdict. Raises NotFound."""

@@ -8,6 +8,7 @@ import pytest
 
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
+from clew.team.worktrees.checkout_merge import merge_into_checkout
 from tests.team.worktrees.projects import TeamProject, commit_all, git, make_repository, open_project, snapshot
 from tests.tools.working_folder import plant
 
@@ -46,6 +47,16 @@ def test_a_checkout_with_commits_of_its_own_gets_a_merge_commit(project: TeamPro
     assert (project.root / "c.txt").read_text() == "mine\n"
     assert (project.root / "a.txt").read_text() == "theirs\n"
     assert git(project.root, "status", "--porcelain") == ""
+
+
+def test_a_merge_that_may_only_move_forward_changes_nothing_else(project: TeamProject, clock: ManualClock) -> None:
+    plant(project.root, {"c.txt": "mine\n"})
+    commit_all(project.root, "mine")
+    before = files_of(project.root)
+    found = merge_into_checkout(project.trees, clock, ff_only=True)
+    assert (found.outcome, found.merged) == ("diverged", False)
+    assert found.head == git(project.root, "rev-parse", "HEAD").strip()
+    assert files_of(project.root) == before
 
 
 def test_changes_of_the_user_elsewhere_stay(project: TeamProject) -> None:

@@ -160,7 +160,7 @@ async def find_session(team: Team, app: App, which: str) -> str:
     if focused is not None and focused.id in known:
         return focused.id
     if not known:
-        raise NotFound("session", "of a team", hint='Start one with `clew code "TEXT"`')
+        raise NotFound("session of a team", "", hint='Start one with `clew code "TEXT"`')
     return known[0]
 
 
@@ -190,7 +190,7 @@ async def _merge(which: str, *, as_json: bool, here: Here) -> int:
     async with open_here(here) as app:
         await app.bootstrap()
         team = await app.team()
-        done = await team.merge(await find_session(team, app, which), by=app.me)
+        done = await team.merge(await find_session(team, app, which), by=app.me, ff_only=ff_only)
     if as_json:
         print_json(done)
     else:
@@ -206,6 +206,7 @@ def show_merge(done: CheckoutMerge) -> None:
         "merged": f"Merged as {done.head[:12]}.",
         "copied": "The changed files were copied into the folder.",
         "conflict": "Nothing was merged: both sides changed the same lines. Merge the branch with git.",
+        "diverged": "Nothing was merged: your branch has commits of its own. Leave out --ff-only for a merge commit.",
         "dirty": "Nothing was merged: these files have changes of yours. Commit or stash them, then try again.",
     }
     say(words[done.outcome])

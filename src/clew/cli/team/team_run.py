@@ -17,6 +17,7 @@ from clew.cli.terminal.output import note, one_line, say
 from clew.errors import AlreadyExists, ClewError
 from clew.team.machines.pipeline_state import Stage
 from clew.team.machines.team_state import Outcome, TeamStage, TeamState
+from clew.team.messages.message_types import MessageType
 from clew.team.runtime.status_records import waits_for_user
 from clew.team.team import Team, TeamEvent
 
@@ -24,6 +25,7 @@ WAITS = 3
 """The exit code of work that waits for the user where nobody can be asked."""
 _APPROVAL = "approve, modify TEXT, ask TEXT or stop> "
 _STEERING = "pause, steer TEXT, stop or continue> "
+_CHOICE = "ignore REASON, retry or fail> "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class TeamRun:
         self._team, self._session, self._by = parts.team, parts.session, parts.by
         self._seen: set[str] = set()
         self._answered: set[str] = set()
+        self._is_asking = False
+        """Whether the Architect owes an answer about the plan. The user decides on the plan after it."""
 
     async def follow(self) -> int:
         """Returns the exit code: 0 for completed work, 1 for failed or stopped work, 3 where it waits, 130 after a
@@ -99,6 +103,11 @@ class TeamRun:
             self._answered.add(event.step.request_id)
         if isinstance(event.step, PermissionAsked):
             await self._permit(event.step)
+        if event.message is not None and event.message.type is MessageType.USER_INTERRUPT:
+            self._is_asking = event.message.payload["kind"] == "ask"
+        elif event.message is not None and event.message.type is MessageType.TASK_ANSWER and self._is_asking:
+            self._is_asking = False
+            self._seen.clear()
         if event.message is None or not waits_for_user(state):
             return None
         return await self._ask(state)
@@ -170,8 +179,7 @@ class TeamRun:
                 self._seen.clear()
             case "ask" if text:
                 await self._team.ask(self._session, text, by=self._by)
-                self._seen.clear()
-            case "stop" | "no" | "n" | "":
+            case "stop" | "no" | "n":
                 await self._team.reject(self._session, by=self._by)
             case _:
                 note("Type approve, modify and a text, ask and a text, or stop.")
@@ -201,9 +209,13 @@ class TeamRun:
             if self._parts.lines is None:
                 return self._waits(f"{subject} waits for you ({reason}): clew team choose ignore|retry|fail {task}")
             say(f"{subject[:1].upper()}{subject[1:]} waits for you: {reason}")
-            word, text = await self._read("ignore REASON, retry or fail> ")
-        choice = {"ignore": "ignore", "retry": "retry"}.get(word, "fail")
-        await self._team.choose(self._session, choice, by=self._by, task=task, reason=text)  # type: ignore[arg-type]
+            while (answer := await self._read(_CHOICE))[0] not in ("ignore", "retry", "fail"):
+                note("Type ignore and a reason, retry, or fail.")
+        choice, text = answer
+        try:
+            await self._team.choose(self._session, choice, by=self._by, task=task, reason=text)  # type: ignore[arg-type]
+        except ClewError as error:  # it was decided elsewhere meanwhile
+            note(f"clew: {error}")
         return None
 
     async def _steer(self) -> int | None:
@@ -230,10 +242,12 @@ class TeamRun:
         return INTERRUPTED
 
     async def _read(self, prompt: str) -> tuple[str, str]:
-        """A word and the text after it. Raises Left for a second Ctrl-C."""
+        """A word and the text after it. Raises Left for a second Ctrl-C and at the end of the input."""
         assert self._parts.lines is not None
         line = await self._parts.interrupts.unless_left(self._parts.lines.read(prompt))
-        word, _, text = (line or "").strip().partition(" ")
+        if line is None:
+            raise Left
+        word, _, text = line.strip().partition(" ")
         return word.lower(), text.strip()
 
     def _waits(self, text: str) -> int:

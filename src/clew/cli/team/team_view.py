@@ -71,10 +71,9 @@ class LiveView:
 
     def __init__(self) -> None:
         from rich.console import Console  # for terminals alone
-        from rich.live import Live
 
         self._console = Console(highlight=False, markup=False, soft_wrap=True)
-        self._live: Live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live = self._new_live()
         self.activity: dict[str, str] = {}
         """The current command of each conversation."""
 
@@ -94,7 +93,13 @@ class LiveView:
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         self._live.stop()
+        self._live = self._new_live()  # a stopped one would erase what was written since
         yield
+
+    def _new_live(self) -> Live:
+        from rich.live import Live  # for terminals alone
+
+        return Live(console=self._console, auto_refresh=False, transient=True)
 
     def _note(self, conversation: str, step: Step) -> None:
         match step:

@@ -45,7 +45,7 @@ WORDS: dict[MessageType, str] = {
     _T.PLAN_APPROVED: "approve the plan",
     _T.PLAN_MODIFIED: "modify the plan",
     _T.CLARIFICATION_RESPONSE: "answer a question",
-    _T.USER_INTERRUPT: "interrupt",
+    _T.USER_INTERRUPT: "interrupt the work",
     _T.USER_OVERRIDE: "override findings",
     _T.USER_CHOICE: "choose how a stuck task goes on",
     _T.USER_TASK_PROMPT: "prompt a task",
@@ -64,4 +64,4 @@ def require_allowed(phase: Phase, type: MessageType, subject: str) -> None:
     """Raise IllegalState for a message of the user that the phase does not allow."""
     if type in STEERING and type not in ALLOWED[phase]:
         allowed = [WORDS[each] for each in ALLOWED[phase]]
-        raise IllegalState(WORDS[type], f"of {subject}", f"in the phase {phase}", allowed)
+        raise IllegalState(WORDS[type], f"in {subject}", f"in the phase {phase}", allowed)

@@ -374,11 +374,23 @@ def _open_findings(pipeline: TaskPipeline) -> tuple[tuple[CheckIssue, ...], tupl
     return issues, failures
 
 
+_VERBS = {
+    _T.USER_CHOICE: "decide on",
+    _T.USER_TASK_PROMPT: "prompt",
+    _T.USER_TASK_QUERY: "ask about",
+    _T.USER_TASK_INTERRUPT: "interrupt",
+    _T.USER_IGNORE_INSPECTOR: "ignore the Inspector of",
+    _T.USER_IGNORE_TESTER: "ignore the Tester of",
+    _T.HANDOFF_REQUEST: "hand over",
+}
+"""How a refusal names a message about a task."""
+
+
 def _refused(message: TeamMessage, pipeline: TaskPipeline) -> IllegalState:
     waits = f"{pipeline.state}, waiting for {pipeline.stage}" if pipeline.stage else str(pipeline.state)
     allowed = [] if pipeline.is_over else ["query", "ignore_inspector", "ignore_tester"]
     if pipeline.stage is Stage.BUILD:
         allowed += ["prompt", "interrupt"]
-    verb = message.type.removeprefix("USER_").replace("_", " ").lower()
+    verb = _VERBS.get(message.type, "reach")
     hint = "" if allowed else "The task is over; see `clew team log`"
     return IllegalState(verb, f"task {pipeline.id}", waits, allowed, hint=hint)

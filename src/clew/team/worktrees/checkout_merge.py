@@ -25,7 +25,7 @@ _Version = tuple[str, str]
 """Mode and blob."""
 _NONE: _Version = ("000000", NO_OBJECT)
 """The version of a file that does not exist."""
-Outcome = Literal["up_to_date", "fast_forward", "merged", "copied", "conflict", "dirty"]
+Outcome = Literal["up_to_date", "fast_forward", "merged", "copied", "diverged", "conflict", "dirty"]
 
 
 class CheckoutMerge(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,19 +40,20 @@ class CheckoutMerge(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def merged(self) -> bool:
-        return self.outcome not in ("conflict", "dirty")
+        return self.outcome not in ("diverged", "conflict", "dirty")
 
 
-def merge_into_checkout(trees: SessionTrees, clock: Clock) -> CheckoutMerge:
-    """Merge a session's branch into what is checked out; a folder without git gets the changed files. Can be repeated
-    after a crash. Raises InvalidInput for a checkout in the middle of a merge or a rebase."""
+def merge_into_checkout(trees: SessionTrees, clock: Clock, *, ff_only: bool = False) -> CheckoutMerge:
+    """Merge a session's branch into what is checked out; a folder without git gets the changed files. With `ff_only`
+    nothing changes where a merge commit is needed. Can be repeated after a crash. Raises InvalidInput for a checkout
+    in the middle of a merge or a rebase."""
     with trees.locked():
         if trees.repository.kind == "copy":
             return _copy_back(trees)
-        return _merge(trees, clock)
+        return _merge(trees, clock, ff_only)
 
 
-def _merge(trees: SessionTrees, clock: Clock) -> CheckoutMerge:
+def _merge(trees: SessionTrees, clock: Clock, ff_only: bool) -> CheckoutMerge:
     repository, theirs = trees.repository, trees.head
     repository.refuse_begun_operation()
     if any(repository.own.glob("sharedindex.*")):
@@ -61,6 +62,9 @@ def _merge(trees: SessionTrees, clock: Clock) -> CheckoutMerge:
     head = repository.read_ref("HEAD")
     if is_ancestor(git, theirs, head):
         return CheckoutMerge(outcome="up_to_date", head=head)
+    is_forward = is_ancestor(git, head, theirs)
+    if ff_only and not is_forward:
+        return CheckoutMerge(outcome="diverged", head=head)
     merged = merge_trees(git, head, theirs)
     if merged.conflicts:
         return CheckoutMerge(outcome="conflict", head=head, conflicts=merged.conflicts)
@@ -69,7 +73,6 @@ def _merge(trees: SessionTrees, clock: Clock) -> CheckoutMerge:
     states = _check_files(git, head, merged.tree, trees.record.start)
     if states.dirty:
         return CheckoutMerge(outcome="dirty", head=head, files=files, dirty=states.dirty)
-    is_forward = is_ancestor(git, head, theirs)
     message = f"Merge branch '{short(trees.branch)}'"
     new = (
         theirs if is_forward else write_commit(git, merged.tree, [head, theirs], message, repository.identity(), clock)
