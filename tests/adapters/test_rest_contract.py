@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
@@ -114,6 +115,30 @@ async def use_agents(contract: Contract, operator: dict[str, str], id: str) -> N
     await call("GET", "/agents", 200, headers=operator)
 
 
+NOBODY = "nothing-of-this-name"
+TEAM_BODIES: dict[str, dict[str, Any]] = {
+    "/plans": {"request": "add a function"},
+    "/plans/{session}/modify": {"text": "smaller"},
+    "/plans/{session}/answer": {"text": "yes"},
+    "/plans/{session}/interrupt": {"kind": "halt"},
+    "/tasks/{session}/{task}": {"action": "query", "text": "how far?"},
+    "/tasks/{session}/{task}/choice": {"choice": "retry"},
+    "/sessions/{session}/context": {"task": "limits"},
+    "/entries/{entry}/unpromote": {"reason": "wrong"},
+}
+
+
+async def use_team(contract: Contract, operator: dict[str, str]) -> None:
+    """The team and the details of sessions. There is no such session, and the server has no team."""
+    groups = ("/plans", "/tasks", "/messages", "/sessions", "/entries")
+    for each in OPERATIONS:
+        if (each.method, each.path) in contract.seen or not each.path.startswith(groups):
+            continue
+        at, body = re.sub(r"\{\w+\}", NOBODY, each.path), TEAM_BODIES.get(each.path)
+        status = 200 if at == "/sessions/close" else 404
+        await contract.call(each.method, each.path, status, at=at, json=body, headers=operator)
+
+
 async def use_upkeep(contract: Contract, operator: dict[str, str], credential: str) -> None:
     """Hygiene, secrets, tokens, and what anybody may see of a server."""
     call = contract.call
@@ -137,6 +162,7 @@ async def test_every_operation_answers_as_the_document_says(contract: Contract, 
     await use_events(contract)
     await use_catalog(contract, operator)
     await use_agents(contract, operator, third)
+    await use_team(contract, operator)
     await use_upkeep(contract, operator, server.credential)
     assert contract.seen == {(each.method, each.path) for each in OPERATIONS}
 

@@ -187,7 +187,7 @@ class Team:
     async def close_all(self, *, by: Principal, summary: str = "") -> Sequence[Session]:
         """Stop the work of all open sessions, and close those that the caller may close. Raises TooLarge."""
         for state in (SessionStatus.ACTIVE, SessionStatus.SUSPENDED):
-            for each in await self.sessions.list(by=by, state=state):
+            for each in await self.sessions.list(by=inside(by), state=state):
                 with suppress(AccessDenied):  # somebody else began it
                     await self._stop_work(each.id, by)
         return await self.sessions.close_all(by=by, summary=summary)

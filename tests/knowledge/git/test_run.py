@@ -70,8 +70,8 @@ def test_each_of_two_locks_keeps_a_content_from_being_fetched(
     """Older versions of git know only one of them."""
     root = make_repository(tmp_path / "r", {"a.py": "a"})
     lose(root, "a.py")
-    only = {name: value for name, value in asking._environment().items() if name != variable}
-    monkeypatch.setattr(asking, "_environment", lambda: only)
+    only = {name: value for name, value in asking.git_environment().items() if name != variable}
+    monkeypatch.setattr(asking, "git_environment", lambda: only)
     with pytest.raises(GitFailed):
         run_git(root, ["cat-file", "blob", "HEAD:a.py"])
     assert not (tmp_path / "ran").exists()

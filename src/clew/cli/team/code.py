@@ -48,6 +48,7 @@ async def code(
     take_changes: Annotated[
         bool | None, Parameter(help="Take uncommitted changes along. [default: ask]", negative="--no-take-changes")
     ] = None,
+    ff_only: Annotated[bool, Parameter(help="With `merge`: only where no merge commit is needed.")] = False,
     research: Annotated[bool, Parameter(help="Let the Academic research the request first.")] = False,
     allow: Annotated[
         tuple[str, ...], Parameter(help="A tool that may run without asking, as a name or glob; repeatable.")
@@ -69,7 +70,7 @@ async def code(
     """
     logging.getLogger("clew.agents").setLevel(logging.ERROR)  # failures are part of the view
     if text[:1] == (MERGE,) and len(text) <= 2:
-        return await _merge(text[1] if len(text) > 1 else "", as_json=json, here=here)
+        return await _merge(text[1] if len(text) > 1 else "", ff_only=ff_only, as_json=json, here=here)
     options = CodeOptions(yes=yes, dry_run=dry_run, allow=allow, script=script, json=json)
     request = " ".join(text).strip()
     if not resume and not request:
@@ -185,7 +186,7 @@ def _takes_changes(app: App, wanted: bool | None, options: CodeOptions) -> bool:
     return False
 
 
-async def _merge(which: str, *, as_json: bool, here: Here) -> int:
+async def _merge(which: str, *, ff_only: bool, as_json: bool, here: Here) -> int:
     """Merge the branch of a session into the checkout."""
     async with open_here(here) as app:
         await app.bootstrap()

@@ -192,7 +192,7 @@ class SessionManager:
         """Close all sessions that are open and that the caller may close. Raises TooLarge."""
         done = []
         for state in (SessionStatus.ACTIVE, SessionStatus.SUSPENDED):
-            for each in await self.list(by=by, state=state):
+            for each in await self.list(by=inside(by), state=state):
                 try:
                     done.append(await self.act(each.id, SessionAction.CLOSE, by=by, summary=summary))
                 except AccessDenied:  # somebody else began it

@@ -84,7 +84,7 @@ class InterruptBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 async def open_team(call: RestCall) -> Team:
     """The team of this server. Raises AccessDenied for another owner, NotFound where no team runs."""
     if call.services.team is None:
-        raise NotFound("team", "of this server", hint="Start it with `clew up` in a project")
+        raise NotFound("team on this server", "", hint="Start it with `clew up` in a project")
     if call.by.owner_id != call.services.operator:
         raise AccessDenied("use the team of another owner", ["the owner of this server"])
     return await call.services.team()
