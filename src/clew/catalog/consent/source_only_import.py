@@ -29,9 +29,9 @@ class _SourceFinder:
         self._packages: dict[str, Path] = {}
 
     def note(self, package: str, folder: Path) -> None:
+        """Run a package from its source. Other finders that came first meanwhile are asked after this one."""
         self._packages[package] = folder
-        if self not in sys.meta_path:
-            sys.meta_path.insert(0, self)
+        sys.meta_path[:] = [self, *(each for each in sys.meta_path if each is not self)]
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
