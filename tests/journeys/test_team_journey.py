@@ -88,6 +88,15 @@ def test_a_dry_run_shows_the_plan_and_the_estimate_and_stops(clew: Clew, project
     assert clew("team", "status").rows[0][1] == "stopped"
 
 
+@pytest.mark.req("BEY-09")
+def test_a_call_that_the_budget_cannot_pay_is_not_made(clew: Clew, project: Path) -> None:
+    shown = clew("code", REQUEST, "--budget", "100", "--script", SCRIPT)
+    assert shown.code != 0
+    assert "budget" in shown.out
+    (status,) = clew("team", "status", "--json").json["items"]
+    assert (status["outcome"], status.get("tokens", 0)) == ("failed", 0)
+
+
 def test_events_are_printed_as_json_with_the_end(clew: Clew, project: Path) -> None:
     (project / "notes.txt").write_text("unfinished")
     shown = clew("code", REQUEST, "--yes", "--json", "--script", SCRIPT)

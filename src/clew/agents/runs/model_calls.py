@@ -83,12 +83,14 @@ class ModelCalls:
     async def _reserve(
         self, budget: str | None, key: str, prompt: ModelPrompt, asked: ModelRequest, info: ModelInfo
     ) -> Reservation | None:
+        """Reserve the most that a call may take. A call whose prompt alone is larger than the rest is refused."""
         if budget is None:
             return None
-        tokens = sum(estimate_tokens(each.content) for each in prompt.messages) + (asked.max_tokens or MAX_OUTPUT)
+        read = sum(estimate_tokens(each.content) for each in prompt.messages)
+        tokens = read + (asked.max_tokens or MAX_OUTPUT)
         money = tokens / 1_000_000 * max(info.input_price or 0.0, info.output_price or 0.0)
         most = Amount(tokens=tokens, money=money, calls=1)
-        return await self.budgets.reserve(budget, key, most, by=self.by, least=Amount(calls=1, tokens=1))
+        return await self.budgets.reserve(budget, key, most, by=self.by, least=Amount(calls=1, tokens=read + 1))
 
     def _usage(
         self, request: ToolRequest, record: Breadcrumb, answer: ModelReply, info: ModelInfo, seconds: float
