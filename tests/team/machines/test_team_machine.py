@@ -56,6 +56,13 @@ def test_a_run_passes_all_phases_and_ends_with_a_summary() -> None:
     assert (summary.tests_run, summary.validation) == (3, "passed")
 
 
+def test_work_without_tests_does_not_claim_that_tests_passed() -> None:
+    untested = {"passed": True, "receipts": [], "skipped_reason": "the project has no tests"}
+    world = World(plan(("a", ())), tools={"team-check": lambda effect: dict(untested)}).start().run()
+    assert world.state.summary is not None
+    assert world.state.summary.text == "All tasks passed inspection and are merged. No tests ran."
+
+
 @pytest.mark.req("BEY-14")
 def test_a_chain_of_tasks_runs_as_one_pipeline() -> None:
     world = World(plan(("a", ()), ("b", ("a",)), ("c", ("b",)))).start().run()

@@ -15,6 +15,8 @@ from clew.team.messages.message_types import ACADEMIC, ARCHITECT, INSPECTOR, USE
 from clew.team.messages.payloads import CompletionSummary
 
 Moved = tuple[TeamState, Effects]
+_TESTED = "All tasks passed inspection and tests, and are merged."
+_UNTESTED = "All tasks passed inspection and are merged. No tests ran."
 _AT_WORK = {
     TeamStage.RESEARCH: ACADEMIC,
     TeamStage.PLAN: ARCHITECT,
@@ -35,7 +37,8 @@ def call_tool(
 
 def end_completed(state: TeamState) -> Moved:
     """Complete the work with a summary."""
-    summary = summarise(state, "All tasks passed inspection and tests, and are merged.")
+    has_tests = state.tests is not None and state.tests.tests_run > 0
+    summary = summarise(state, _TESTED if has_tests else _UNTESTED)
     state = msgspec.structs.replace(
         state, phase=Phase.COMPLETE, stage=TeamStage.OVER, outcome=Outcome.COMPLETED, summary=summary, questions={}
     )
