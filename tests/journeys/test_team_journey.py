@@ -88,6 +88,13 @@ def test_a_dry_run_shows_the_plan_and_the_estimate_and_stops(clew: Clew, project
     assert clew("team", "status").rows[0][1] == "stopped"
 
 
+def test_a_plan_that_waits_is_approved_by_resume_with_yes(clew: Clew, project: Path) -> None:
+    assert clew("code", REQUEST, "--script", SCRIPT).code == 3
+    worked = clew("code", "--resume", "--yes", "--script", SCRIPT)
+    assert worked.code == 0, worked.out + worked.err
+    assert "the plan is approved" in worked.out
+
+
 @pytest.mark.req("BEY-09")
 def test_a_call_that_the_budget_cannot_pay_is_not_made(clew: Clew, project: Path) -> None:
     shown = clew("code", REQUEST, "--budget", "100", "--script", SCRIPT)

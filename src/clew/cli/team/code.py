@@ -82,7 +82,10 @@ async def code(
         async with _working(app, options) as team:
             if resume:
                 session, after = await find_session(team, app, request), await app.trail.log.head()
-                _show_state(await team.resume(session, by=app.me), as_json=json)
+                state = await team.resume(session, by=app.me)
+                _show_state(state, as_json=json)
+                if yes and state.stage == "approval":
+                    await team.approve(session, by=app.me)
             else:
                 wanted = TeamOptions(
                     name=name,
