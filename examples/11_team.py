@@ -51,11 +51,12 @@ def run_and_kill(project: Path, place: Path) -> None:
     print(f'$ clew code "{REQUEST}" --yes', flush=True)
     process = clew(["code", REQUEST, "--yes", "--script", str(SCRIPT)], project, place, stdout=subprocess.PIPE)
     assert process.stdout is not None
-    for line in process.stdout:
-        print(line, end="", flush=True)
-        if KILLED_AFTER in line:
-            os.killpg(process.pid, signal.SIGKILL)
-            break
+    with process.stdout as lines:
+        for line in lines:
+            print(line, end="", flush=True)
+            if KILLED_AFTER in line:
+                os.killpg(process.pid, signal.SIGKILL)
+                break
     process.wait()
 
 
@@ -68,9 +69,8 @@ def clew(words: list[str], project: Path, place: Path, **more: object) -> "subpr
         "CLEW_EMBEDDER": "hash",
     }
     command = [sys.executable, "-m", "clew", *words]
-    return subprocess.Popen(
-        command, cwd=project, env=environ, text=True, stdin=subprocess.DEVNULL, start_new_session=True, **more
-    )
+    streams = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT} | more
+    return subprocess.Popen(command, cwd=project, env=environ, text=True, start_new_session=True, **streams)
 
 
 def search_path() -> str:
