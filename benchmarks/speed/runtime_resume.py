@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 from speed.report import Finding, Promise, Row
-from speed.step_contenders import DBOS, GRAPH, OURS, SHOWN, TALK, Settings, crash, measured, resume, why_absent
+from speed.step_contenders import DBOS, GRAPH, OURS, SHOWN, TALK, Settings, Spent, crash, measured, resume, why_absent
 from speed.timing import rotate, tell
 
 MEASURE = "going on after kill -9"
@@ -17,7 +18,7 @@ MOST = 1.0
 async def measure(settings: Settings) -> list[Finding]:
     """The steps themselves take next to nothing: all of it is overhead."""
     names = measured(ALL, settings)
-    took: dict[str, list[float]] = {name: [] for name in names}
+    took: dict[str, list[Spent]] = {name: [] for name in names}
     for turn in range(settings.rounds):
         tell(f"{MEASURE}: round {turn + 1} of {settings.rounds}")
         for name in rotate(names, turn):
@@ -25,7 +26,7 @@ async def measure(settings: Settings) -> list[Finding]:
             crash(name, folder, STEPS, DIES_AT)
             took[name].append(resume(name, folder, STEPS))
     rows = [
-        Row(measure=MEASURE, records=STEPS, contender=SHOWN[name], values={"s": median(each), "worst s": max(each)})
+        Row(measure=MEASURE, records=STEPS, contender=SHOWN[name], values=values_of(each))
         for name, each in took.items()
     ]
     missing = [
@@ -37,10 +38,18 @@ async def measure(settings: Settings) -> list[Finding]:
         Promise(
             name=f"{SHOWN[name]}: done after kill -9, s",
             records=STEPS,
-            value=median(took[name]),
+            value=median(each.seconds for each in took[name]),
             target=MOST,
             at_least=False,
         )
         for name in (OURS, TALK)
     ]
     return [*rows, *missing, *promises]
+
+
+def values_of(took: Sequence[Spent]) -> dict[str, float]:
+    return {
+        "s": median(each.seconds for each in took),
+        "worst s": max(each.seconds for each in took),
+        "processor s": median(each.processor for each in took),
+    }

@@ -14,6 +14,7 @@ from speed.step_contenders import (
     SHOWN,
     Served,
     Settings,
+    Spent,
     folder_bytes,
     measured,
     serving,
@@ -28,7 +29,8 @@ ONE, MANY = "durable steps, one session", f"durable steps, {SESSIONS} sessions s
 STORED = "bytes stored a step"
 LEAST = {GRAPH: 2.0, GRAPH_ASYNC: 2.0, DBOS: 5.0}
 MOST_BYTES = 600.0
-Rates = dict[str, list[float]]
+Figures = dict[str, list[Spent]]
+"""For each contender what one step took, in seconds, by round."""
 
 
 async def measure(settings: Settings) -> list[Finding]:
@@ -47,11 +49,11 @@ def absent(settings: Settings) -> list[tuple[str, str]]:
     return [(name, why) for name in ALL if (why := why_absent(name, settings))]
 
 
-def measure_rates(settings: Settings) -> tuple[Rates, Rates]:
-    """Steps a second of one session whose steps wait for each other, and of several side by side; by round."""
+def measure_rates(settings: Settings) -> tuple[Figures, Figures]:
+    """Steps of one session, which wait for each other, and of several side by side."""
     names = measured(ALL, settings)
-    one: Rates = {name: [] for name in names}
-    many: Rates = {name: [] for name in names}
+    one: Figures = {name: [] for name in names}
+    many: Figures = {name: [] for name in names}
     with contextlib.ExitStack() as stack:
         served = {name: stack.enter_context(serving(name, settings.folder(f"steps-{name}"))) for name in names}
         for each in served.values():
@@ -59,44 +61,54 @@ def measure_rates(settings: Settings) -> tuple[Rates, Rates]:
         for turn in range(settings.rounds):
             tell(f"{MANY}: round {turn + 1} of {settings.rounds}")
             for name in rotate(names, turn):
-                one[name].append(rate(served[name], 1, settings.count(200, 16)))
-                many[name].append(rate(served[name], SESSIONS, settings.count(50, 4)))
+                one[name].append(measure_step(served[name], 1, settings.count(200, 16)))
+                many[name].append(measure_step(served[name], SESSIONS, settings.count(50, 4)))
     return one, many
 
 
-def rate(served: Served, sessions: int, steps: int) -> float:
-    return sessions * steps / served.run(sessions, steps)
+def measure_step(served: Served, sessions: int, steps: int) -> Spent:
+    spent, count = served.run(sessions, steps), sessions * steps
+    return Spent(spent.seconds / count, spent.processor / count)
 
 
-def rows_of(measure: str, rates: Rates, steps: int) -> list[Finding]:
+def rows_of(measure: str, figures: Figures, steps: int) -> list[Finding]:
     return [
         Row(
             measure=measure,
             records=steps,
             contender=SHOWN[name],
-            values={"steps/s": median(each), "clew × as fast": paired_ratio(rates[OURS], each)},
+            values={
+                "steps/s": median(1 / spent.seconds for spent in each),
+                "clew × as fast": times_as_fast(figures, name),
+                "processor µs a step": 1_000_000 * median(spent.processor for spent in each),
+                "× clew's processor time": times_the_processor(figures, name),
+            },
         )
-        for name, each in rates.items()
+        for name, each in figures.items()
     ]
 
 
-def promises_of(rates: Rates, steps: int) -> list[Finding]:
+def promises_of(figures: Figures, steps: int) -> list[Finding]:
     return [
-        Promise(
-            name=f"steps, times {SHOWN[name]}",
-            records=steps,
-            value=paired_ratio(rates[OURS], rates[name]),
-            target=least,
-        )
+        Promise(name=f"steps, times {SHOWN[name]}{how}", records=steps, value=ratio(figures, name), target=least)
         for name, least in LEAST.items()
-        if name in rates
+        if name in figures
+        for how, ratio in (("", times_as_fast), (", by processor time", times_the_processor))
     ]
+
+
+def times_as_fast(figures: Figures, peer: str) -> float:
+    return paired_ratio([each.seconds for each in figures[peer]], [each.seconds for each in figures[OURS]])
+
+
+def times_the_processor(figures: Figures, peer: str) -> float:
+    return paired_ratio([each.processor for each in figures[peer]], [each.processor for each in figures[OURS]])
 
 
 def measure_bytes(settings: Settings) -> list[Finding]:
     """By how much the closed files grow with steps after the first ones, of which the payload is only a part."""
     tell(STORED)
-    steps, payload = settings.count(2_000, 64), payload_bytes()
+    steps, payload = settings.count(2_000, 1_000), payload_bytes()  # of fewer, half-filled pages are most
     found: list[Finding] = []
     for name in measured((OURS, GRAPH, DBOS), settings):
         folder = settings.folder(f"bytes-{name}")

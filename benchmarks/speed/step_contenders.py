@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 from speed.processes import clean_environment
@@ -55,19 +56,27 @@ def why_absent(name: str, settings: Settings) -> str:
     return f"{package} is not installed" if package and find_spec(package) is None else ""
 
 
+class Spent(NamedTuple):
+    """What some work took: seconds, and seconds of the processor, which other programs on the machine hardly change."""
+
+    seconds: float
+    processor: float
+
+
 class Served:
     """A contender that waits for work."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def run(self, sessions: int, steps: int) -> float:
-        """Seconds that so many new sessions of so many steps took."""
+    def run(self, sessions: int, steps: int) -> Spent:
+        """Run so many new sessions of so many steps."""
         names = [str(uuid4()) for _ in range(sessions)]  # as the runtime names its sessions
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"sessions": names, "steps": steps}) + "\n")
         self._process.stdin.flush()
-        return float(read_answer(self._process)["seconds"])
+        answer = read_answer(self._process)
+        return Spent(answer["seconds"], answer["processor"])
 
 
 @contextlib.contextmanager
@@ -91,15 +100,15 @@ def crash(name: str, folder: Path, steps: int, at: int) -> None:
         raise RuntimeError(f"{name} was to be killed, and ended with {process.returncode}: {last_words(folder)}")
 
 
-def resume(name: str, folder: Path, steps: int) -> float:
-    """Seconds from the start of a new process to the end of the session that was killed."""
+def resume(name: str, folder: Path, steps: int) -> Spent:
+    """From the start of a new process to the end of the session that was killed."""
     began = time.perf_counter()
     process = start(name, folder, "resume", steps)
     try:
-        read_answer(process)
-        took = time.perf_counter() - began
+        processor = read_answer(process)["processor"]
+        spent = Spent(time.perf_counter() - began, processor)
         process.communicate(timeout=PATIENCE)
-        return took
+        return spent
     finally:
         process.kill()
         process.wait()

@@ -1,7 +1,8 @@
 """One contender in a process of its own, so that none has another's threads and garbage.
 
 Usage: step_process.py CONTENDER FOLDER serve | crash STEPS AT | resume STEPS. Served, it answers each line of JSON with
-`sessions` and `steps` with the seconds that it took; resumed, it says when the session is done.
+`sessions` and `steps` with the seconds that it took, and the processor's seconds; resumed, it says when the session is
+done, and how many seconds of the processor it has used since its start.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def open_stepper(name: str, folder: Path, step: Step, steps: int) -> Stepper:
 def serve(stepper: Stepper) -> None:
     for line in sys.stdin:
         order = json.loads(line)
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         stepper.run(order["sessions"], order["steps"])
-        say({"seconds": time.perf_counter() - began})
+        say({"seconds": time.perf_counter() - began, "processor": time.process_time() - used})
 
 
 def say(answer: dict[str, float]) -> None:
@@ -59,7 +60,7 @@ def main() -> None:
         stepper.run([CRASHED], steps)
     else:
         stepper.resume(CRASHED)
-        say({"done": 1})
+        say({"processor": time.process_time()})
     stepper.close()
 
 
