@@ -19,12 +19,11 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NoReturn
 
 from speed import common_words, creates, filters, handlers, ingest, rest, searches, startup
 from speed.contenders import close_stores
 from speed.report import Finding, Row, describe_machine, find_file_system, render, write_json
-from speed.running import some_of
+from speed.running import end_cleanly, some_of
 from speed.stage import Settings, Stage
 from speed.timing import tell
 
@@ -124,11 +123,6 @@ def numbers(text: str) -> list[int]:
     if min(found) < 100:
         raise argparse.ArgumentTypeError("at least 100 records are needed")
     return found
-
-
-def end_cleanly(number: int, frame: object) -> NoReturn:
-    """Leave through the blocks that end processes and remove files."""
-    sys.exit(f"ended by signal {number}")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import shutil
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
+from typing import NoReturn
 
 from speed.report import Finding, describe_machine, render, write_json
 from speed.timing import tell
@@ -16,6 +19,7 @@ from speed.timing import tell
 
 def run(measure: Callable[[argparse.Namespace, Path], Awaitable[list[Finding]]], arguments: argparse.Namespace) -> None:
     """Measure in a scratch folder, print the findings and write them to `arguments.json`."""
+    signal.signal(signal.SIGTERM, end_cleanly)
     scratch = Path(tempfile.mkdtemp(prefix="clew-bench-", dir=arguments.scratch))
     about = {"taken_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": describe_machine(scratch)}
 
@@ -29,6 +33,11 @@ def run(measure: Callable[[argparse.Namespace, Path], Awaitable[list[Finding]]],
     print(render(findings))
     write_json(arguments.json, findings, about)
     tell(f"written to {arguments.json}")
+
+
+def end_cleanly(number: int, frame: object) -> NoReturn:
+    """Leave through the blocks that end processes and remove files."""
+    sys.exit(f"ended by signal {number}")
 
 
 def some_of(measures: Collection[str]) -> Callable[[str], list[str]]:
