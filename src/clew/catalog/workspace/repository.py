@@ -1,4 +1,5 @@
-"""The domain `repo`: the files around the folder `.clew`, by section, with one tool to search them more closely."""
+"""The domain `repo`: the files around the folder `.clew`, documents by section and code by path, with one tool to
+search the documents."""
 
 from __future__ import annotations
 
