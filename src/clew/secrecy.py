@@ -213,6 +213,12 @@ _PRIVATE_MARKS = ("PRIVATE KEY", "Private-Lines:")
 _MARKS = tuple(
     sorted({*_PRIVATE_MARKS, *_ASSIGNMENT_MARKS, *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)})
 )
+_BY_RARITY = '&?;=_:/-."@0123456789ZQXJKVWYGUHBPFDMLCSRNIOATEzqxjkvwygubpfmdchlnriosate '
+"""The letters of marks, those first that few texts have."""
+_MARKS_BY_LETTER: dict[str, list[str]] = {}
+for _mark in _MARKS:
+    _MARKS_BY_LETTER.setdefault(min(_mark, key=_BY_RARITY.find), []).append(_mark)
+"""The marks by their rarest letter: a text without it need not be searched for them."""
 _SERVICE_MARKS = ("ailgun", "AILGUN", "wilio", "WILIO", "iscord", "ISCORD")
 """Marks that may stand far from a key: they name the service that it is for."""
 NEAR = 20
@@ -296,7 +302,11 @@ def mask_message(text: str) -> str:
     """As `mask_keys`, and what passwords and tokens are set to: for messages of commits, which speak of tokens more
     often than they tell one."""
     masked = mask_keys(text)
-    return _ASSIGNED.sub(rf"\g<1>{MASK}", masked) if "=" in masked or ":" in masked else masked
+    if "=" in masked or ":" in masked:
+        lower = masked.lower()
+        if any(stem in lower for stem in _NAME_STEMS):
+            return _ASSIGNED.sub(rf"\g<1>{MASK}", masked)
+    return masked
 
 
 def may_hold_keys(text: str) -> bool:
@@ -305,7 +315,9 @@ def may_hold_keys(text: str) -> bool:
 
 
 def _marks_in(text: str) -> set[str]:
-    return {mark for mark in (_MARKS if len(text) < _SHORT else _possible(text)) if mark in text}
+    if len(text) < _SHORT:
+        return {mark for rare, marks in _MARKS_BY_LETTER.items() if rare in text for mark in marks if mark in text}
+    return {mark for mark in _possible(text) if mark in text}
 
 
 def _possible(text: str) -> list[str]:

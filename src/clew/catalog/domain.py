@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from clew.catalog.resource import Pipeline, Resource
+from clew.catalog.resource import Pipeline, Resource, ResourceNode
 from clew.catalog.route import HIDDEN, CatalogRoute, check_domain_name
 from clew.errors import InvalidInput
 from clew.tools import Tool
@@ -100,6 +100,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     search: SearchConfig = SearchConfig()
     scopes: frozenset[str] = frozenset()
     client: Any = None
+    find_file: Callable[[str], Awaitable[ResourceNode | None]] | None = None
+    """Reads a resource by its path that is not indexed; None if there is none."""
     is_foreign: bool = False
     """Whether an untrusted author wrote its texts, which are then quoted as data."""
 

@@ -23,18 +23,6 @@ class PlainText:
         return build_tree(content, base_path, read_branch(content))
 
 
-class WholeCode:
-    """Source code that another index searches passage by passage: one node, however long it is."""
-
-    name = "whole-code"
-
-    def can_handle(self, content_type: str) -> bool:
-        return media_type(content_type) == SOURCE_CODE
-
-    def parse(self, content: RawContent, base_path: str) -> Sequence[ResourceNode]:
-        return build_tree(content, base_path, read_branch(content), is_whole=True)
-
-
 def read_branch(content: RawContent) -> Branch:
     """A text with its description. That of code begins with the name of the file."""
     text = read_text(content)

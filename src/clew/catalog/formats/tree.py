@@ -51,22 +51,18 @@ def check_size(content: RawContent) -> None:
         raise FormatError(content.id, f"{len(content.body):,} bytes is over the limit of {MAX_BODY:,}")
 
 
-def build_tree(
-    content: RawContent, base_path: str, root: Branch, *, is_whole: bool = False
-) -> tuple[ResourceNode, ...]:
+def build_tree(content: RawContent, base_path: str, root: Branch) -> tuple[ResourceNode, ...]:
     """The nodes of a document. The root has the id of the document and stands, unless it names a path, at that id below
-    `base_path`. With `is_whole`, long texts are not cut into parts. Raises FormatError when there are too many nodes,
-    or they go too deep."""
+    `base_path`. Raises FormatError when there are too many nodes, or they go too deep."""
     path = join_path(base_path, root.path) if root.path else document_path(base_path, content.id)
-    return (_Tree(content, is_whole).grow(root, path, 0),)
+    return (_Tree(content).grow(root, path, 0),)
 
 
 class _Tree:
     """One document's tree while it grows: which paths are taken, and how many nodes there are."""
 
-    def __init__(self, content: RawContent, is_whole: bool) -> None:
+    def __init__(self, content: RawContent) -> None:
         self._content = content
-        self._is_whole = is_whole
         self._paths = NodePaths()
         self._root = ""
         self._count = 0
@@ -77,8 +73,7 @@ class _Tree:
         path = self._claim(path)
         # A key that is cut into parts could no longer be told from other text.
         text = mask_private_keys(clean_text(branch.text))
-        cut = [text] if self._is_whole else split_parts(text)
-        first, *others = [part.strip("\n") for part in cut if part.strip()] or [""]
+        first, *others = [part.strip("\n") for part in split_parts(text) if part.strip()] or [""]
         name = clean_name(branch.name, self._content.name)
         parts = [self._grow_part(branch, name, path, text, number) for number, text in enumerate(others, 2)]
         children = [

@@ -137,8 +137,8 @@ def _draft(node: ResourceNode, uri: str, place: SourcePlace, document: str, now_
         "path": path,
         "source_id": place.source_id,
         "name": name,
-        "content": _text(node.content, MAX_CONTENT),
-        "description": _text(node.description, MAX_DESCRIPTION),
+        "content": storable_text(node.content, MAX_CONTENT),
+        "description": storable_text(node.description, MAX_DESCRIPTION),
         **scope_fields(place.scopes),
         "resource_type": kind,
         "path_segment": segment,
@@ -185,12 +185,12 @@ def _parts(path: str) -> list[str]:
     return [part if _PLAIN_PART.fullmatch(part) and part.strip(".") else path_part(part) for part in parts]
 
 
-def _text(text: str, limit: int) -> str:
+def storable_text(text: str, limit: int) -> str:
     """Text that can be stored: cut, without keys, and without halves of surrogate pairs."""
     cut = mask_keys(text[: limit + _LONGEST_KEY])[:limit]  # a key across the limit is one, and not half of one
     return cut if cut.isascii() else cut.encode("utf-8", "replace").decode()
 
 
 def _one_line(text: str) -> str:
-    plain = _text(text, 4 * MAX_NAME)
+    plain = storable_text(text, 4 * MAX_NAME)
     return " ".join("".join(each if each.isprintable() else " " for each in plain).split())

@@ -1,4 +1,4 @@
-"""Look up a resource: on the trail with all its parts, or through the code of the domain that defines it."""
+"""Look up a resource: on the trail with all its parts, or through the domain that defines it or reads its file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing.document_nodes import DOCUMENT
+from clew.catalog.indexing.document_nodes import DOCUMENT, MAX_CONTENT, storable_text
 from clew.catalog.indexing.resource_queries import find_resource, select_resources
 from clew.catalog.indexing.source_ledger import find_document
 from clew.catalog.operations.discovery import is_sound
@@ -56,7 +56,7 @@ class Lookup:
         """Raises NotFound for what is not there or not visible; what a domain's code raises passes through."""
         defined = self._registry.find_resource(route)
         if defined is None:
-            return await self._with_parts(route, by)
+            return await self._find_file(route, by) or await self._with_parts(route, by)
         if not defined.scopes <= by.scopes:
             raise NotFound("resource", str(route))
         name, about = defined.resource.name, defined.resource.description
@@ -67,6 +67,16 @@ class Lookup:
         """A resource as it was last indexed, without its parts. Raises NotFound, also where its domain is not there for
         the caller."""
         return _whole(await self._get(route, by))
+
+    async def _find_file(self, route: CatalogRoute, by: Principal) -> Whole | None:
+        """A resource that its domain reads and does not index. Raises NotFound if the domain is not there for the
+        caller."""
+        domain = self._registry.visible_domain(route.domain, by)
+        found = await domain.find_file(unquote(route.path)) if domain.find_file is not None else None
+        if found is None:
+            return None
+        content = storable_text(found.content, MAX_CONTENT)
+        return Whole(name=found.name, description=found.description, content=content, scopes=domain.scopes)
 
     async def _get(self, route: CatalogRoute, by: Principal) -> Breadcrumb:
         self._registry.visible_domain(route.domain, by)
@@ -94,15 +104,14 @@ class Lookup:
         return msgspec.structs.replace(whole, content=content, rest=rest)
 
     async def can_see(self, route: CatalogRoute, *, by: Principal) -> bool:
-        """Whether there is such a resource for the caller. No code of a domain runs."""
+        """Whether there is such a resource for the caller. A domain may look for the file; none of its tools runs."""
         defined = self._registry.find_resource(route)
         if defined is not None:
             return defined.scopes <= by.scopes
         try:
-            await self.read_indexed(route, by=by)
+            return await self._find_file(route, by) is not None or bool(await self._get(route, by))
         except NotFound:
             return False
-        return True
 
     async def suggest(self, route: CatalogRoute, *, by: Principal) -> list[str]:
         """The resources of its domain that are spelled most like a route, as far as the caller may see them; none where

@@ -114,7 +114,7 @@ class WhyOperation:
             found = await self._lookup.read_indexed(route, by=reader)
         except NotFound:
             if await self._lookup.can_see(route, by=reader):
-                reasons = ["Its domain defines it, and it is not indexed yet: `get` reads it, `ask` cannot find it."]
+                reasons = ["Its domain reads it, and it is not indexed: `get` reads it, `ask` does not list it."]
                 return RouteExplanation(
                     route=str(route), is_visible=True, reasons=reasons, kind="resource", exposed=exposed
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -46,7 +46,8 @@ class LocalSource:
     """The text files of a folder whose path matches one of `include` (all, without any) and none of `exclude`, and that
     `leaves_out`, which is told a path and whether it is a folder, does not leave out.
 
-    A document's id is its path from the folder on, with `/`; its version changes with its time and its size.
+    A document's id is its path from the folder on, with `/`; its version changes with its time and its size. Documents
+    of the types `unlisted` are not listed, but `fetch_content` reads them.
     """
 
     name = "local"
@@ -59,12 +60,14 @@ class LocalSource:
         exclude: Sequence[str] = (),
         max_bytes: int = MAX_BYTES,
         leaves_out: Callable[[str, bool], bool] = lambda path, is_folder: False,
+        unlisted: Collection[str] = (),
     ) -> None:
         self._root = Path(os.path.realpath(root))
         self._include = tuple(include)
         self._exclude = tuple(exclude)
         self._max_bytes = max_bytes
         self._leaves_out = leaves_out
+        self._unlisted = unlisted
         self._listed: dict[str, tuple[_FileState, RawDocument]] = {}
 
     @property
@@ -76,6 +79,7 @@ class LocalSource:
     def id(self) -> str:
         limit = "" if self._max_bytes == MAX_BYTES else str(self._max_bytes)
         chosen = {"include": ",".join(self._include), "exclude": ",".join(self._exclude), "max_bytes": limit}
+        chosen["without"] = ",".join(self._unlisted)
         return source_id(f"local:{_shown(self._root.as_posix())}", chosen)
 
     async def list_documents(self) -> DocumentListing:
@@ -94,7 +98,10 @@ class LocalSource:
         skipped: list[Skipped] = []
         known, self._listed = self._listed, {}
         for found in self._walk(known):
-            (documents if isinstance(found, RawDocument) else skipped).append(found)  # type: ignore[arg-type]  # as found
+            if isinstance(found, Skipped):
+                skipped.append(found)
+            elif found.content_type not in self._unlisted:
+                documents.append(found)
         documents.sort(key=lambda document: document.id)
         skipped.sort(key=lambda left_out: left_out.document)
         return DocumentListing(documents=documents, skipped=skipped)

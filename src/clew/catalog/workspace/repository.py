@@ -1,4 +1,5 @@
-"""The domain `repo`: the files around the folder `.clew`, by section, with one tool to search them more closely."""
+"""The domain `repo`: the files around the folder `.clew`, documents by section and code by path, with one tool to
+search the documents."""
 
 from __future__ import annotations
 
@@ -13,13 +14,15 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.domain import Domain
 from clew.catalog.formats import ALL
-from clew.catalog.formats.plain_text import WholeCode
+from clew.catalog.formats.plain_text import read_branch
+from clew.catalog.formats.types import SOURCE_CODE
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.operations.text import fence, inline
-from clew.catalog.resource import Pipeline
+from clew.catalog.resource import Pipeline, ResourceNode
 from clew.catalog.sources.local import LocalSource
 from clew.catalog.workspace.folder_size import has_more_files
 from clew.config import FOLDER, Config, is_broad
+from clew.errors import FormatError, NotFound, SourceError
 from clew.files import create_file
 from clew.skills.formats.instruction_files import InstructionFiles
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, ToolLimits, guide, tool
@@ -37,15 +40,28 @@ EXCERPT = 400
 
 def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
     """The domain of the files below a folder, without those that tell agents what to do: rules, skills, agents and
-    commands have doors of their own, behind which consent is asked for. A file of code is one resource: its functions
-    are searched in the index of code."""
-    source = LocalSource(root, leaves_out=partial(_is_definition, os.path.realpath(root)))
+    commands have doors of their own, behind which consent is asked for. Files of code are read by their route and not
+    indexed here: the index of code has them."""
+    source = LocalSource(root, leaves_out=partial(_is_definition, os.path.realpath(root)), unlisted=(SOURCE_CODE,))
     return Domain(
         name=NAME,
-        description=f"The files of this repository, {_named(root)}: documents and code, by section",
+        description=f"The files of this repository, {_named(root)}: documents by section, and code by path",
         tools=(_search_tool(trail, owner_id),),
-        extractors=(Pipeline(source=source, formats=(WholeCode(), *ALL)),),
+        extractors=(Pipeline(source=source, formats=ALL),),
+        find_file=partial(_find_code, source),
     )
+
+
+async def _find_code(source: LocalSource, path: str) -> ResourceNode | None:
+    """A file of code as it is now, or None for anything else."""
+    try:
+        content = await source.fetch_content(path)
+        if content.content_type != SOURCE_CODE:
+            return None
+        branch = read_branch(content)
+    except (NotFound, SourceError, FormatError):
+        return None
+    return ResourceNode(id=path, name=branch.name, path=path, content=branch.text, description=branch.description)
 
 
 def has_repository(config: Config) -> bool:
@@ -112,8 +128,8 @@ def _search_tool(trail: Trail, owner_id: str) -> Tool:
         path: Annotated[str, msgspec.Meta(description="only below this path, a glob such as docs/**")] = "",
         limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_SHOWN)] = 8,
     ) -> GuidedContent:
-        """Find passages in the files of this repository by words and by meaning, with an excerpt of each; use it when
-        the resources that `ask` shows are not enough, or to look below one path only."""
+        """Find passages in the documents of this repository by words and by meaning, with an excerpt of each; use it
+        when the resources that `ask` shows are not enough, or to look below one path only."""
         selector = Selector(schema_name=RESOURCE_SCHEMA, all_tags=(f"domain:{NAME}",), path=path or None)
         reader = Principal(owner_id=owner_id, agent_id=ctx.by.agent_id, scopes=ctx.by.scopes)
         found = await trail.index.search(SearchRequest(text=query, selector=selector, limit=limit), by=reader)

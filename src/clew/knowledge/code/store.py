@@ -29,7 +29,7 @@ from clew.knowledge.code.search import passages
 from clew.sqlite_file import Sql, connect, make_private, translated
 from clew.trust import user_file
 
-FORMAT = 5
+FORMAT = 6
 """Increase it with every change of the tables."""
 
 _APPLICATION = 0x636F6465

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,11 +131,12 @@ def parse_log(pieces: Iterable[bytes]) -> Iterator[GitCommit]:
 
 def _touched(piece: bytes, feed: Iterator[bytes]) -> list[Touched]:
     """From `:mode mode blob blob STATUS` and the one or two paths after it."""
-    status = piece.strip(b"\n").rpartition(b" ")[2].decode(errors="replace")[:1]
-    if not piece.strip(b"\n").startswith(b":") or not status:
+    piece = piece.strip(b"\n")
+    status = piece.rpartition(b" ")[2][:1]
+    if not piece.startswith(b":") or not status:
         return []
     path = _text(next(feed, b""))
-    if status not in "RC":
+    if status not in b"RC":
         return [Touched(path)]
     return [Touched(_text(next(feed, b"")), path)]
 
@@ -145,11 +147,16 @@ def _commit(header: Sequence[str], files: Sequence[Touched]) -> GitCommit:
         sha=sha.lstrip("\n\x01"),
         parents=tuple(parents.split()),
         at=_moment(seconds),
-        author=_without_addresses(author, 200),
+        author=_author(author),
         subject=_without_addresses(subject, 500),
         body=_without_addresses(body.strip(), MAX_BODY).strip(),
         files=tuple(files),
     )
+
+
+@lru_cache(NEWEST)
+def _author(name: str) -> str:
+    return _without_addresses(name, 200)
 
 
 def _moment(seconds: str) -> datetime:
@@ -164,7 +171,8 @@ def _without_addresses(text: str, limit: int) -> str:
     looked_at = text[: limit + _BEYOND]
     if len(text) > len(looked_at):
         looked_at = (looked_at.rsplit(None, 1) or [""])[0]  # a key that is cut off does not look like one
-    return _ADDRESS.sub("", mask_message(clean(looked_at)))[:limit]
+    masked = mask_message(clean(looked_at))
+    return (_ADDRESS.sub("", masked) if "@" in masked else masked)[:limit]
 
 
 def _text(piece: bytes) -> str:

@@ -125,9 +125,11 @@ def stream_git(
     begun = bytearray()
     for chunk in _chunks(root, arguments, LOG_SECONDS, timeout, apart):
         *ended, rest = chunk.split(b"\0")
-        for piece in ended:
-            yield bytes(begun + piece[: MAX_PIECE - len(begun)])
+        if ended and begun:
+            ended[0] = bytes(begun) + ended[0]
             begun.clear()
+        for piece in ended:
+            yield piece[:MAX_PIECE]
         begun += rest[: MAX_PIECE - len(begun)]
     if begun:
         yield bytes(begun)
