@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import httpx
 import pytest
@@ -10,6 +11,9 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
+from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.pytest._test_builder import build_operation_test
+from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -31,6 +35,7 @@ CHECKS = [
     unsupported_method,
 ]
 
+STREAM = "/events/stream"
 SOME = settings(
     max_examples=5,
     deadline=None,
@@ -41,13 +46,11 @@ SOME = settings(
 """In addition to the cases that schemathesis derives from the limits of every schema."""
 
 
-@pytest.fixture(scope="module")
-def document() -> schemathesis.BaseSchema:
-    """Read when a test runs, not when tests are collected: deriving the cases takes seconds."""
-    return schemathesis.openapi.from_dict(build_document(OPERATIONS, "0")).exclude(path="/events/stream")
-
-
-operations = schemathesis.pytest.from_fixture("document")
+@cache
+def operations() -> dict[str, APIOperation]:
+    """Every operation of the document by its method and path."""
+    document = schemathesis.openapi.from_dict(build_document(OPERATIONS, "0"))
+    return {found.label: found for found in (each.ok() for each in document.get_all_operations())}
 
 
 class Target:
@@ -78,6 +81,7 @@ def target(server: Served) -> Iterator[Target]:
         yield Target(server, session)
 
 
+@SOME
 def check(case: schemathesis.Case, target: Target) -> None:
     target.aim(case)
     headers = target.headers
@@ -87,21 +91,11 @@ def check(case: schemathesis.Case, target: Target) -> None:
 
 
 @pytest.mark.slow
-@operations.include(method="GET").parametrize()
-@SOME
-def test_no_generated_read_gets_an_undocumented_answer(case: schemathesis.Case, target: Target) -> None:
-    check(case, target)
-
-
-@pytest.mark.slow
-@operations.include(method="POST").parametrize()
-@SOME
-def test_no_generated_post_gets_an_undocumented_answer(case: schemathesis.Case, target: Target) -> None:
-    check(case, target)
-
-
-@pytest.mark.slow
-@operations.exclude(method=["GET", "POST"]).parametrize()
-@SOME
-def test_no_other_generated_change_gets_an_undocumented_answer(case: schemathesis.Case, target: Target) -> None:
-    check(case, target)
+@pytest.mark.parametrize("label", [f"{each.method} {each.path}" for each in OPERATIONS if each.path != STREAM])
+def test_no_generated_request_gets_an_undocumented_answer(label: str, target: Target) -> None:
+    # `schema.parametrize` derives all cases while tests are collected, which takes seconds in every worker.
+    operation = operations()[label]
+    config = operation.schema.config
+    build_operation_test(
+        config=config, operation=operation, test_func=check, given_kwargs={}, feedback=FeedbackSources()
+    )(target=target)
