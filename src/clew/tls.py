@@ -8,7 +8,7 @@ from functools import cache
 
 
 def tls_context(*, trust_env: bool) -> ssl.SSLContext:
-    """Return the shared context. Loading the certificates takes about 20 ms, which each HTTP client would spend again.
+    """Return the shared context. Otherwise each HTTP client would load the certificates again.
 
     With `trust_env`, SSL_CERT_FILE and SSL_CERT_DIR choose the certificates. Raises OSError when they cannot be read.
     """
