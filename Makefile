@@ -31,7 +31,7 @@ dist: $(RUN)     ## build a wheel into dist/
 
 test: $(STAMP)   ## set up and run all tests
 	@$(PYTHON) tools/setup_system.py
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 faults: $(STAMP) ## kill the team around every event of its work, from the plan to the merge (takes an hour or more)
 	@$(BIN)/python -m pytest tests/faults/test_team_crash.py --full -n $(JOBS) $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Generator
@@ -49,6 +50,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [each for each in items if not each.get_closest_marker("full")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
+
+
+# Collection makes millions of objects and no garbage, so the collector would only look at all of them again and again.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -275,7 +275,7 @@ async def test_roles_decide_who_may_talk_look_and_allow(served: Served, http: ht
             assert (await writer.get("/sessions")).status_code == 403
             forged = {"title": "x", "schema_name": "run.cancel.v1", "context": {"reason": "x"}}
             assert (await writer.post("/breadcrumbs", json=forged)).status_code == 403
-        async with httpx.AsyncClient(base_url=served.url) as nobody:
+        async with httpx.AsyncClient(verify=False, base_url=served.url) as nobody:
             assert (await nobody.post("/chat", json={"message": "hi"})).status_code == 401
         assert (await http.post(place, json={"answer": "once"})).status_code == 204
 

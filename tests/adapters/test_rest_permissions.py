@@ -38,7 +38,9 @@ def bank(served: Served) -> Bank:
 
 def client(served: Served, name: str, roles: frozenset[str] = ROLES) -> httpx.AsyncClient:
     token = served.keys.issue(Principal(owner_id="ada", agent_id=name, roles=roles)).token
-    return httpx.AsyncClient(base_url=served.url, headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE)
+    return httpx.AsyncClient(
+        verify=False, base_url=served.url, headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE
+    )
 
 
 @asynccontextmanager

@@ -48,7 +48,7 @@ async def test_a_signal_ends_streams_and_lets_the_program_close_its_trail(tmp_pa
     token = keys.issue(Principal(owner_id="ada", agent_id="a")).token
     headers = {"Authorization": f"Bearer {token}"}
     async with (
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=PATIENCE) as http,
+        httpx.AsyncClient(verify=False, base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=PATIENCE) as http,
         http.stream("GET", "/events/stream") as stream,
     ):
         chunks = stream.aiter_raw()
@@ -77,7 +77,7 @@ async def test_a_server_listens_on_ipv6_as_well(tmp_path: Path) -> None:
         done, _ = await asyncio.wait({second, address}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
         if second in done:
             pytest.skip("this machine has no IPv6")
-        async with httpx.AsyncClient() as http:
+        async with httpx.AsyncClient(verify=False) as http:
             assert (await http.get(f"http://[::1]:{address.result()[1]}/health")).status_code == 200
         stop.set()
         await asyncio.wait_for(second, PATIENCE)

@@ -32,6 +32,10 @@ def client(request: pytest.FixtureRequest) -> ClientFile:
     return found
 
 
+FORMATS = [each for each in CLIENTS if each.name in ("claude-code", "codex", "goose")]
+"""One for each file format."""
+
+
 def file_of(client: ClientFile, folder: Path, home: Path) -> Path:
     return client.path(folder.parent, home)
 
@@ -51,6 +55,7 @@ def test_an_entry_is_shown_as_a_diff_and_written_once(clew: Clew, folder: Path, 
     assert os.listdir(path.parent) == [path.name] or path.parent == folder.parent
 
 
+@pytest.mark.parametrize("client", FORMATS, indirect=True, ids=lambda client: client.name)
 def test_a_dry_run_writes_nothing(clew: Clew, folder: Path, home: Path, client: ClientFile) -> None:
     shown = clew("connect", client.name, "--dry-run")
     assert (shown.code, "+" in shown.out) == (0, True)
@@ -60,6 +65,7 @@ def test_a_dry_run_writes_nothing(clew: Clew, folder: Path, home: Path, client: 
     assert not path.parent.exists() or path.parent == folder.parent
 
 
+@pytest.mark.parametrize("client", FORMATS, indirect=True, ids=lambda client: client.name)
 def test_json_tells_what_was_done(clew: Clew, folder: Path, home: Path, client: ClientFile) -> None:
     path = file_of(client, folder, home)
     told = clew("connect", client.name, "--dry-run", "--json").json

@@ -77,7 +77,7 @@ def test_a_group_lists_its_commands(clew: Clew, group: Group) -> None:
 @pytest.mark.parametrize(
     ("words", "command"), LEAVES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )
-def test_the_help_of_a_command_begins_as_the_table_says_and_has_an_example(
+def test_the_help_of_a_command_says_what_the_table_and_the_code_say_and_has_an_example(
     clew: Clew, words: tuple[str, ...], command: CliCommand
 ) -> None:
     page = clew(*words, "--help").out
@@ -90,16 +90,17 @@ def test_the_help_of_a_command_begins_as_the_table_says_and_has_an_example(
     assert find_command(words) is command
     module, _, function = command.target.partition(":")
     assert getattr(import_module(module), function).__doc__.startswith(command.summary)
-
-
-@pytest.mark.parametrize(
-    ("words", "command"), LEAVES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
-)
-def test_every_command_can_answer_in_json_and_names_its_arguments_in_the_usage(
-    clew: Clew, words: tuple[str, ...], command: CliCommand
-) -> None:
-    page = clew(*words, "--help").out
     assert "\n  --json " in page or command.target in WITHOUT_JSON
+    usage = re.sub(r"\[(\w+\.\.\.)\]", r"\1", page.splitlines()[0])  # any number, none among them
+    assert usage == " ".join(["Usage: clew", *words, "[OPTIONS]", *arguments_of(command)])
+    about = page.partition("\nOptions:")[0].splitlines()[1:]
+    examples = [line for line in about if line.lstrip().startswith(f"clew {' '.join(words)}")]
+    assert all(line.startswith("    ") for line in examples)
+    assert examples or any(f"clew {' '.join(words)}" in line and line.startswith("    ") for line in about)
+
+
+def arguments_of(command: CliCommand) -> list[str]:
+    """The arguments of a command as its usage spells them."""
     module, _, function = command.target.partition(":")
     parameters = inspect.signature(getattr(import_module(module), function)).parameters.values()
     spelled = {
@@ -108,17 +109,7 @@ def test_every_command_can_answer_in_json_and_names_its_arguments_in_the_usage(
         ),
         inspect.Parameter.VAR_POSITIONAL: lambda one: f"{one.name.upper()}...",
     }
-    takes = [spelled[one.kind](one) for one in parameters if one.kind in spelled]
-    usage = re.sub(r"\[(\w+\.\.\.)\]", r"\1", page.splitlines()[0])  # any number, none among them
-    assert usage == " ".join(["Usage: clew", *words, "[OPTIONS]", *takes])
-
-
-@pytest.mark.parametrize("words", [words for words, _ in LEAVES], ids=" ".join)
-def test_examples_are_set_off_from_the_text(clew: Clew, words: tuple[str, ...]) -> None:
-    about = clew(*words, "--help").out.partition("\nOptions:")[0].splitlines()[1:]
-    examples = [line for line in about if line.lstrip().startswith(f"clew {' '.join(words)}")]
-    assert all(line.startswith("    ") for line in examples)
-    assert examples or any(f"clew {' '.join(words)}" in line and line.startswith("    ") for line in about)
+    return [spelled[one.kind](one) for one in parameters if one.kind in spelled]
 
 
 def test_help_is_also_a_word(clew: Clew) -> None:

@@ -16,6 +16,7 @@ from clew.access import ROLES, Principal
 from clew.client.connection import Connection
 from clew.client.stream import StreamEvent, follow
 from clew.errors import Conflict
+from clew.tls import tls_context
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, View
 from clew.trail.model.query import SearchRequest, SearchResult
 from clew.trail.model.selector import EVERYTHING, Selector
@@ -64,7 +65,7 @@ class Client:
             scopes=frozenset(scopes),
             session=session,
         )
-        http = httpx2.AsyncClient(base_url=base_url, timeout=timeout)
+        http = httpx2.AsyncClient(base_url=base_url, timeout=timeout, verify=tls_context(trust_env=True))
         self._connection = Connection(http, principal, credential=credential, token=token)
         self._jitter = jitter
 

@@ -15,6 +15,7 @@ import msgspec
 from clew.errors import DeliveryRefused, InvalidInput, ToolFailure
 from clew.fences import clean, fenced
 from clew.secrecy import mask_document, mask_secrets
+from clew.tls import tls_context
 from clew.tools.html_text import html_to_text
 from clew.tools.permissions.policy import Policy, decide
 from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool
@@ -101,7 +102,8 @@ class _Getter:
         import httpx2  # takes a tenth of a second, and few conversations fetch anything
 
         # No proxy, so that the checked address is the one that is contacted; a new client, so that no cookie stays.
-        async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client:
+        verify = tls_context(trust_env=False)
+        async with httpx2.AsyncClient(verify=verify, trust_env=False, follow_redirects=False, timeout=None) as client:
             for _ in range(MAX_REDIRECTS + 1):
                 target = _parse(url)
                 check(target)

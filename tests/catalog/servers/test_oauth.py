@@ -238,7 +238,7 @@ async def test_nobody_who_does_not_know_the_state_can_answer(
 
     async def attack_then_agree(address: str) -> None:
         callback = httpx.URL(address).params["redirect_uri"]
-        async with httpx.AsyncClient() as attacker:
+        async with httpx.AsyncClient(verify=False) as attacker:
             paths = ("?code=evil&state=guess", "?code=evil", "", "/../x?state=")
             answers = [await attacker.get(f"{callback}{path}") for path in paths]
             answers.append(await attacker.post(callback, params={"code": "evil"}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -108,8 +109,12 @@ def test_a_step_that_was_killed_anywhere_is_completed(
     run(reference)
     expected, calls = state_of(reference), crash.calls
     assert calls > 3
+    place, kept = tmp_path / "place", tmp_path / "kept"
+    project = prepare(place, clock)
+    place.rename(kept)
     for number in range(0 if EVERY else int(is_after), calls, 1 if EVERY else 4):
-        project = prepare(tmp_path / str(number), clock)
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(kept, place, symlinks=True)
         crash.left, crash.is_after = number, is_after
         with pytest.raises(Killed):
             run(project)

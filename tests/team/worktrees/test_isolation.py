@@ -6,6 +6,7 @@ import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -61,24 +62,33 @@ BAITS = ("the .git file", "a .git folder", "core.worktree", "hooks", "settings o
 """Attacks that prepare something for the next call of git."""
 
 
-@pytest.fixture(params=WALLS)
+@pytest.fixture(scope="module", params=WALLS)
 def wall(request: pytest.FixtureRequest) -> str:
     open_box(request.param)
     return str(request.param)
 
 
-@pytest.fixture
-def project(tmp_path: Path, clock: ManualClock, wall: str) -> TeamProject:
-    root = make_repository(tmp_path / "checkout")
-    found = open_project(root, tmp_path / "state", clock, has_pointer=not wall.startswith("landlock"))
-    found.pipeline("n.1")
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, wall: str) -> TeamProject:
+    """One project for all attacks behind a wall. Each attack begins in a work tree of its own."""
+    place = tmp_path_factory.mktemp("project")
+    root = make_repository(place / "checkout")
+    found = open_project(root, place / "state", ManualClock(), has_pointer=not wall.startswith("landlock"))
     found.pipeline("neighbour.1")
+    (place / "scratch").mkdir()
     return found
 
 
-async def attack(project: TeamProject, wall: str, command: str) -> ProgramResult:
-    folder, scratch = project.pipeline("n.1"), project.root.parent / "scratch"
-    scratch.mkdir(exist_ok=True)
+@pytest.fixture
+def own(project: TeamProject) -> str:
+    """The pipeline of this test, with a new work tree."""
+    name = f"{uuid4().hex}.1"
+    project.pipeline(name)
+    return name
+
+
+async def attack(project: TeamProject, wall: str, own: str, command: str) -> ProgramResult:
+    folder, scratch = project.pipeline(own), project.root.parent / "scratch"
     variables = {
         "CHECKOUT": str(project.root),
         "NEIGHBOUR": str(project.pipeline("neighbour.1")),
@@ -92,47 +102,52 @@ async def attack(project: TeamProject, wall: str, command: str) -> ProgramResult
     return await open_box(wall).sandbox().run(setup.program(command), confinement)
 
 
-def everything_else(project: TeamProject) -> dict[str, object]:
-    """The checkout with its .git, the neighbour's tree, and the records of the team."""
-    kept = {name: about for name, about in snapshot(project.state).items() if not name.startswith("s1/trees/n.1")}
+def everything_else(project: TeamProject, own: str) -> dict[str, object]:
+    """The checkout with its .git, the trees of the neighbours, and the records of the team."""
+    kept = {name: about for name, about in snapshot(project.state).items() if not name.startswith(f"s1/trees/{own}")}
     return {"checkout": snapshot(project.root), "state": kept}
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-async def test_no_command_changes_anything_outside_of_its_work_tree(project: TeamProject, wall: str, name: str) -> None:
+async def test_no_command_changes_anything_outside_of_its_work_tree(
+    project: TeamProject, wall: str, own: str, name: str
+) -> None:
     if name == "permissions" and wall.startswith("landlock"):
         pytest.skip("NOT TESTED: Landlock does not check chmod")
-    before = everything_else(project)
-    await attack(project, wall, ATTACKS[name])
-    assert everything_else(project) == before
+    before = everything_else(project, own)
+    await attack(project, wall, own, ATTACKS[name])
+    assert everything_else(project, own) == before
 
 
 @pytest.mark.parametrize("name", BAITS)
 async def test_a_commit_after_an_attack_runs_nothing_and_touches_only_the_pipelines_branch(
-    project: TeamProject, wall: str, name: str
+    project: TeamProject, wall: str, own: str, name: str
 ) -> None:
-    await attack(project, wall, ATTACKS[name])
+    await attack(project, wall, own, ATTACKS[name])
     before = {path: about for path, about in snapshot(project.root).items() if not path.startswith(".git")}
     refs = git(project.root, "for-each-ref")
     settings = (project.root / ".git/config").read_bytes()
     with suppress(ClewError):  # it may be refused
-        project.trees.commit("n.1", "after", (), project.clock)
+        project.trees.commit(own, "after", (), project.clock)
     assert {path: about for path, about in snapshot(project.root).items() if not path.startswith(".git")} == before
-    others = [line for line in git(project.root, "for-each-ref").splitlines() if "clew-work/s1/n.1" not in line]
-    assert others == [line for line in refs.splitlines() if "clew-work/s1/n.1" not in line]
+    others = [line for line in git(project.root, "for-each-ref").splitlines() if f"clew-work/s1/{own}" not in line]
+    assert others == [line for line in refs.splitlines() if f"clew-work/s1/{own}" not in line]
     assert (project.root / ".git/config").read_bytes() == settings
     assert not list(project.root.rglob("owned"))
 
 
-async def test_a_command_may_write_its_work_tree_and_its_temporary_folder(project: TeamProject, wall: str) -> None:
+async def test_a_command_may_write_its_work_tree_and_its_temporary_folder(
+    project: TeamProject, wall: str, own: str
+) -> None:
     command = 'echo inside > calc/new.py && mkdir -p calc/deep/er && echo x > "$TMPDIR/t" && python3 -c "print(1)"'
-    ran = await attack(project, wall, command)
+    ran = await attack(project, wall, own, command)
     assert (ran.code, ran.stdout.strip()) == (0, "1"), ran.stderr
-    assert (project.pipeline("n.1") / "calc/new.py").read_text() == "inside\n"
+    assert (project.pipeline(own) / "calc/new.py").read_text() == "inside\n"
 
 
-def test_the_attacks_are_real(project: TeamProject) -> None:
+def test_the_attacks_are_real(tmp_path: Path, clock: ManualClock) -> None:
     """A shell without a sandbox changes the checkout."""
+    project = open_project(make_repository(tmp_path / "checkout"), tmp_path / "state", clock)
     before = snapshot(project.root)
     environ = {"CHECKOUT": str(project.root), "PATH": "/usr/bin:/bin"}
     command = ["bash", "-c", ATTACKS["an absolute path"]]

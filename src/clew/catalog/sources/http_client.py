@@ -14,6 +14,7 @@ import msgspec
 
 from clew.catalog.sources.url_checks import is_same_place, join_url, parse_url, shown_path
 from clew.errors import SourceError
+from clew.tls import tls_context
 from clew.trail.work.claims import describe
 from clew.trail.work.webhook_addresses import Address, Network, Resolve, WebhookTarget, refusal_of
 
@@ -40,7 +41,9 @@ class SourceClient:
         self._allow = allow
         self._max_bytes = max_bytes
         self._resolve = resolve
-        self._client = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout)
+        self._client = httpx2.AsyncClient(
+            verify=tls_context(trust_env=False), trust_env=False, follow_redirects=False, timeout=timeout
+        )
 
     async def get(self, url: str, headers: Mapping[str, str], seconds: float) -> SourceResponse | str:
         """The answer, or in words why there is none yet. Raises SourceError for what will not change by waiting."""

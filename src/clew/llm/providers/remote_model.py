@@ -32,6 +32,7 @@ from clew.llm.providers.wire_format import (
     storable,
 )
 from clew.llm.requests import ModelReply, ModelRequest, OnText
+from clew.tls import tls_context
 from clew.trail.model.breadcrumb import encode_canonical
 
 if TYPE_CHECKING:  # the HTTP client takes a tenth of a second to import
@@ -200,7 +201,8 @@ def _open_client(provider: Provider, headers: dict[str, str]) -> httpx2.AsyncCli
     timeout = httpx2.Timeout(provider.timeout_seconds, connect=min(provider.timeout_seconds, CONNECT_SECONDS))
     sent = {"user-agent": "clew", **response_limits.PLAIN, **headers}
     try:
-        return httpx2.AsyncClient(timeout=timeout, follow_redirects=False, headers=sent)
+        verify = tls_context(trust_env=True)
+        return httpx2.AsyncClient(verify=verify, timeout=timeout, follow_redirects=False, headers=sent)
     except (ImportError, ValueError, OSError, httpx2.InvalidURL):
         raise unusable_environment(provider) from None
 

@@ -22,6 +22,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import ClewError, DeliveryRefused, InvalidInput, NotFound
+from clew.tls import tls_context
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Claim, Consumer, ConsumerState, Webhook, sse_payload
 from clew.trail.store import Trail
@@ -118,7 +119,7 @@ class WebhookSender:
         self._trail = trail
         self._owners = owners
         self._worker_id = worker_id
-        self._tls = tls or httpx2.create_ssl_context(trust_env=False)
+        self._tls = tls or tls_context(trust_env=False)
         self._every = every
         self._concurrency = concurrency
         self._post = _Post(

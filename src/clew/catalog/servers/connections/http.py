@@ -12,6 +12,7 @@ from clew.catalog.servers.connections.server_errors import Faults
 from clew.catalog.servers.connections.stdio import MAX_MESSAGE
 from clew.catalog.servers.login.login_hosts import CheckedTransport, LoginHosts
 from clew.catalog.servers.login.tokens import Tokens
+from clew.tls import tls_context
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -85,12 +86,13 @@ async def open_http(
     """Connect to an address. Nothing is sent before the first message."""
     from mcp.client.streamable_http import streamable_http_client  # the SDK takes half a second to import
 
+    inner = httpx2.AsyncHTTPTransport(verify=tls_context(trust_env=True))
     async with (
         httpx2.AsyncClient(
             headers={**headers, "Accept-Encoding": "identity"},
             auth=auth,
             timeout=httpx2.Timeout(timeout, read=max(timeout, 300.0)),
-            transport=CheckedTransport(BoundedTransport(httpx2.AsyncHTTPTransport(), faults), LoginHosts(url), faults),
+            transport=CheckedTransport(BoundedTransport(inner, faults), LoginHosts(url), faults),
         ) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE) as streams,
     ):
