@@ -20,7 +20,6 @@ from clew.trail.store import Trail
 from tests.agents.runtimes import PATIENCE, Running, running
 from tests.agents.whole_runs import answer_of, hire
 
-
 RUNNING = CallLimits().session
 MANY = 50
 SMALL = CallLimits(tools=4, session=2)

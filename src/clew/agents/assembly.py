@@ -127,9 +127,9 @@ class RuntimeDeps:
     budgets: Budgets
     toolbox: Toolbox
     runs: RunRecords
+    limits: CallLimits
     find_budget: BudgetLookup | None = None
     open_items: OpenItems | None = None
-    limits: CallLimits = CallLimits()
 
     @property
     def accounts(self) -> CallBudgets:

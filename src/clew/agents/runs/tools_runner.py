@@ -29,9 +29,9 @@ from clew.agents.repairs.failures import CallFailure, FailedTool, is_retryable
 from clew.agents.repairs.guard import Guard
 from clew.agents.repairs.policy import RepairPolicy
 from clew.agents.runs.agent_runner import BudgetOf
+from clew.agents.runs.call_limits import MODELS, RUNNER, CallLimits
 from clew.agents.runs.called_agents import Deferred, may_caller_call
 from clew.agents.runs.cancellation import RunCancellation, RunCancelled
-from clew.agents.runs.call_limits import MODELS, RUNNER, CallLimits
 from clew.agents.runs.executor import Gathered, UniversalExecutor, inherit
 from clew.agents.runs.model_calls import ModelCalls
 from clew.agents.runs.requests import TOOLS, ToolRequest, read_request, response_draft, with_own_id
@@ -87,7 +87,7 @@ class ToolDeps:
     budget_of: BudgetOf
     policy_of: PolicyOf
     desk: RepairPolicy
-    limits: CallLimits = CallLimits()
+    limits: CallLimits
 
 
 def model_handlers(deps: ToolDeps) -> list[Handler]:

@@ -18,6 +18,15 @@ from clew.trail.sqlite.consumers.lanes import Due
 from clew.trail.sqlite.engine import Writing
 
 _DUE = "SELECT seq, lane, state, attempts, deaths, first_at, grp, priority FROM deliveries"
+_GROUPS = "grp NOT IN (SELECT value FROM json_each(?3))"
+_LOST = (
+    "INDEXED BY deliveries_seat WHERE grp IS NOT NULL AND state = 1 AND cid = ?1 AND due_at <= ?2"
+    f" AND {_GROUPS} ORDER BY due_at LIMIT 1000"
+)
+_WAITING = (
+    "INDEXED BY deliveries_turn WHERE grp IS NOT NULL AND state = 0 AND cid = ?1 AND due_at <= ?2"
+    f" AND {_GROUPS} ORDER BY priority, turn, seq"
+)
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -49,7 +58,8 @@ def line_up(writing: Writing, cid: int, seq: int, share: Share) -> None:
         " coalesce((SELECT max(turn) + 1 FROM deliveries WHERE cid = ?1 AND grp = ?3 AND state < 2), 0),"
         " coalesce((SELECT turn FROM deliveries WHERE grp IS NOT NULL AND state = 0 AND cid = ?1 AND priority = ?4"
         " AND due_at <= ?5 AND seq != ?2 ORDER BY turn LIMIT 1),"
-        " (SELECT max(turn) FROM deliveries WHERE grp IS NOT NULL AND state = 1 AND cid = ?1), 0))"
+        " (SELECT max(turn) FROM deliveries INDEXED BY deliveries_seat"
+        " WHERE grp IS NOT NULL AND state = 1 AND cid = ?1), 0))"
         " WHERE cid = ?1 AND seq = ?2",
         (cid, seq, share.group, share.priority, writing.now),
     )
@@ -64,18 +74,17 @@ def line_up_older(writing: Writing, cid: int) -> None:
 
 def find_claimable(connection: Sql, cid: int, limits: ClaimLimits, now: int, most: int) -> list[Due]:
     """The events that may be claimed now: those of dead workers, then by priority and turn, as far as the limits
-    allow."""
+    allow. Events of groups without room are passed by within the index."""
     seats = _Seats(connection, cid, limits, now)
     found: list[Due] = []
-    lost = f"{_DUE} WHERE grp IS NOT NULL AND state = 1 AND cid = ? AND due_at <= ? ORDER BY due_at LIMIT 1000"
-    waiting = f"{_DUE} WHERE grp IS NOT NULL AND state = 0 AND cid = ? AND due_at <= ? ORDER BY priority, turn, seq"
-    for query in (lost, waiting):
-        if not seats.is_full and len(found) < most:
-            for *row, group, priority in connection.execute(query, (cid, now)):
-                if seats.take(group, priority):
-                    found.append(Due(*row))
-                if seats.is_full or len(found) == most:
-                    break
+    for where in (_LOST, _WAITING):
+        if seats.is_full or len(found) == most:
+            break
+        for *row, group, priority in connection.execute(f"{_DUE} {where}", (cid, now, seats.saturated())):
+            if seats.take(group, priority):
+                found.append(Due(*row))
+            if seats.is_full or len(found) == most:
+                break
     return found
 
 
@@ -87,8 +96,8 @@ class _Seats:
         self._groups: Counter[str] = Counter()
         self._lanes: Counter[int] = Counter()
         rows = connection.execute(
-            "SELECT grp, priority, count(*) FROM deliveries WHERE grp IS NOT NULL AND state = 1 AND cid = ?"
-            " AND due_at > ? GROUP BY grp, priority",
+            "SELECT grp, priority, count(*) FROM deliveries INDEXED BY deliveries_seat"
+            " WHERE grp IS NOT NULL AND state = 1 AND cid = ? AND due_at > ? GROUP BY grp, priority",
             (cid, now),
         )
         for group, priority, count in rows:
@@ -98,6 +107,12 @@ class _Seats:
     @property
     def is_full(self) -> bool:
         return self._lanes.total() >= self._limits.workers
+
+    def saturated(self) -> str:
+        """The groups that have no room, as JSON."""
+        return msgspec.json.encode(
+            [group for group, count in self._groups.items() if count >= self._limits.each]
+        ).decode()
 
     def take(self, group: str, priority: int) -> bool:
         """Take a seat; whether there was one."""
@@ -112,7 +127,9 @@ def has_waiting(writing: Writing, cid: int) -> bool:
     """Whether events wait for a seat."""
     return bool(
         writing.execute(
-            "SELECT EXISTS (SELECT 1 FROM deliveries WHERE grp IS NOT NULL AND state = 0 AND cid = ?)", (cid,)
+            "SELECT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_turn"
+            " WHERE grp IS NOT NULL AND state = 0 AND cid = ?)",
+            (cid,),
         ).get
     )
 
