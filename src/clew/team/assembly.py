@@ -36,7 +36,7 @@ from clew.team.members.tree_access import TreeAccess
 from clew.team.messages.message_types import ARCHITECT
 from clew.team.router import Router
 from clew.team.runtime.completion_gate import completion_gate
-from clew.team.runtime.file_locks import FileLocks, with_locks
+from clew.team.runtime.file_locks import FileLocks, with_checkout_lock, with_locks
 from clew.team.runtime.team_handlers import team_additions
 from clew.team.runtime.team_states import TeamStates
 from clew.team.sessions.session_manager import SessionManager
@@ -178,7 +178,9 @@ def _tools_of_team(parts: FolderParts, conversations: Conversations, sandbox: Sa
         sessions=list_sessions,
         policy=parts.policy,
     )
-    return (*team_tools(folder), *member_tools(deps, conversations.flow))
+    locks = FileLocks(trail, clock, by=parts.me)
+    own = with_checkout_lock(team_tools(folder), locks, "team-open")
+    return (*own, *member_tools(deps, conversations.flow))
 
 
 def _member_skills(parts: FolderParts) -> MemberSkills:

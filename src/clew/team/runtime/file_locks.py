@@ -183,6 +183,21 @@ def _locked(tool: Tool, locks: FileLocks, folder: WorkingFolder) -> Tool:
     return msgspec.structs.replace(tool, call=call)
 
 
+def with_checkout_lock(tools: Sequence[Tool], locks: FileLocks, name: str) -> list[Tool]:
+    """The tools, of which the one with this name holds a read lock on the whole checkout: it copies the user's files,
+    and must not see half of a merge."""
+
+    def locked(tool: Tool) -> Tool:
+        async def call(arguments: dict[str, Any], context: ToolContext) -> GuidedContent:
+            session = str(arguments.get("session") or "")
+            async with locks.hold("read", [EVERYTHING], session=session, task=name):
+                return await tool.call(arguments, context)
+
+        return msgspec.structs.replace(tool, call=call)
+
+    return [locked(each) if each.name == name else each for each in tools]
+
+
 def _overlap(one: str, other: str) -> bool:
     """Whether two paths are the same, or one is in the other."""
     if EVERYTHING in (one, other):
