@@ -23,7 +23,7 @@ from clew.team.messages.conversation import MAIN, QUERY, conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, ORCHESTRATOR, MessageType
 from clew.team.messages.payloads import CallResult, DagProgress, PipelineResult, PlanProposal, UserInterrupt
-from clew.team.planning.plan import Plan
+from clew.team.planning.plan import MAX_TIMEOUT_MS, Plan
 from clew.team.planning.plan_text import plan_text
 
 MAX_SIDE = 4_000
@@ -53,7 +53,7 @@ def execute(state: TeamState, message: TeamMessage) -> Moved:
 
 def _with_time_limit(plan: Plan, state: TeamState) -> Plan:
     """The plan whose tasks without a time limit have that of the session."""
-    limit = int(state.request.task_timeout * 1_000) if state.request else 0
+    limit = min(int(state.request.task_timeout * 1_000), MAX_TIMEOUT_MS) if state.request else 0
     if not limit:
         return plan
     nodes = tuple(
