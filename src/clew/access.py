@@ -42,7 +42,7 @@ OWN_SCHEMAS = frozenset(
 RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1"))
 """Schemas that decide how runs work, beyond those that the flow names."""
 
-TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1"))
+TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1", "team.lock.v1"))
 """Schemas of the team. Only Clew writes them: doors and the tools of agents send a message through the Guide."""
 
 OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner")

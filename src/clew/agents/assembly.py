@@ -19,6 +19,7 @@ from clew.agents.repairs.policy import RepairPolicy
 from clew.agents.repairs.reliability_settings import Reliability, read_reliability
 from clew.agents.repairs.repair_tools import ToolRepairs, repair_tools
 from clew.agents.runs.agent_runner import AgentDeps
+from clew.agents.runs.call_limits import CallLimits
 from clew.agents.runs.called_agents import spawn_tool
 from clew.agents.runs.callers import find_caller
 from clew.agents.runs.cancellation import RunCancellation
@@ -69,14 +70,15 @@ async def build_runtime(
     hooks: Sequence[Hook] = (),
     skills: PromptSkills | None = None,
     is_isolated: bool = True,
+    limits: CallLimits | None = None,
     additions: RuntimeAdditions | None = None,
 ) -> Runtime:
     """Build a runtime on a bootstrapped trail, for the owner of `by`.
 
     `tools` come with the program; `from_record` builds a tool from a breadcrumb. `policy` limits all agents, in
     addition to their definitions. `place` resolves a path. `hooks` are added to the default ones. `skills` finds the
-    skills of a run. `is_isolated` says whether the sandbox confines code of every language. `additions` come from a
-    layer above agents.
+    skills of a run. `is_isolated` says whether the sandbox confines code of every language. `limits` bound the calls at
+    a time. `additions` come from a layer above agents.
     """
     more = additions or RuntimeAdditions()
     flow = await read_flow(trail, by=by)
@@ -93,6 +95,7 @@ async def build_runtime(
         runs=RunRecords(trail, flow, clock, by=by),
         find_budget=more.find_budget,
         open_items=more.open_items,
+        limits=limits or CallLimits(),
     )
     deps.toolbox.add(_own_tools(deps))
     decider = PermissionDecider(deps.registry, deps.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
@@ -124,6 +127,7 @@ class RuntimeDeps:
     budgets: Budgets
     toolbox: Toolbox
     runs: RunRecords
+    limits: CallLimits
     find_budget: BudgetLookup | None = None
     open_items: OpenItems | None = None
 
@@ -239,6 +243,7 @@ def _tool_deps(
         budget_of=deps.accounts.of_agent,
         policy_of=decider.policy_of,
         desk=RepairPolicy(trail, flow, deps.reliability.repairs, by=by),
+        limits=deps.limits,
     )
 
 

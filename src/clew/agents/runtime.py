@@ -38,8 +38,8 @@ _log = logging.getLogger(__name__)
 
 CONCURRENCY = 32
 """How many events of one handler are worked on at a time."""
-CALLS = 128
-"""How many calls of models, and of tools, run or wait for a seat; see `clew.agents.runs.concurrency_limits`."""
+LINE = 1
+"""A worker of calls asks for one more than the pool has seats: so it lines up new calls while all seats are taken."""
 
 BACKGROUND_SHARE = 0.2
 """The part of the time that handlers work which can wait."""
@@ -100,7 +100,7 @@ class Runtime:
         followers: list[asyncio.Task[None]] = []
         try:  # an interruption during the start leaves no worker behind either
             await parts.hosts.announce()
-            await self._start("tools", tools_handlers(parts.tools), concurrency=CALLS)
+            await self._start("tools", tools_handlers(parts.tools), concurrency=parts.tools.limits.tools + LINE)
             await self._start("always", parts.always)
             await self._start("unhurried", parts.unhurried, share=BACKGROUND_SHARE)
             if not parts.hosts.has_model and await parts.hosts.has_peer():
@@ -126,7 +126,8 @@ class Runtime:
         """Start the handlers of all definitions; those of agents unless another process does their steps."""
         parts = self.parts
         if not self._yields.is_set():
-            await self._start(MODELS, self._yielding(model_handlers(parts.tools)), concurrency=CALLS)
+            handlers = self._yielding(model_handlers(parts.tools))
+            await self._start(MODELS, handlers, concurrency=parts.tools.limits.models + LINE)
         known = {each.consumer.name for each in await parts.trail.deliveries.consumers(by=parts.by)}
         for entry in list(parts.registry.entries()):
             await self._begin(entry, known)

@@ -99,6 +99,16 @@ class RulesConfig(_Section, frozen=True, kw_only=True):
     root: str = "AGENTS.md"
 
 
+class TeamConfig(_Section, frozen=True, kw_only=True):
+    """The worker pool of all sessions and processes of a folder: calls at a time of models and of tools, and of each
+    kind for one session. With more than `queue` waiting calls the team takes no new request."""
+
+    model_calls: int = 64
+    tool_calls: int = 32
+    session_calls: int = 8
+    queue: int = 1_000
+
+
 class AdaptersConfig(_Section, frozen=True, kw_only=True):
     """Layers around an agent. `sandbox` chooses the mechanism that isolates tools."""
 
@@ -185,6 +195,7 @@ class Config(_Section, frozen=True, kw_only=True):
     mcp: McpConfig = McpConfig()
     skills: SkillsConfig = SkillsConfig()
     rules: RulesConfig = RulesConfig()
+    team: TeamConfig = TeamConfig()
     adapters: AdaptersConfig = AdaptersConfig()
     scripts: ScriptsConfig = ScriptsConfig()
     sources: dict[str, SourceConfig] = {}
@@ -227,6 +238,10 @@ LIMITS: dict[str, tuple[float, float]] = {
     "hygiene.idle_days": (0, 36_600),
     "webhooks.timeout_seconds": (0.001, 3_600),
     "scripts.expiration_days": (1, 36_600),
+    "team.model_calls": (1, 10_000),
+    "team.tool_calls": (1, 10_000),
+    "team.session_calls": (1, 10_000),
+    "team.queue": (1, 1_000_000),
 }
 """The least and the greatest value of a setting that is a number."""
 MAX_TTL_MINUTES = 5_270_400

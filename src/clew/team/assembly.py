@@ -12,6 +12,7 @@ from clew.agents.conversations.conversation import Conversations, open_conversat
 from clew.agents.conversations.no_model_fallback import find_missing_model
 from clew.agents.hooks.place_rules import PlaceRules
 from clew.agents.hooks.run_skills import RunSkills
+from clew.agents.runs.call_limits import CallLimits
 from clew.agents.runtime import Runtime
 from clew.agents.tools.builtin_tools import code_tools, folder_tools
 from clew.catalog.catalog import Catalog
@@ -35,6 +36,7 @@ from clew.team.members.tree_access import TreeAccess
 from clew.team.messages.message_types import ARCHITECT
 from clew.team.router import Router
 from clew.team.runtime.completion_gate import completion_gate
+from clew.team.runtime.file_locks import FileLocks, with_checkout_lock, with_locks
 from clew.team.runtime.team_handlers import team_additions
 from clew.team.runtime.team_states import TeamStates
 from clew.team.sessions.session_manager import SessionManager
@@ -48,6 +50,9 @@ from clew.tools.permissions.policy import Policy
 from clew.tools.sandbox import Sandbox, open_sandbox
 from clew.tools.tool import Tool
 from clew.trail.store import Trail
+
+WRITING_TOOLS = ("write-file", "edit-file")
+"""The tools that change files of the checkout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +72,12 @@ class FolderParts:
     @property
     def root(self) -> Path:
         return self.config.folder.absolute().parent
+
+    @property
+    def limits(self) -> CallLimits:
+        """The limits of the worker pool."""
+        team = self.config.team
+        return CallLimits(models=team.model_calls, tools=team.tool_calls, session=team.session_calls, queue=team.queue)
 
     def sandbox(self) -> Sandbox:
         """Raises SandboxUnavailable in production where nothing can confine code."""
@@ -109,12 +120,17 @@ async def build_folder_runtime(parts: FolderParts) -> Runtime:
         parts.models,
         by=me,
         from_record=code_tools(trail, parts.root, sandbox, by=me),
-        tools=(*own_tools, *_tools_of_team(parts, conversations, sandbox), members.load_tool()),
+        tools=(
+            *with_locks(own_tools, FileLocks(trail, clock, by=me), folder, WRITING_TOOLS),
+            *_tools_of_team(parts, conversations, sandbox),
+            members.load_tool(),
+        ),
         policy=parts.policy,
         place=folder.locate,
         skills=members,
         hooks=(rules.prompt_hook(trail, me), session_hook(trail, me), *members.hooks(), *_member_hooks(parts)),
         is_isolated=sandbox.status().isolated,
+        limits=parts.limits,
         additions=_additions(parts, conversations),
     )
 
@@ -162,7 +178,9 @@ def _tools_of_team(parts: FolderParts, conversations: Conversations, sandbox: Sa
         sessions=list_sessions,
         policy=parts.policy,
     )
-    return (*team_tools(folder), *member_tools(deps, conversations.flow))
+    locks = FileLocks(trail, clock, by=parts.me)
+    own = with_checkout_lock(team_tools(folder), locks, "team-open")
+    return (*own, *member_tools(deps, conversations.flow))
 
 
 def _member_skills(parts: FolderParts) -> MemberSkills:
@@ -202,5 +220,6 @@ async def build_team(parts: FolderParts, require_ownership: Callable[[], Awaitab
         completion_gate,
         me=parts.me,
         prepare=prepare,
+        limits=parts.limits,
         folder=lambda: parts.team_folder(parts.sandbox()),
     )

@@ -14,6 +14,7 @@ from clew.access import Principal
 from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.conversations.conversation import Conversations, inside
 from clew.agents.conversations.steps import Step, shown_schemas, step_of
+from clew.agents.runs.call_limits import CallLimits
 from clew.clock import Clock
 from clew.errors import AccessDenied, IllegalState, InvalidInput, NotFound
 from clew.team.evidence.verification import TaskEvidence, TaskVerification, verify
@@ -25,11 +26,13 @@ from clew.team.messages import payloads as p
 from clew.team.messages.message import SCHEMA, SESSION_TAG, TYPE_TAG, TeamMessage, read_message
 from clew.team.messages.message_types import INSPECTOR, TESTER, USER, MessageType
 from clew.team.runtime.completion_gate import evidence_of
+from clew.team.runtime.file_locks import HEAD
+from clew.team.runtime.resources import TeamResources
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.snapshot_parts import snapshot_parts
 from clew.team.runtime.status_records import StatusRecords, TeamStatus
 from clew.team.runtime.team_states import TeamStates, apply, session_selector
-from clew.team.sessions.session import Session, SessionAction, SessionConfig, SessionStatus
+from clew.team.sessions.session import Session, SessionAction, SessionConfig, SessionStatus, label
 from clew.team.sessions.session_manager import SessionManager
 from clew.team.worktrees.checkout_merge import CheckoutMerge, merge_into_checkout
 from clew.team.worktrees.team_tools import TeamFolder
@@ -53,12 +56,14 @@ _PAGE = 500
 
 class TeamOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a request. `budget` limits tokens, 0 means without limit; `approves_plan` starts the work without a
-    question unless the estimate is over the budget."""
+    question unless the estimate is over the budget. With `session` the work begins in a session that is there, and
+    within its limits; without a `base` it starts from the base of that session, else from HEAD."""
 
     name: str = ""
+    session: str = ""
     budget: int = 0
     max_agents: int = 4
-    base: str = "HEAD"
+    base: str = ""
     takes_changes: bool = False
     approves_plan: bool = False
     research: bool = False
@@ -88,8 +93,10 @@ class Team:
         me: Principal,
         prepare: Callable[[], Awaitable[None]] | None = None,
         folder: Callable[[], TeamFolder] | None = None,
+        limits: CallLimits | None = None,
     ) -> None:
         self._trail = trail
+        self.resources = TeamResources(trail, clock, limits or CallLimits(), by=inside(me))
         self._folder = folder
         self._prepare = prepare
         self._flow = conversations.flow
@@ -103,26 +110,26 @@ class Team:
     # -- the request -------------------------------------------------------------------------------------
 
     async def start(self, request: str, *, by: Principal, options: TeamOptions | None = None) -> Session:
-        """Begin a session for a request. The Architect plans first. Raises InvalidInput, AccessDenied, AlreadyExists
-        (an open session has that name), ModelError (no model is configured)."""
+        """Begin the work on a request, in a new session unless the options name one without work. The Architect plans
+        first. Raises InvalidInput, AccessDenied, AlreadyExists (an open session has that name), NotFound, IllegalState
+        (the session has work already), ModelError (no model is configured), Busy (too many calls wait)."""
         chosen = options or TeamOptions()
-        payload = p.PlanRequest(
-            request=request,
-            base=chosen.base,
-            takes_changes=chosen.takes_changes,
-            approves_plan=chosen.approves_plan,
-            research=chosen.research,
-            budget=chosen.budget,
-            max_agents=chosen.max_agents,
-        )
-        message = self._message(MessageType.PLAN_REQUEST, payload, "")
-        passed_draft(message)
+        payload = _plan_request(request, chosen)
+        passed_draft(self._message(MessageType.PLAN_REQUEST, payload, ""))
         if self._prepare is not None:
             await self._prepare()
-        config = SessionConfig(max_concurrent_tasks=chosen.max_agents, max_engineers=chosen.max_agents)
-        session = await self.sessions.create(chosen.name, by=by, config=config)
+        await self.resources.require_room()
+        if chosen.session:
+            session = await self.sessions.get(await self.sessions.find(chosen.session, by=by), by=by)
+            payload = _within_limits(payload, session)
+        else:
+            config = SessionConfig(max_concurrent_tasks=chosen.max_agents, max_engineers=chosen.max_agents)
+            session = await self.sessions.create(chosen.name, by=by, config=config)
+        if (await self.state(session.id, by=by)).request is not None:
+            hint = 'Begin another session with `clew code "TEXT"`'
+            raise IllegalState("start", f"session {label(session)}", "with work of its own", (), hint=hint)
         await self._budgets.open(session.id, chosen.budget)
-        await self.guide.send(msgspec.structs.replace(message, session_id=session.id), by=by)
+        await self._send(session.id, MessageType.PLAN_REQUEST, payload, by)
         return session
 
     async def approve(self, session: str, *, by: Principal, over_budget: bool = False) -> TeamMessage:
@@ -325,14 +332,17 @@ class Team:
 
     async def merge(self, session: str, *, by: Principal, ff_only: bool = False) -> CheckoutMerge:
         """Merge the branch of a session into the user's checkout; with `ff_only` only if that needs no merge commit.
-        Raises IllegalState, AccessDenied, NotFound, InvalidInput."""
+        Other sessions that write one of its files wait meanwhile. Raises IllegalState, AccessDenied, NotFound,
+        InvalidInput, Busy."""
         by.require("administer")
         state = await self.state(session, by=by)
         if state.outcome is not Outcome.COMPLETED:
             allowed = ("wait for the end",) if not state.is_over else (f"look at the branch {state.branch}",)
             raise IllegalState("merge", f"session {session}", state.outcome or f"in the phase {state.phase}", allowed)
-        folder = self._project()
-        return await asyncio.to_thread(merge_into_checkout, folder.find(session), self._clock, ff_only=ff_only)
+        trees = self._project().find(session)
+        files = (*(await asyncio.to_thread(trees.diff, "")).files, HEAD)
+        async with self.resources.locks.hold("write", files, session=session, task="merge"):
+            return await asyncio.to_thread(merge_into_checkout, trees, self._clock, ff_only=ff_only)
 
     async def why_done(self, session: str, which: str, *, by: Principal) -> TaskEvidence:
         """The evidence of a task: its claim, its receipts and the verdict. Raises NotFound."""
@@ -367,6 +377,30 @@ class Team:
         sent = await self.guide.send(message, by=by)
         await self._status.write(await self._states.latest(session))  # also where no runtime works now
         return sent
+
+
+def _plan_request(request: str, chosen: TeamOptions) -> p.PlanRequest:
+    return p.PlanRequest(
+        request=request,
+        base=chosen.base or "HEAD",
+        takes_changes=chosen.takes_changes,
+        approves_plan=chosen.approves_plan,
+        research=chosen.research,
+        budget=chosen.budget,
+        max_agents=chosen.max_agents,
+    )
+
+
+def _within_limits(request: p.PlanRequest, session: Session) -> p.PlanRequest:
+    """The request within the limits of a session. A base of its own comes before that of the session."""
+    limits = session.config
+    return msgspec.structs.replace(
+        request,
+        base=request.base if request.base != "HEAD" else session.base_branch or "HEAD",
+        max_agents=min(request.max_agents, limits.max_concurrent_tasks),
+        max_engineers=limits.max_engineers,
+        task_timeout=limits.task_timeout,
+    )
 
 
 def find_task(state: TeamState, which: str) -> TaskPipeline:

@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
 from clew.trail.model.edge import Direction, Edge, Link, Reached
-from clew.trail.model.event import Claim, Consumer, ConsumerState, DeadLetter, Event
+from clew.trail.model.event import Claim, Consumer, ConsumerState, DeadLetter, Event, QueueLoad
 from clew.trail.model.query import SearchRequest, SearchResult
 from clew.trail.model.selector import EVERYTHING, Selector
 
@@ -135,7 +135,8 @@ class Deliveries(Protocol):
     """Durable consumers: each event is handled once per consumer however many workers run.
 
     Events of one session (or, without a session, of one run, or else of one breadcrumb) are handled in order; sessions
-    do not wait for each other. A claim whose lease runs out is claimed again.
+    do not wait for each other. A claim whose lease runs out is claimed again. The limits of a consumer hold over all
+    processes; its groups take turns, so that none of them blocks the others.
     """
 
     async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
@@ -193,6 +194,10 @@ class Deliveries(Protocol):
         """Make the claims of a worker that is known to be dead claimable at once; returns how many. A death does not
         count as a failed attempt; too many of them make a dead letter. A worker that lives after all has lost its
         leases."""
+        ...
+
+    async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:
+        """The claimed and the waiting events of a consumer with limits; None for one without. Raises NotFound."""
         ...
 
     async def due_in(self, consumer: str, *, by: Principal) -> float | None:

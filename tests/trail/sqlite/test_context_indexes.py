@@ -63,6 +63,10 @@ def make_old(file: Path, *statements: str) -> None:
     with apsw.Connection(str(file)) as old:
         for name in ("breadcrumbs_request_id", "breadcrumbs_requestId", "breadcrumbs_pattern"):
             old.execute(f"DROP INDEX IF EXISTS {name}")
+        for name in ("turn", "group", "seat"):
+            old.execute(f"DROP INDEX deliveries_{name}")
+        for name in ("grp", "priority", "turn"):
+            old.execute(f"ALTER TABLE deliveries DROP COLUMN {name}")
         old.execute("PRAGMA user_version=2")
         for each in statements:
             old.execute(each)

@@ -29,9 +29,9 @@ from clew.agents.repairs.failures import CallFailure, FailedTool, is_retryable
 from clew.agents.repairs.guard import Guard
 from clew.agents.repairs.policy import RepairPolicy
 from clew.agents.runs.agent_runner import BudgetOf
+from clew.agents.runs.call_limits import MODELS, RUNNER, CallLimits
 from clew.agents.runs.called_agents import Deferred, may_caller_call
 from clew.agents.runs.cancellation import RunCancellation, RunCancelled
-from clew.agents.runs.concurrency_limits import ConcurrencyLimits, limit_groups
 from clew.agents.runs.executor import Gathered, UniversalExecutor, inherit
 from clew.agents.runs.model_calls import ModelCalls
 from clew.agents.runs.requests import TOOLS, ToolRequest, read_request, response_draft, with_own_id
@@ -46,7 +46,7 @@ from clew.tools.hook_chain import HookChain
 from clew.tools.permissions.policy import Policy
 from clew.tools.tool import ToolContext
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.event import Event, RetryPolicy
+from clew.trail.model.event import ClaimLimits, Event, RetryPolicy
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import ContextMatch
 from clew.trail.store import Trail
@@ -54,8 +54,6 @@ from clew.trail.work.claims import printable
 from clew.trail.work.correlation import find_request_id, find_root, find_run, inherited_tags
 from clew.trail.work.handlers import Handler
 
-MODELS, RUNNER = "models-runner", "tools-runner"
-"""The queues of model requests and of all others. Long calls of one kind do not block the other."""
 UNASKED_SECONDS = 60.0
 """Time limit of a tool from the trail that runs without a permission of the user."""
 ATTEMPTS = 3
@@ -89,17 +87,18 @@ class ToolDeps:
     budget_of: BudgetOf
     policy_of: PolicyOf
     desk: RepairPolicy
+    limits: CallLimits
 
 
 def model_handlers(deps: ToolDeps) -> list[Handler]:
     """The handlers of requests to models."""
-    return _request_handlers(MODELS, deps, "eq", ToolsRunner(deps))
+    return _request_handlers(MODELS, deps, "eq", ToolsRunner(deps), deps.limits.of_models)
 
 
 def tools_handlers(deps: ToolDeps) -> list[Handler]:
     """The handlers of requests to tools, and of the answers of users to questions for permission."""
     runner = ToolsRunner(deps)
-    requests = _request_handlers(RUNNER, deps, "ne", runner)
+    requests = _request_handlers(RUNNER, deps, "ne", runner, deps.limits.of_tools)
     answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
         f"{RUNNER}/permissions", ordered=False, retry=PATIENCE
     )
@@ -107,10 +106,12 @@ def tools_handlers(deps: ToolDeps) -> list[Handler]:
     return [*requests, *answers, withdrawn]
 
 
-def _request_handlers(name: str, deps: ToolDeps, op: Literal["eq", "ne"], runner: ToolsRunner) -> list[Handler]:
+def _request_handlers(
+    name: str, deps: ToolDeps, op: Literal["eq", "ne"], runner: ToolsRunner, limits: ClaimLimits
+) -> list[Handler]:
     executor = UniversalExecutor([_requests(deps.flow, op)], runner.on_request)
     handlers = executor.handlers(name, ordered=False, retry=PATIENCE)
-    return [replace(each, refused=runner.on_refused) for each in handlers]
+    return [replace(each, refused=runner.on_refused, limits=limits) for each in handlers]
 
 
 def _requests(flow: Flow, op: Literal["eq", "ne"]) -> Subscription:
@@ -125,13 +126,11 @@ class ToolsRunner:
     def __init__(self, deps: ToolDeps) -> None:
         self._deps = deps
         self._flow = deps.flow
-        self._seats = ConcurrencyLimits()
         self._begun = CallMarkers(deps.trail, deps.flow, by=deps.by)
 
     async def on_request(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
-        """Handle a request within the concurrency limits. Raises NotNow where too many wait."""
-        async with self._seats.taken(limit_groups(trigger, self._deps.by)):
-            return await self._respond(trigger, event, permitted=None)
+        """Handle a request. The limits of the queue bound the number of requests that are handled at a time."""
+        return await self._respond(trigger, event, permitted=None)
 
     def on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
         """The response in place of one that cannot be written. The call is not repeated."""

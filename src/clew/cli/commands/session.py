@@ -32,8 +32,8 @@ async def new(
     ] = 0.0,
     timeout: Annotated[float, Parameter(help="End it after this many hours.")] = 0.0,
     tasks: Annotated[int, Parameter(help="At most this many tasks at the same time.")] = 4,
-    engineers: Annotated[int, Parameter(help="At most this many engineers at the same time.")] = 4,
-    task_timeout: Annotated[float, Parameter(help="End a run of a task after this many minutes.")] = 0.0,
+    engineers: Annotated[int, Parameter(help="At most this many tasks of Engineers at the same time.")] = 4,
+    task_timeout: Annotated[float, Parameter(help="End a task after this many minutes, and try it again.")] = 0.0,
     base: Annotated[str, Parameter(help="The branch that the session's branch starts from. [default: HEAD]")] = "",
     git: Annotated[bool, Parameter(help="Work on a branch of its own.")] = True,
     json: Json = False,
@@ -45,6 +45,7 @@ async def new(
 
         clew session new "rate limiting"
         clew session new --suspend-after 24
+        clew session new fares --base main --engineers 2; clew code "add fares" --session fares
     """
     from clew.team.sessions.session import SessionConfig
 

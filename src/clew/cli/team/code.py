@@ -39,12 +39,15 @@ class CodeOptions:
 async def code(
     *text: Annotated[str, Parameter(help="What to do; with --resume or after `merge`, a session.")],
     name: Annotated[str, Parameter(help="A name for the session and its branch.")] = "",
+    in_session: Annotated[
+        str, Parameter(name="--session", help="Begin in this session of `clew session new`, within its limits.")
+    ] = "",
     budget: Annotated[int, Parameter(help="Spend at most this many tokens. [default: no limit]")] = 0,
     agents: Annotated[int, Parameter(help="At most this many agents at the same time.")] = 4,
     yes: Annotated[bool, Parameter(help="Approve the plan without a question.")] = False,
     dry_run: Annotated[bool, Parameter(help="Show the plan and its estimate, and stop.")] = False,
     resume: Annotated[bool, Parameter(help="Continue a session: the named, the focused or the newest one.")] = False,
-    base: Annotated[str, Parameter(help="The commit or branch to start from.")] = "HEAD",
+    base: Annotated[str, Parameter(help="The commit or branch to start from. [default: HEAD]")] = "",
     take_changes: Annotated[
         bool | None, Parameter(help="Take uncommitted changes along. [default: ask]", negative="--no-take-changes")
     ] = None,
@@ -89,6 +92,7 @@ async def code(
             else:
                 wanted = TeamOptions(
                     name=name,
+                    session=in_session,
                     budget=budget,
                     max_agents=agents,
                     base=base,

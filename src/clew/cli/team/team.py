@@ -26,23 +26,26 @@ Words = Annotated[str, Parameter(help="The text.")]
 async def status(*, json: Json = False, here: Here = HERE) -> None:
     """List the work of the team, newest first.
 
-    A session that waits for you needs an answer, an approval or a decision.
+    A session that waits for you needs an answer, an approval or a decision. Below the list stand the calls that run
+    and wait in the worker pool, and the locks on files of the checkout, if there are any.
 
         clew team status
     """
-    from clew.cli.team.team_lines import team_row
+    from clew.cli.team.team_lines import resource_lines, team_row
+    from clew.team.runtime.resources import SharedResources
 
-    if (file := trail_file(here.config())) is not None and not file.exists():
-        found = []
-    else:
+    found, shared = [], SharedResources()
+    if (file := trail_file(here.config())) is None or file.exists():
         async with _open(here) as (team, app):
-            found = list(await team.status(by=app.me))
+            found, shared = list(await team.status(by=app.me)), await team.resources.state()
     if json:
-        print_json({"items": found})
+        print_json({"items": found, "pool": shared.pool, "locks": shared.locks})
         return
     ids = short_ids([each.session_id for each in found])
     rows = [(id, *team_row(each)[1:]) for id, each in zip(ids, found, strict=True)]
     print_rows(("session", "state", "tasks", "tokens", "request"), rows, main=4)
+    for line in resource_lines(shared):
+        say(line)
     if not rows:
         note('No work yet. Start with `clew code "TEXT"`.')
 

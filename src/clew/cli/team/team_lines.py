@@ -13,6 +13,8 @@ from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import USER, MessageType
 from clew.team.planning.plan import Plan, PlanNode
 from clew.team.planning.preflight import Preflight
+from clew.team.runtime.file_locks import HEAD
+from clew.team.runtime.resources import SharedResources
 from clew.team.runtime.status_records import TeamStatus
 
 WIDTH = 160
@@ -228,3 +230,16 @@ def _hint(payload: dict[str, Any]) -> str:
 def _cut(text: object) -> str:
     line = one_line(str(text))
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
+
+def resource_lines(shared: SharedResources) -> Iterator[str]:
+    """The calls that run and wait in the worker pool, and the locks on files. Nothing where nothing runs."""
+    for queue in shared.pool:
+        if queue.running or queue.waiting:
+            waiting = f", {queue.waiting:,} waiting" if queue.waiting else ""
+            yield f"{queue.kind}: {queue.running} of {queue.workers} workers busy{waiting}"
+    for lock in shared.locks:
+        paths = ", ".join(path or "all files" for path in lock.paths if path != HEAD) or "the branch"
+        holder = f"{lock.task} of session {lock.session[-8:]}" if lock.session else lock.task
+        state = f"waits for {', '.join(each[-8:] for each in lock.waits_for)}" if lock.waits_for else "holds"
+        yield _cut(f"{lock.mode} lock: {holder} {state}: {paths}")

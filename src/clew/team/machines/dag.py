@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from clew.team.messages.message_types import ENGINEER
 from clew.team.planning.plan import Plan, RetryLimits, ancestors_of, check_plan
 from clew.trail.graphs.relations import Status
 
@@ -91,8 +92,9 @@ def extend(dag: DagState, plan: Plan) -> DagState:
     return DagState(plan=plan, nodes={each.id: dag.nodes.get(each.id, NodeState()) for each in plan.nodes})
 
 
-def startable(dag: DagState, limit: int) -> list[str]:
-    """The nodes that can start now, in the order of the plan. At most `limit` and the concurrency of the plan run."""
+def startable(dag: DagState, limit: int, engineers: int = 0) -> list[str]:
+    """The nodes that can start now, in the order of the plan. At most `limit` and the concurrency of the plan run, and
+    at most `engineers` of those that an Engineer builds; 0 is no limit."""
     most = min(limit, dag.plan.policy.max_concurrency)
     running = sum(each.status is NodeStatus.RUNNING for each in dag.nodes.values())
     ready = [
@@ -101,6 +103,11 @@ def startable(dag: DagState, limit: int) -> list[str]:
         if dag.nodes[node.id].status is NodeStatus.PENDING
         and all(dag.nodes[each].status is NodeStatus.PASSED for each in node.depends_on)
     ]
+    if engineers:
+        builds = {each.id for each in dag.plan.nodes if each.agent == ENGINEER}
+        active = sum(dag.nodes[id].status is NodeStatus.RUNNING for id in builds)
+        first = [id for id in ready if id in builds][: max(0, engineers - active)]
+        ready = [id for id in ready if id not in builds or id in first]
     return ready[: max(0, most - running)]
 
 

@@ -23,7 +23,7 @@ from clew.team.messages.conversation import MAIN, QUERY, conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, ORCHESTRATOR, MessageType
 from clew.team.messages.payloads import CallResult, DagProgress, PipelineResult, PlanProposal, UserInterrupt
-from clew.team.planning.plan import Plan
+from clew.team.planning.plan import MAX_TIMEOUT_MS, Plan
 from clew.team.planning.plan_text import plan_text
 
 MAX_SIDE = 4_000
@@ -32,7 +32,7 @@ MAX_SIDE = 4_000
 
 def execute(state: TeamState, message: TeamMessage) -> Moved:
     """Carry out a plan: the approved one, a plan of corrections, or a change of the running plan."""
-    plan = msgspec.convert(message.payload, PlanProposal).plan
+    plan = _with_time_limit(msgspec.convert(message.payload, PlanProposal).plan, state)
     if state.phase is Phase.EXECUTION and state.dag is not None and not state.dag.is_over:
         return start_nodes(msgspec.structs.replace(state, dag=dags.extend(state.dag, plan)), message)
     is_fix = state.stage is TeamStage.FIX
@@ -49,6 +49,20 @@ def execute(state: TeamState, message: TeamMessage) -> Moved:
         earlier_plans=(*state.earlier_plans, *((state.dag.plan,) if state.dag else ())),
     )
     return start_nodes(state, message)
+
+
+def _with_time_limit(plan: Plan, state: TeamState) -> Plan:
+    """The plan whose tasks without a time limit have that of the session."""
+    limit = min(int(state.request.task_timeout * 1_000), MAX_TIMEOUT_MS) if state.request else 0
+    if not limit:
+        return plan
+    nodes = tuple(
+        msgspec.structs.replace(each, metadata=msgspec.structs.replace(each.metadata, timeout_ms=limit))
+        if not each.metadata.timeout_ms
+        else each
+        for each in plan.nodes
+    )
+    return msgspec.structs.replace(plan, nodes=nodes)
 
 
 def _with_free_ids(plan: Plan, state: TeamState) -> Plan:
@@ -69,7 +83,8 @@ def start_nodes(state: TeamState, message: TeamMessage) -> Moved:
     effects: Effects = ()
     if not state.is_halted:
         most = state.request.max_agents if state.request else 1
-        for id in dags.startable(state.dag, most):
+        engineers = state.request.max_engineers if state.request else 0
+        for id in dags.startable(state.dag, most, engineers):
             state, more = start_node(state, id, message)
             effects += more
     assert state.dag is not None

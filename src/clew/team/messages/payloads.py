@@ -53,7 +53,9 @@ class StoreRequest(Payload, frozen=True, kw_only=True):
 
 
 class PlanRequest(Payload, frozen=True, kw_only=True):
-    """A request of the user, with the options of the run. `budget` limits tokens; 0 means without limit."""
+    """A request of the user, with the options of the run. `budget` limits tokens, `max_engineers` the tasks of
+    Engineers at the same time, `task_timeout` the seconds of a task that has no limit of its own; 0 means without
+    limit."""
 
     request: NonEmpty
     base: str = "HEAD"
@@ -62,6 +64,8 @@ class PlanRequest(Payload, frozen=True, kw_only=True):
     research: bool = False
     budget: Annotated[int, Meta(ge=0)] = 0
     max_agents: Annotated[int, Meta(ge=1, le=64)] = 4
+    max_engineers: Annotated[int, Meta(ge=0, le=64)] = 0
+    task_timeout: Annotated[float, Meta(ge=0)] = 0.0
 
 
 class PlanProposal(Payload, frozen=True, kw_only=True):

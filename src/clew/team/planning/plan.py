@@ -15,6 +15,7 @@ from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput
 from clew.trail.model.step_order import OrderedStep, require_order
 
+MAX_TIMEOUT_MS = 86_400_000
 MAX_NODES = 200
 MAX_PROMPT = 100_000
 MAX_FILES = 500
@@ -43,7 +44,7 @@ class NodeMetadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     expected changes."""
 
     priority: Literal["low", "normal", "high", "urgent"] = "normal"
-    timeout_ms: Annotated[int, Meta(ge=0, le=86_400_000)] = 0
+    timeout_ms: Annotated[int, Meta(ge=0, le=MAX_TIMEOUT_MS)] = 0
     retry: RetryLimits | None = None
     file_operations: tuple[str, ...] = ()
 

@@ -14,6 +14,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.conversations.sessions import SESSION_TAG, Sessions, message_draft
+from clew.agents.runs.call_limits import WORK_LANE
 from clew.agents.runs.requests import request_draft
 from clew.clock import Clock
 from clew.team.guide import passed_draft
@@ -95,7 +96,7 @@ class EffectDrafts:
         )
         return msgspec.structs.replace(
             draft,
-            tags=(*draft.tags, RUN_OF_TEAM),
+            tags=(*draft.tags, RUN_OF_TEAM, *((WORK_LANE,) if effect.pipeline else ())),
             context={**draft.context, TEAM: msgspec.to_builtins(origin)},
             idempotency_key=_key(cause.id, number),
         )
@@ -108,7 +109,7 @@ class EffectDrafts:
             effect.input,
             request_id=request_id,
             requested_by=TEAM,
-            tags=(SESSION_TAG + cause.session_id, run_tag(derived_id(self._by, cause.id, number))),
+            tags=(SESSION_TAG + cause.session_id, run_tag(derived_id(self._by, cause.id, number)), WORK_LANE),
         )
         return msgspec.structs.replace(draft, idempotency_key=_key(cause.id, number))
 

@@ -50,10 +50,44 @@ DEFAULT_RETRY = RetryPolicy()
 WEBHOOK_RETRY = RetryPolicy(attempts=8, backoff=1.0)
 
 
+class ClaimLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits on the claims of a consumer, over all workers and processes: `workers` claims in all, `each` for one group
+    (a session, or a writer). Events with the tag `second_lane` come after all others. An eighth of the workers is kept
+    for each lane, so that neither can block the other."""
+
+    workers: int = 32
+    each: int = 8
+    second_lane: str = "lane:work"
+
+    @property
+    def in_one_lane(self) -> int:
+        """The most claims of one lane."""
+        return self.workers - self.workers // 8
+
+
+class GroupLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """The events of one group in one lane. `priority` is 1 in the second lane."""
+
+    group: str
+    priority: int = 0
+    running: int = 0
+    waiting: int = 0
+
+
+class QueueLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """The claimed and the waiting events of a consumer with limits."""
+
+    limits: ClaimLimits
+    running: int = 0
+    waiting: int = 0
+    groups: tuple[GroupLoad, ...] = ()
+
+
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     """A durable, named reader of the log. A new one starts with the next event, with the oldest one, or `after` the
     event of that number. Events of a session come one after the other unless `ordered` is false. With a `webhook` its
-    events are posted there. Without a `retry` an event is tried 3 times, or 8 times with a webhook."""
+    events are posted there. Without a `retry` an event is tried 3 times, or 8 times with a webhook. With `limits` its
+    groups take turns."""
 
     name: str
     selector: Selector = EVERYTHING
@@ -63,6 +97,7 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     ordered: bool = True
     agent_id: str | None = None
     webhook: Webhook | None = None
+    limits: ClaimLimits | None = None
 
     @property
     def retry_policy(self) -> RetryPolicy:

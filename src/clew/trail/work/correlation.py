@@ -19,6 +19,10 @@ HOP_TAG = "hop:"
 """The number of runs between a run and the first run of its chain; 0 for a run that no other run started."""
 ROOT_TAG = "root:"
 """The run that began it all."""
+LANE_TAG = "lane:"
+"""The lane of a run in the queues of calls. A run without one is in the lane of the user."""
+
+_INHERITED = ("session:", RUN_TAG, HOP_TAG, ROOT_TAG, LANE_TAG)
 
 
 def find_request_id(breadcrumb: Breadcrumb) -> str | None:
@@ -44,8 +48,9 @@ def find_run(breadcrumb: Breadcrumb) -> str | None:
 
 
 def inherited_tags(breadcrumb: Breadcrumb) -> tuple[str, ...]:
-    """The tags that go over to all that follows from a breadcrumb: its session, its run, and where that came from."""
-    return tuple(tag for tag in breadcrumb.tags if tag.startswith(("session:", RUN_TAG, HOP_TAG, ROOT_TAG)))
+    """The tags that go over to all that follows from a breadcrumb: its session, its run, where that came from, and its
+    lane."""
+    return tuple(tag for tag in breadcrumb.tags if tag.startswith(_INHERITED))
 
 
 def find_hop(breadcrumb: Breadcrumb) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from clew.access import Principal
 from clew.errors import ClewError, InvalidInput, NotFound
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import Claim, Consumer, Event, EventType, RetryPolicy
+from clew.trail.model.event import Claim, ClaimLimits, Consumer, Event, EventType, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import ClaimLoop, Refused, is_meant, outlast
@@ -30,8 +30,8 @@ CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """A function with the events it is for. `name` is its durable consumer: a changed name starts afresh. See
-    `Consumer` for `after` and `ordered`. With `refused`, outputs that cannot be written are not made again: what it
-    gives is written in their place."""
+    `Consumer` for `after`, `ordered` and `limits`. With `refused`, outputs that cannot be written are not made again:
+    what it gives is written in their place."""
 
     name: str
     selector: Selector
@@ -43,6 +43,7 @@ class Handler:
     ordered: bool = True
     agent_id: str | None = None
     refused: Callable[[Event, ClewError], Sequence[Draft]] | None = None
+    limits: ClaimLimits | None = None
 
     @property
     def consumer(self) -> Consumer:
@@ -54,6 +55,7 @@ class Handler:
             after=self.after,
             ordered=self.ordered,
             agent_id=self.agent_id,
+            limits=self.limits,
         )
 
     def accepts(self, event: Event) -> bool:

@@ -15,6 +15,8 @@ from clew.team.messages.message import TeamMessage
 from clew.team.messages.payloads import CompletionSummary, TeamQuestion
 from clew.team.planning.plan import Plan
 from clew.team.planning.preflight import Estimate
+from clew.team.runtime.file_locks import LockState
+from clew.team.runtime.resources import PoolQueue
 from clew.team.runtime.status_records import MAX_LISTED, TeamStatus, waits_for_user
 from clew.team.sessions.session import Session
 from clew.team.team import Interrupt, Team, TeamOptions
@@ -55,9 +57,12 @@ class PlansQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanList(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of all sessions in short, the newest first."""
+    """The work of all sessions in short, the newest first; the queues of the worker pool, and the locks on files of the
+    checkout in the order of their queue."""
 
     items: Sequence[TeamStatus]
+    pool: Sequence[PoolQueue] = ()
+    locks: Sequence[LockState] = ()
 
 
 class ApprovePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,7 +103,8 @@ async def start_plan(call: RestCall) -> RestAnswer:
 
 async def list_plans(call: RestCall) -> RestAnswer:
     team = await open_team(call)
-    return reply(PlanList(items=await team.status(by=call.by, limit=call.query.limit)))
+    items, shared = await team.status(by=call.by, limit=call.query.limit), await team.resources.state()
+    return reply(PlanList(items=items, pool=shared.pool, locks=shared.locks))
 
 
 async def get_plan(call: RestCall) -> RestAnswer:

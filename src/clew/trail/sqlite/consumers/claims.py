@@ -13,9 +13,9 @@ import msgspec
 
 from clew.clock import Clock
 from clew.errors import Corrupted
-from clew.trail.model.event import MAX_DEATHS, Claim, Event
+from clew.trail.model.event import MAX_DEATHS, Claim, ClaimLimits, Event
 from clew.trail.model.selector import matches_envelope
-from clew.trail.sqlite.consumers import lanes
+from clew.trail.sqlite.consumers import lanes, shares
 from clew.trail.sqlite.consumers.claim_orders import Order
 from clew.trail.sqlite.consumers.consumers import StoredConsumer, find_consumer, move_cursor, note_agent
 from clew.trail.sqlite.consumers.lanes import Due
@@ -55,6 +55,8 @@ class Claiming:
         their turn."""
         stored = find_consumer(writing, order.consumer, order.by)
         note_agent(writing, stored.owner_id, stored.consumer)
+        if stored.consumer.limits is not None:
+            return self._claim_shares(writing, stored, stored.consumer.limits, order, news)
         due = lanes.find_due(writing, stored.cid, order.limit) if news is None else []
         claims = [claim for row in due if (claim := self._take(writing, stored, order, row)) is not None]
         if (room := order.limit - len(due)) > 0:
@@ -64,6 +66,18 @@ class Claiming:
                 elif (claim := self._enter(writing, stored, order, event)) is not None:
                     claims.append(claim)
                     room -= 1
+        order.stored = find_consumer(writing, order.consumer, order.by)
+        return claims
+
+    def _claim_shares(
+        self, writing: Writing, stored: StoredConsumer, limits: ClaimLimits, order: Order, news: News | None
+    ) -> list[Claim]:
+        """Line up the new events, and claim as many as the limits allow, in their turn."""
+        for event in self._scan(writing, stored, news):
+            lanes.enqueue(writing, stored.cid, event.seq, _lane(stored, event))
+            shares.line_up(writing, stored.cid, event.seq, shares.share_of(event, limits, order.by.agent_id))
+        due = shares.find_claimable(writing.connection, stored.cid, limits, writing.now, order.limit)
+        claims = [claim for row in due if (claim := self._take(writing, stored, order, row)) is not None]
         order.stored = find_consumer(writing, order.consumer, order.by)
         return claims
 

@@ -12,6 +12,7 @@ from clew.errors import AlreadyExists, InvalidInput, LeaseLost, NotFound
 from clew.sqlite_file import Sql
 from clew.trail.model.event import Claim, Consumer, ConsumerState
 from clew.trail.model.selector import check_selector
+from clew.trail.sqlite.consumers import shares
 from clew.trail.sqlite.engine import Writing, from_micros
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import Audiences, in_list
@@ -47,6 +48,9 @@ def check_consumer(consumer: Consumer) -> Consumer:
         raise InvalidInput("retry", "needs a backoff and a backoff_limit of at least 1 second for a webhook")
     if retry.deadline is not None and not 0 < retry.deadline <= 31_536_000:
         raise InvalidInput("retry.deadline", "must be between 0 and a year in seconds")
+    limits = consumer.limits
+    if limits is not None and not (1 <= limits.workers <= 100_000 and 1 <= limits.each <= 100_000):
+        raise InvalidInput("limits", "workers and each must be between 1 and 100,000")
     if consumer.after is not None and consumer.after < 0:
         raise InvalidInput("after", "must be the number of an event, or 0")
     check_selector(consumer.selector)
@@ -78,6 +82,8 @@ def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
             "now": writing.now,
         },
     )
+    if consumer.limits is not None:
+        shares.line_up_older(writing, find_consumer(writing, consumer.name, by).cid)
 
 
 def _first_cursor(writing: Writing, consumer: Consumer) -> int:
@@ -158,7 +164,7 @@ class Standing(NamedTuple):
     next_due: int | None
 
 
-def read_standing(connection: Sql, name: str, by: Principal) -> Standing:
+def read_standing(connection: Sql, name: str, by: Principal, now: int) -> Standing:
     """All in one statement: this is asked once an event. Raises NotFound as `find_consumer`."""
     row = connection.execute(
         "SELECT cid, definition, scopes, cursor, (SELECT max(seq) FROM events),"
@@ -166,7 +172,10 @@ def read_standing(connection: Sql, name: str, by: Principal) -> Standing:
         " FROM consumers WHERE owner_id = ? AND name = ?",
         (by.owner_id, name),
     ).fetchone()
-    return Standing(_to_stored(row, name, by), row[4] or 0, row[5])
+    stored, due = _to_stored(row, name, by), row[5]
+    if stored.consumer.limits is not None and due is not None and due <= now:
+        due = shares.next_change(connection, stored.cid, stored.consumer.limits, now)
+    return Standing(stored, row[4] or 0, due)
 
 
 def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str | None = None) -> list[ConsumerState]:

@@ -22,8 +22,8 @@ from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput
 from clew.sqlite_file import Sql
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.event import Claim, Consumer, ConsumerState, retry_delay
-from clew.trail.sqlite.consumers import lanes
+from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad, retry_delay
+from clew.trail.sqlite.consumers import lanes, shares
 from clew.trail.sqlite.consumers.claim_orders import Order, Orders
 from clew.trail.sqlite.consumers.claims import FAR, Claiming, News, is_late
 from clew.trail.sqlite.consumers.consumers import (
@@ -106,11 +106,21 @@ class SqliteDeliveries:
         by.require("subscribe")
         return await self._engine.read_aside(lambda connection: read_states(connection, self._audiences, by))
 
+    async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:
+        by.require("subscribe")
+
+        def work(connection: Sql) -> QueueLoad | None:
+            stored = read_standing(connection, consumer, by, self._engine.now()).stored
+            limits = stored.consumer.limits
+            return None if limits is None else shares.read_load(connection, stored.cid, limits)
+
+        return self._engine.read(work)
+
     async def due_in(self, consumer: str, *, by: Principal) -> float | None:
         by.require("subscribe")
 
         def work(connection: Sql) -> float | None:
-            due = read_standing(connection, consumer, by).next_due
+            due = read_standing(connection, consumer, by, self._engine.now()).next_due
             return None if due is None else max(0.0, (due - self._engine.now()) / 1_000_000)
 
         return self._engine.read(work)
@@ -186,7 +196,7 @@ class SqliteDeliveries:
         self._last[order.by.owner_id, order.consumer, order.worker] = order
 
     def _look(self, connection: Sql, order: Order) -> None:
-        stored, head, due = read_standing(connection, order.consumer, order.by)
+        stored, head, due = read_standing(connection, order.consumer, order.by, self._engine.now())
         order.stored, order.due = stored, due
         if head > self._claiming.position(stored) or head - stored.cursor > FAR:
             order.due = 0
@@ -335,7 +345,9 @@ class SqliteDeliveries:
 
         def acknowledge(writing: Writing) -> None:
             held = find_held(writing, claim, by)
-            if lanes.leave(writing, held.stored.cid, claim.event.seq, held.lane, is_followed=held.is_followed):
+            cid = held.stored.cid
+            is_followed = lanes.leave(writing, cid, claim.event.seq, held.lane, is_followed=held.is_followed)
+            if is_followed or (held.stored.consumer.limits is not None and shares.has_waiting(writing, cid)):
                 self._note_freed(writing, held.stored)
 
         if outputs:
