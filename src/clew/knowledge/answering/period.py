@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
+
 MAX_LOOKED_AT = 1_000
 EVER, END = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
@@ -196,7 +198,7 @@ def _count(said: str) -> int:
 
 
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], _Span]], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), read)
+    (lazy_pattern(pattern, re.IGNORECASE), read)
     for pattern, read in (
         (rf"\bbetween (?P<first>{_LOOSE}) and (?P<second>{_LOOSE})", _between),
         (rf"\bfrom (?P<first>{_LOOSE}) (?:to|until|till|through) (?P<second>{_LOOSE})", _between),
