@@ -72,10 +72,9 @@ def _answer(given: list[str]) -> int:
 
 def _run(given: list[str]) -> int:
     if given[:1] == ["ask"]:
-        # where a server answers, nothing else is loaded
-        from clew.cli.local_server.client import ask_server
+        from clew.cli.plain_question import ask_plainly  # for this command alone
 
-        code = ask_server(given[1:])
+        code = ask_plainly(given[1:])
         if code is not None:
             return code
     # The parser takes as long to load as the rest of a short command, and help does not need it.
