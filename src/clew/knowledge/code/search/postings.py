@@ -15,6 +15,7 @@ from clew.knowledge.code.files import is_inline_test, kind_of
 from clew.knowledge.code.search.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
 from clew.knowledge.code.search.words import terms_of
 from clew.lazy_pattern import lazy_pattern
+from clew.trail.search.unique import unique
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
@@ -204,7 +205,7 @@ class IndexView:
 
     def find_names(self, names: Iterable[str]) -> Matches:
         """The symbols with these names, as spelled."""
-        ids = np.unique(name_ids(names))
+        ids = unique(name_ids(names))
         found = [
             Matches(which, rows + base, counts)
             for segment, base in zip(self.segments, self._passage_base, strict=True)
