@@ -150,7 +150,7 @@ class Knowledge:
         try:
             async with asyncio.timeout(left), beside(_await(documents)) as read:
                 await self.commits.catch_up()
-                await self.code.refresh(report, until="embedded")
+                await self.code.embed(report)
             if self.commits.is_unread:
                 async with asyncio.timeout(max(0.0, end - time.monotonic())):
                     await self.commits.read()
