@@ -102,6 +102,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     client: Any = None
     is_foreign: bool = False
     """Whether an untrusted author wrote its texts, which are then quoted as data."""
+    is_builtin: bool = False
+    """Whether it comes with Clew, so that its tools need no check."""
 
     def __post_init__(self) -> None:
         check_domain_name(self.name)

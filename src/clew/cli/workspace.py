@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from clew.catalog.workspace.workspace import Workspace
     from clew.knowledge.base import GatherReport
 
+ReadDocuments = Callable[[], Awaitable["list[Report]"]]
+
 PATIENCE_SECONDS = 30.0
 """How long a command waits for citations: a person prefers a complete answer to a quick one."""
 
@@ -35,7 +37,7 @@ async def answer_question(
     check_question(question)
     async with open_workspace_here(here) as (app, workspace):
         if not is_cached:
-            await read_for_answer(app, workspace)
+            await read_for_answer(app, workspace, workspace.read_sources)
         answer = await workspace.catalog.ask(question, by=app.me, refresh=False, tells_pending=False)
     print_answer(answer, question.query, project_root(app.config), agent=is_for_agents, json=is_json)
 
@@ -51,13 +53,14 @@ async def open_workspace_here(here: FolderAccess, *, is_agreed: bool = False) ->
         yield app, workspace
 
 
-async def read_for_answer(app: App, workspace: Workspace) -> None:
-    """Read what changed in the files of the folder, so far that a question can be answered soon."""
+async def read_for_answer(app: App, workspace: Workspace, documents: ReadDocuments | None = None) -> None:
+    """Read what changed in the files of the folder, so far that a question can be answered soon. `documents` reads what
+    the catalog offers of them: with the skills, unless the caller knows better."""
     if not app.has_knowledge():
         await look_again(workspace)
         return
     with resumable(), progress("Reading the files of this folder") as shown:
-        reports = await app.knowledge().gather_briefly(workspace.look_again, shown.advance)
+        reports = await app.knowledge().gather_briefly(documents or workspace.look_again, shown.advance)
     _tell_failed(reports or ())
 
 

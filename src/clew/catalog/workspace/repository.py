@@ -42,6 +42,7 @@ def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
     source = LocalSource(root, leaves_out=partial(_is_definition, os.path.realpath(root)))
     return Domain(
         name=NAME,
+        is_builtin=True,
         description=f"The files of this repository, {_named(root)}: documents and code, by section",
         tools=(_search_tool(trail, owner_id),),
         extractors=(Pipeline(source=source, formats=(WholeCode(), *ALL)),),

@@ -66,6 +66,7 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over the history of a folder; `open_knowledge` is called by the first tool that runs."""
     return Domain(
         name=NAME,
+        is_builtin=True,
         description="What was done in this repository: decisions, failures and their fixes, sessions, commits, why a "
         "line is so. Decisions, mistakes and preferences are noted here",
         tools=add_withheld_note(
