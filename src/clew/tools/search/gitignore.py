@@ -39,7 +39,7 @@ TOOLS_OWN = frozenset(
 )
 """Folders that tools fill. They are not part of a project's own files."""
 
-_SIMPLE = lazy_pattern(r"(?P<negation>!?)(?P<anchor>/?)(?P<text>[\w.+@~*-]++(?:/[\w.+@~*-]++)*+)(?P<slash>/?)")
+_SIMPLE = lazy_pattern(r"(?P<negation>!?)(?P<anchor>/?)(?P<text>[\w.+@~*-]+(?:/[\w.+@~*-]+)*)(?P<slash>/?)")
 """A rule without spaces, quoted characters and other wildcards than stars."""
 _log = logging.getLogger(__name__)
 
