@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from clew.errors import AccessDenied, InvalidInput
+from clew.lazy_pattern import lazy_pattern
 
 VERBS: dict[str, frozenset[str]] = {
     "create": frozenset({"curator", "emitter"}),
@@ -48,8 +49,8 @@ TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1", 
 OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner")
 """Prefixes of the consumers by which Clew runs agents. Without these consumers runs never end."""
 
-_TEAM_CONVERSATION = re.compile(r"session:[^.]+\..+\.[^.]+", re.DOTALL)
-_NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
+_TEAM_CONVERSATION = lazy_pattern(r"session:[^.]+\..+\.[^.]+", re.DOTALL)
+_NAME = lazy_pattern(r"[^\s\x00-\x1f\x7f]{1,200}")
 
 
 class GuardedSchemas(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from clew.errors import ConfigError, InvalidInput
+from clew.lazy_pattern import lazy_pattern
 
-_AT = re.compile(r"(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?", re.DOTALL)
-_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+_AT = lazy_pattern(r"(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?", re.DOTALL)
+_STEP = lazy_pattern(r"([^.\[\]]+)|\[([^\]]*)\]")
 _NOUNS = {
     "str": "text",
     "int": "a whole number",

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from clew.lazy_pattern import lazy_pattern
+
 FENCE = 4
 """Backticks that a fence has at least."""
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_FILLERS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_FILLERS = lazy_pattern("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 """Letters and marks that have no shape of their own."""
-_BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-_BARS = re.compile("`{3,}")
-_MARKS = re.compile(r"^([ \t]*)(#|\[\d)", re.MULTILINE)
+_BREAKS = lazy_pattern("\r\n|[\r\v\f\x85\u2028\u2029]")
+_BARS = lazy_pattern("`{3,}")
+_MARKS = lazy_pattern(r"^([ \t]*)(#|\[\d)", re.MULTILINE)
 _ESCAPED = r"\1\\\2"
 
 

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.errors import ConfigError
+from clew.lazy_pattern import lazy_pattern
 
 BY_HAND = "add the entry by hand"
 
 _STRING = r'"(?:\\.|[^"\\\n])*"'
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])")
+_COMMENT = lazy_pattern(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = lazy_pattern(rf"({_STRING})|,(?=\s*[}}\]])")
 
-_INDENT = re.compile(r"[ \t]*")
-_SPACE = re.compile(r"\s*")
+_INDENT = lazy_pattern(r"[ \t]*")
+_SPACE = lazy_pattern(r"\s*")
 _DECODER = json.JSONDecoder()
 
 

@@ -8,6 +8,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from clew.lazy_pattern import lazy_pattern
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -28,24 +30,24 @@ _ORDINARY = (
 _TELLING = r"(?=[^\s\"'&,;]{0,200}(?:\d|[@#$%^*+=~_!](?=\w)))"
 """Looks ahead for a digit or a sign within a word: ordinary words have neither."""
 _SECRETS = (
-    re.compile(
+    lazy_pattern(
         r"(?i)(authorization[\"']?\s*[=:]\s*[\"']?(?:bearer|basic|digest|token|bot|negotiate|apikey)\s+)[^\s\"']+"
     ),
-    re.compile(
+    lazy_pattern(
         r"(?i:((?:bearer|basic|token)\s+))(?=[A-Za-z._~+/=-]{0,200}\d|[A-Z]*[a-z]{1,20}[A-Z])[A-Za-z0-9._~+/=-]{8,}"
     ),
-    re.compile(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*\")[^\"\n]+"),
-    re.compile(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*')[^'\n]+"),
-    re.compile(rf"(?i)({_NAMES}[\"']?\s*=(?![=>])\s*)[^\s\"',;&]+(?:&(?![\w-]+=)[^\s\"',;&]+)*"),
-    re.compile(
+    lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*\")[^\"\n]+"),
+    lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*')[^'\n]+"),
+    lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*=(?![=>])\s*)[^\s\"',;&]+(?:&(?![\w-]+=)[^\s\"',;&]+)*"),
+    lazy_pattern(
         # After a colon sentences go on too: a value that is telling, or a single word that ends the line.
         rf"(?im)((?<!/){_NAMES}[\"']?\s*:\s*)"
         rf"(?:{_TELLING}[^\s\"'&,;]+|(?!{_ORDINARY}\b)[^\W\d_]{{2,}}(?=[.!]?\s*?$))"
     ),
 )
-_PASSWORD_IN_ADDRESS = re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)")
-_KEY_BODY = re.compile(rf"({_KEY_BEGIN}).*?(?={_KEY_END}|\Z)", re.DOTALL)
-_ASSIGNED = re.compile(
+_PASSWORD_IN_ADDRESS = lazy_pattern(r"(://[^/\s:@]*:)[^/\s]+(?=@)")
+_KEY_BODY = lazy_pattern(rf"({_KEY_BEGIN}).*?(?={_KEY_END}|\Z)", re.DOTALL)
+_ASSIGNED = lazy_pattern(
     # What is set to a value; after a colon, as it stands in sentences too, only to one with a digit.
     rf"(?i)({_NAMES}[\"']?\s{{0,5}}(?:=\s{{0,5}}[\"']?|:\s{{0,5}}[\"']?(?=[^\s\"']{{0,100}}\d)))"
     r"(?!\$|\{|<|\[|os\.|\.\.\.)[^\s\"'&,;]{3,}"
@@ -117,7 +119,7 @@ _ASKED_FOR = ("password", "passwd", "token", "access_token", "api_key", "apikey"
 """Names of passwords in the query of an address."""
 _STANDS_IN = r"(?![$<%{\[*.]|\\)"
 """Not where a variable, or a word for the reader, stands for the secret."""
-_ASSIGNMENT = re.compile(
+_ASSIGNMENT = lazy_pattern(
     # The name ends in a word for a secret, at the border of a snake, kebab or camel word.
     r"(?:(?<![A-Za-z])|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=(?i:passw|passphrase|secret|token|apikey)))"
     r"(?:(?P<password>(?i:password|passwd|passphrase|passcode|pwd|pass))"
@@ -136,14 +138,14 @@ _ASSIGNMENT_MARKS = (
     *(f"{stem}{end}" for stem in ("ss", "te", "th", "on", "ng", "er") for end in ("_key", "-key", "Key")),
     *(f"{stem}{end}" for stem in ("SS", "TE", "TH", "ON", "NG", "ER") for end in ("_KEY", "-KEY")),
 )
-_NO_VALUE = re.compile(
+_NO_VALUE = lazy_pattern(
     # A variable, a version, a path, an address, the name of a place where the key is, or a word for the reader.
     r"[$<%{\[*.\\(]|[\^~>=v]{0,3}\d+(?:\.\d+)+(?![A-Za-z0-9])|/|~/|(?i:https?:|env:|file:|keyring:|your|my[_-]|example|change|xxx|process\.)|.*[{}<>]|.*\$\("
 )
-_TYPES = re.compile(r"(?i:u?int|uint|float|double|str|string|bytes|sha|md|base|utf|bool|[iuf])-?\d{1,3}")
-_SIGN_IN_WORD = re.compile(r"[@#$%^*+=~!](?=\w)")
-_ORDINARY_VALUE = re.compile(rf"(?i:passw.*|pass|secret|hidden|{_ORDINARY})")
-_PHRASE = re.compile(r"[a-z\d-]+(?: [a-z\d-]+){2,11}")
+_TYPES = lazy_pattern(r"(?i:u?int|uint|float|double|str|string|bytes|sha|md|base|utf|bool|[iuf])-?\d{1,3}")
+_SIGN_IN_WORD = lazy_pattern(r"[@#$%^*+=~!](?=\w)")
+_ORDINARY_VALUE = lazy_pattern(rf"(?i:passw.*|pass|secret|hidden|{_ORDINARY})")
+_PHRASE = lazy_pattern(r"[a-z\d-]+(?: [a-z\d-]+){2,11}")
 _SENTENCE = frozenset(
     (
         *("a", "an", "and", "are", "at", "be", "by", "can", "cannot", "do", "for", "from", "has", "have", "if", "in"),
@@ -153,8 +155,8 @@ _SENTENCE = frozenset(
     )
 )
 """Words of sentences and labels about passwords; a passphrase has none of them."""
-_LINE_HEAD = re.compile(r"\s*(?:[-+]\s+)?(?:export\s+|set\s+|ENV\s+)?[\"']?[\w.-]*\Z")
-_LINE_TAIL = re.compile(r"\s*(?:#|\Z)")
+_LINE_HEAD = lazy_pattern(r"\s*(?:[-+]\s+)?(?:export\s+|set\s+|ENV\s+)?[\"']?[\w.-]*\Z")
+_LINE_TAIL = lazy_pattern(r"\s*(?:#|\Z)")
 MAX_NAME = 200
 """Characters before a sign that can be the name of a secret. A longer look would be quadratic in a long line."""
 _RANDOM = 16
@@ -206,8 +208,8 @@ _NAMED_KINDS = (
 )
 """Keys that are recognised by their prefix; the prefix stays."""
 _PATTERNS = (
-    *((marks, re.compile(rf"(?<![A-Za-z0-9]){shape}")) for marks, shape in _KINDS),
-    *((marks, re.compile(rf"({shape}")) for marks, shape in _NAMED_KINDS),
+    *((marks, lazy_pattern(rf"(?<![A-Za-z0-9]){shape}")) for marks, shape in _KINDS),
+    *((marks, lazy_pattern(rf"({shape}")) for marks, shape in _NAMED_KINDS),
 )
 _PRIVATE_MARKS = ("PRIVATE KEY", "Private-Lines:")
 _MARKS = tuple(
@@ -223,9 +225,9 @@ _SERVICE_MARKS = ("ailgun", "AILGUN", "wilio", "WILIO", "iscord", "ISCORD")
 """Marks that may stand far from a key: they name the service that it is for."""
 NEAR = 20
 _SHORT = 2_000
-_ADDRESS = re.compile(r"://\S*")
+_ADDRESS = lazy_pattern(r"://\S*")
 
-_IN_ADDRESS = re.compile(
+_IN_ADDRESS = lazy_pattern(
     # A password, or a long name without one; not where a variable stands for it. A password may have what ends a host
     # elsewhere; what only looks like one is a port, with an `@` in the path behind it.
     r"(://[^/\s:@\"'<>]{0,200}:)(?!\$\{?\w+\}?@|\{\w*\}@|\[masked\]|(?:\d{1,5}|\$\{?\w+\}?|\{\w*\})[/?#])"
@@ -233,7 +235,7 @@ _IN_ADDRESS = re.compile(
     r"|(\bhttps?://)(?!\$|\{)[^/\s:@\"'<>?#]{20,1000}(?=@)"
 )
 
-_PRIVATE_KEY = re.compile(
+_PRIVATE_KEY = lazy_pattern(
     # Up to its end; without one, the lines directly below that look like headers or base 64. A key of PuTTY has such
     # lines below their number.
     rf"({_KEY_BEGIN})(?:[^-]*+(?>(?:-(?!-{{3,4}} ?(?:END|BEGIN))[^-]*+)*)(?={_KEY_END})"
@@ -241,12 +243,12 @@ _PRIVATE_KEY = re.compile(
     r"|(Private-Lines: \d{1,5})(?>(?:\r?\n[A-Za-z0-9+/=]{1,200}+(?=\r?\n|\Z))+)"
 )
 
-_SECRET_FILE = re.compile(
+_SECRET_FILE = lazy_pattern(
     r"\.env(\.[\w-]+)?|\.envrc|\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.htpasswd|\.?credentials(\.\w+)?|id_(rsa|dsa|ecdsa|ed25519)"
     r"|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk)|\.mcp\.json|mcp\.json|secrets?\.(json|ya?ml|toml|ini|env)|\.git-credentials",
     re.IGNORECASE,
 )
-_EXAMPLE = re.compile(r".*\.(example|sample|template|dist)(\..+)?", re.IGNORECASE)
+_EXAMPLE = lazy_pattern(r".*\.(example|sample|template|dist)(\..+)?", re.IGNORECASE)
 
 
 def is_secret_file(name: str) -> bool:

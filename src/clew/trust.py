@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ import msgspec
 
 from clew.errors import ConfigError, InvalidInput, ReadOnly, TooLarge
 from clew.files import take_lock
+from clew.lazy_pattern import lazy_pattern
 
 VARIABLE = "CLEW_TRUST"
 FORMAT = 1
@@ -26,8 +26,8 @@ MAX_BYTES = 100_000_000
 MAKING = ".making"
 """How the name of the lock ends that is held while something is made."""
 
-_KIND = re.compile(r"[a-z][a-z_-]{0,29}")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_KIND = lazy_pattern(r"[a-z][a-z_-]{0,29}")
+_DIGEST = lazy_pattern(r"[0-9a-f]{64}")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):

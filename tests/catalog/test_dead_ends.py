@@ -6,12 +6,16 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from clew.catalog.domain import Domain
 from clew.catalog.operations.dead_ends import find_dead_ends
 from clew.catalog.registry import DomainRegistry
 from clew.catalog.resource import Resource
+from clew.knowledge.domains.code import build_code
+from clew.knowledge.domains.history import build_history
+from clew.knowledge.domains.reference import build_reference
 from clew.tools import Guidance, GuidedContent, Tool, guide, tool
 from tests.catalog.sample_domains import MemorySource, a_domain
 from tests.tools.fraud import SUPPORT, WAREHOUSE, catalog_at, get, guided_by, some_tool
@@ -149,3 +153,17 @@ async def test_a_step_that_is_dropped_since_its_route_is_none_is_logged(
         "shop://tools/computed leads to shop://tools/hidden/gone, which does not exist",
         "shop://tools/computed leads to shop gone, which is not a route",
     ]
+
+
+def test_the_tools_that_come_with_clew_lead_to_routes_that_exist() -> None:
+    async def open_knowledge() -> Any:
+        raise AssertionError("no tool runs")
+
+    domains = [build(open_knowledge) for build in (build_code, build_history, build_reference)]
+    assert all(each.is_builtin for each in domains)
+    assert told(*(msgspec.structs.replace(each, is_builtin=False) for each in domains)) == []
+
+
+def test_domains_that_come_with_clew_are_not_checked_again() -> None:
+    assert told(shop(fixed)) != []
+    assert told(shop(fixed, is_builtin=True)) == []

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from clew.cli.commands.catalog import ask
-from clew.cli.local_server.client import read_arguments
 from clew.cli.local_server.protocol import VARIABLE, socket_name
 from clew.cli.options import Here
 from clew.cli.parser import build_parser
+from clew.cli.plain_question import read_arguments
 from tests.cli.conftest import PATIENCE, Clew, OnTerminal, Result, start
 from tests.cli.test_mcp import INITIALIZE
 from tests.cli.test_up import running
@@ -240,13 +240,14 @@ def test_a_folder_with_a_long_path_has_a_socket_too(
         ["x", "--domain=repo", "--per-domain", "3", "--handle", "clew-abc", "--cached"],
         ["x", "--folder", "a/.clew", "--owner", "ann", "--scopes", "a,b"],
         ["x = 1", "a=b"],
+        ["x", "--no-server"],
     ],
     ids=" ".join,
 )
 def test_plain_arguments_mean_what_the_parser_says(arguments: list[str]) -> None:
     _, bound, _ = build_parser().parse_args(["ask", *arguments], print_error=False, exit_on_error=False)
     bound.apply_defaults()
-    expected = {name: value for name, value in bound.arguments.items() if name not in ("here", "query", "no_server")}
+    expected = {name: value for name, value in bound.arguments.items() if name not in ("here", "query")}
     here: Here = bound.arguments["here"]
     expected |= {"query": " ".join(bound.arguments["query"]), "owner": here.owner, "scopes": here.scopes}
     expected["folder"] = here.folder and str(here.folder)
@@ -266,7 +267,7 @@ def test_plain_arguments_mean_what_the_parser_says(arguments: list[str]) -> None
         ["x", "--budget", "many"],
         ["x", "--domain"],
         ["x", "--", "--json"],
-        ["x", "--no-server"],
+        ["x", "--domain", "a", "--domain", "b"],
         ["-h"],
         ["x", "--json=true"],
         ["x", "--handle", "--json"],
@@ -280,12 +281,12 @@ def test_other_arguments_are_left_to_the_parser(arguments: list[str]) -> None:
 
 def test_every_option_of_ask_is_known_here() -> None:
     options = {name for name, each in inspect.signature(ask).parameters.items() if each.kind is each.KEYWORD_ONLY}
-    given = [part for name in options - {"here", "no_server"} for part in _as_typed(name)]
+    given = [part for name in options - {"here"} for part in _as_typed(name)]
     found = read_arguments(["x", *given])
     assert found is not None
-    assert found.keys() == options - {"here", "no_server"} | {"query"}
+    assert found.keys() == options - {"here"} | {"query"}
 
 
 def _as_typed(name: str) -> list[str]:
     option = f"--{name.replace('_', '-')}"
-    return [option] if name in ("agent", "json", "cached") else [option, "7"]
+    return [option] if name in ("agent", "json", "cached", "no_server") else [option, "7"]

@@ -23,9 +23,9 @@ from clew.app import open_app
 from clew.catalog.operations.answers import DEFAULT_BUDGET, DEFAULT_PER_DOMAIN
 from clew.cli.commands.catalog import ask
 from clew.cli.local_server import client, service
-from clew.cli.local_server.client import read_arguments
 from clew.cli.local_server.protocol import ACKNOWLEDGED, LocalReply, LocalRequest, short_path, socket_name
 from clew.cli.local_server.service import answering_commands, bind_socket, remove_stale
+from clew.cli.plain_question import read_arguments
 from clew.config import read_config
 from tests.cli.conftest import PATIENCE, Clew
 from tests.cli.test_local_server import HEAVY, OWN, QUESTION, loaded_by, project, served

@@ -104,6 +104,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     """Reads a resource by its path that is not indexed; None if there is none."""
     is_foreign: bool = False
     """Whether an untrusted author wrote its texts, which are then quoted as data."""
+    is_builtin: bool = False
+    """Whether it comes with Clew, so that its tools need no check."""
 
     def __post_init__(self) -> None:
         check_domain_name(self.name)

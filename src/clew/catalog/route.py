@@ -5,19 +5,19 @@ Routes are ASCII; anything else in a name is percent-encoded, so that no route l
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 import msgspec
 
 from clew.errors import InvalidInput
+from clew.lazy_pattern import lazy_pattern
 
 Kind = Literal["tools", "resources"]
 
 MAX_ROUTE = 1_000
 HIDDEN = "hidden/"
-_DOMAIN = re.compile(r"[a-z][a-z0-9-]{0,62}")
-_ROUTE = re.compile(r"([a-z][a-z0-9-]{0,62})://(tools|resources)/((?:[A-Za-z0-9._~%@+-]+)(?:/[A-Za-z0-9._~%@+-]+)*)")
+_DOMAIN = lazy_pattern(r"[a-z][a-z0-9-]{0,62}")
+_ROUTE = lazy_pattern(r"([a-z][a-z0-9-]{0,62})://(tools|resources)/((?:[A-Za-z0-9._~%@+-]+)(?:/[A-Za-z0-9._~%@+-]+)*)")
 _EXAMPLE = "For example warehouse://tools/analyst"
 
 

@@ -17,6 +17,7 @@ from clew import __version__
 from clew.cli.command_table import COMMANDS, HELP_FLAGS, Group, find_command, find_page, spell_out
 from clew.cli.terminal.output import clean, note
 from clew.errors import ClewError, InvalidInput, NotFound, SchemaViolation
+from clew.lazy_pattern import lazy_pattern
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 """Exit codes, as a shell reports a program that was ended by SIGINT or SIGPIPE."""
@@ -29,7 +30,7 @@ _WHERE_LISTED = {
     "file": "Check the path",
 }
 """Hints for a NotFound error by its kind."""
-_MEANT = re.compile(r'(Unknown command "([^"]+)"\. Did you mean ")([^"]+)')
+_MEANT = lazy_pattern(r'(Unknown command "([^"]+)"\. Did you mean ")([^"]+)')
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,10 +72,9 @@ def _answer(given: list[str]) -> int:
 
 def _run(given: list[str]) -> int:
     if given[:1] == ["ask"]:
-        # where a server answers, nothing else is loaded
-        from clew.cli.local_server.client import ask_server
+        from clew.cli.plain_question import ask_plainly  # for this command alone
 
-        code = ask_server(given[1:])
+        code = ask_plainly(given[1:])
         if code is not None:
             return code
     # The parser takes as long to load as the rest of a short command, and help does not need it.

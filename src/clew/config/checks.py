@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import posixpath
-import re
 from collections.abc import Collection
 from ipaddress import ip_network
 from typing import Any, TypeVar
@@ -31,9 +30,10 @@ from clew.config.model import (
 )
 from clew.config.server_entry import ConfiguredServer
 from clew.decode_errors import in_plain_words, noun_of, suggest
+from clew.lazy_pattern import lazy_pattern
 
 RULE_ENDINGS = (".md", ".mdc", ".markdown", ".txt")
-_HOOK = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_HOOK = lazy_pattern(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _ABSENT = {
     "folder": "The folder is chosen by --folder or CLEW_FOLDER",
     SOURCES: "It is made of tables: write [sources.NAME] and a kind below",

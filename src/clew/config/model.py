@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import msgspec
 
 from clew.config.folder import FOLDER
 from clew.config.server_entry import ConfiguredServer
+from clew.lazy_pattern import lazy_pattern
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -247,7 +247,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 MAX_TTL_MINUTES = 5_270_400
 """Ten years."""
 MAX_PROVIDER_SECONDS = 86_400
-KEY_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:\S.*|keyring:[^/\s][^/]*/\S.*")
+KEY_REFERENCE = lazy_pattern(r"env:[A-Za-z_][A-Za-z0-9_]*|file:\S.*|keyring:[^/\s][^/]*/\S.*")
 """Where a key may be: in a variable, in a file, or in the keyring of the system."""
 KEY_HINT = "Write env:NAME, file:PATH or keyring:SERVICE/USER, and take the key out of this file"
 EXAMPLE = "http://127.0.0.1:11434/v1"

@@ -46,6 +46,7 @@ from clew.knowledge.nodes.node_store import ScoredNode, as_text
 from clew.knowledge.project.devtools import ToolDiscovery, document_research
 from clew.knowledge.project.facts import ProjectFacts
 from clew.knowledge.search_domains import SearchDomains
+from clew.lazy_pattern import lazy_pattern
 from clew.llm.requests import Model
 from clew.trail.bulk import drop_selected
 from clew.trail.model.selector import ContextMatch, Selector
@@ -68,7 +69,7 @@ LATE = "The answer could not be looked up in time. Ask again in a moment."
 SWEEP_SECONDS, MAX_SWEPT = 3_600.0, 1_000
 """The time between two removals of expired records, and how many of a kind one of them removes."""
 
-_ASKS = re.compile(
+_ASKS = lazy_pattern(
     r"\?\s*$|^\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should|has|have"
     r"|explain|describe|show|find|locate|list|tell)\b",
     re.IGNORECASE,
@@ -149,7 +150,7 @@ class Knowledge:
         try:
             async with asyncio.timeout(left), beside(_await(documents)) as read:
                 await self.commits.catch_up()
-                await self.code.refresh(report, until="embedded")
+                await self.code.embed(report)
             if self.commits.is_unread:
                 async with asyncio.timeout(max(0.0, end - time.monotonic())):
                     await self.commits.read()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from clew.lazy_pattern import lazy_pattern
 
-_SPACE = re.compile(r"\s+")
+_SPACE = lazy_pattern(r"\s+")
 
 
 def clip(text: str, limit: int = 200) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -13,6 +12,7 @@ from threading import Lock
 from zlib import crc32
 
 from clew.errors import ConfigError
+from clew.lazy_pattern import lazy_pattern
 from clew.llm.wordllama import WordLlamaEmbedder, find_weights
 from clew.trail.store import Embedder
 
@@ -61,7 +61,7 @@ class HashEmbedder:
 
 
 _MAX_TEXT = 40_000
-_WORD = re.compile(r"[^\W_]{1,50}")
+_WORD = lazy_pattern(r"[^\W_]{1,50}")
 _PART_WEIGHT = 0.5
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
@@ -12,6 +11,7 @@ import msgspec
 
 from clew.config import KnownModel
 from clew.errors import ConfigError
+from clew.lazy_pattern import lazy_pattern
 
 ProviderKind = Literal["openai", "openai-compatible", "anthropic"]
 SMALLEST_BUDGET, LARGEST_BUDGET = 50_000, 750_000
@@ -21,7 +21,7 @@ SURCHARGE = 0.25
 UNKNOWN_CONTEXT = 32_768
 """The context size of a model of which nothing is known, at a provider of which nothing is known."""
 
-_SAME = re.compile(r"(?:-\d{6,8}|-\d{4}-\d{2}-\d{2}|-latest|[:@].*)?")
+_SAME = lazy_pattern(r"(?:-\d{6,8}|-\d{4}-\d{2}-\d{2}|-latest|[:@].*)?")
 """Suffixes that keep the model the same: a date or a tag."""
 
 

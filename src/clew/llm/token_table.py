@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from splintr import from_json_bytes
+
+from clew.lazy_pattern import lazy_pattern
 
 Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
@@ -32,8 +33,8 @@ _PLAIN = (
 )
 """The tokenizer without its own handling of beginnings: neither a space nor a mark is put before a text."""
 
-_marks = re.compile("(<s>|</s>|<unk>)")
-_words = re.compile(r"\n| *[^ \n]+| +")
+_marks = lazy_pattern("(<s>|</s>|<unk>)")
+_words = lazy_pattern(r"\n| *[^ \n]+| +")
 
 
 def pool(matrix: Floats | Halves, tokens: Sequence[TokenIds]) -> Floats:

@@ -3,8 +3,7 @@ both use this module."""
 
 from __future__ import annotations
 
-import re
-
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.manifest import AgentPermissions, AgentSpec
 from clew.tools.permissions.rules import parse_rule, wild_matches
 
@@ -28,7 +27,7 @@ FOREIGN = {
     "list": "glob",
 }
 """Tool names of other programs, and Clew's names for them."""
-_HEAD = re.compile(r"[^(]*")
+_HEAD = lazy_pattern(r"[^(]*")
 
 
 def clew_tool_name(name: str) -> str:

@@ -5,10 +5,11 @@ JSON uses camelCase names (`initialSkills`); the same definitions always give th
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal
 
 import msgspec
+
+from clew.lazy_pattern import lazy_pattern
 
 VERSION = 3
 """The version that `build` writes. The loader migrates older ones (`definitions/migrations.py`)."""
@@ -19,7 +20,7 @@ Tier = Literal[1, 2, 3]
 """1 loads at the start, 2 by a trigger and for as long as it applies, 3 only by name."""
 ONLY_BY_NAME: Tier = 3
 
-_ROUTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*://tools/\S+")
+_ROUTE = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*://tools/\S+")
 
 ParameterType = Literal["string", "integer", "number", "boolean", "enum", "array", "object"]
 

@@ -14,14 +14,15 @@ from itertools import product
 import msgspec
 
 from clew.errors import ValidationError
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.exposure import Via
 from clew.skills.manifest import Skill
 from clew.trail.model.globs import glob_matches
 
 MAX_PATTERN = 500
 MAX_PHRASES = 64
-_WORD = re.compile(r"\w+", re.UNICODE)
-_PIECE = re.compile(r"([^?|()\[\]{}*+\\^$.])(\?)?")
+_WORD = lazy_pattern(r"\w+", re.UNICODE)
+_PIECE = lazy_pattern(r"([^?|()\[\]{}*+\\^$.])(\?)?")
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
+
 _HIDDEN = frozenset(("script", "style", "noscript", "template", "svg", "head", "iframe", "object", "canvas"))
 _BLOCKS = frozenset(
     (
@@ -25,10 +27,10 @@ _MAX_TAG, _MAX_META = 5_000, 200
 """Limits for tags. Of a longer tag, such as one with an embedded picture, only the name is read."""
 _KEPT = "\0"
 """A placeholder for a space that must not be collapsed."""
-_SPACES = re.compile(r"[ \t\r\n\f\xa0]+")
-_EMPTY = re.compile(r"\n{3,}")
-_TAG = re.compile(r"</?([a-zA-Z][a-zA-Z0-9:-]{0,40})(?:[\s/][^<>]*)?>")
-_UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d]*[1-9])", re.IGNORECASE)
+_SPACES = lazy_pattern(r"[ \t\r\n\f\xa0]+")
+_EMPTY = lazy_pattern(r"\n{3,}")
+_TAG = lazy_pattern(r"</?([a-zA-Z][a-zA-Z0-9:-]{0,40})(?:[\s/][^<>]*)?>")
+_UNSEEN = lazy_pattern(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d]*[1-9])", re.IGNORECASE)
 
 
 class HtmlPage(msgspec.Struct, frozen=True, kw_only=True):

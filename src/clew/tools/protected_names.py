@@ -6,9 +6,9 @@ Names are case-insensitive, because some file systems are.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection
 
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import is_secret_file
 
 DENIED_NAMES = frozenset(
@@ -40,7 +40,7 @@ GIT_DATA = frozenset({"objects", "refs", "logs", "lfs", "rr-cache"})
 LIBRARIES = frozenset({"node_modules", "site-packages", "dist-packages"})
 """Folders of installed libraries, which contain readable certificates and modules called `credentials`."""
 
-_ENV_FILE = re.compile(r"\.env\.(?!example$|sample$|template$|dist$)")
+_ENV_FILE = lazy_pattern(r"\.env\.(?!example$|sample$|template$|dist$)")
 
 
 def is_denied_name(name: str) -> bool:

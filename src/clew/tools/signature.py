@@ -14,8 +14,9 @@ import msgspec
 
 from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput
+from clew.lazy_pattern import lazy_pattern
 
-_PARAMETER_DOC = re.compile(r"^\s*(?::param\s+)?(\w+):\s+(\S.*)$", re.MULTILINE)
+_PARAMETER_DOC = lazy_pattern(r"^\s*(?::param\s+)?(\w+):\s+(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

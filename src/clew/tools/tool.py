@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -14,6 +13,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import InvalidInput
+from clew.lazy_pattern import lazy_pattern
 from clew.tools.content import GuidedContent, as_content
 from clew.tools.signature import Params, read_signature
 
@@ -24,7 +24,7 @@ Source = Literal["local", "mcp", "skill"]
 SOURCES: tuple[Source, ...] = ("local", "mcp", "skill")
 
 MAX_DESCRIPTION = 4_000
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,7}")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,7}")
 
 
 class ToolLimits(msgspec.Struct, frozen=True, kw_only=True):

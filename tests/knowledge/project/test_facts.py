@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.project.facts import MAX_FACTS, ProjectFact, is_fact_file, read_facts
+from clew.knowledge.project.fact_reader import MAX_FACTS, is_fact_file, read_facts
+from clew.knowledge.project.facts import ProjectFact
 
 PYPROJECT = """\
 [build-system]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from clew.catalog.skills.wishes import definition_wishes, find_definition_root
 from clew.catalog.workspace.domain_loader import offered_domains, target_of
 from clew.config import Config, SourceConfig
 from clew.errors import ConfigError
+from clew.lazy_pattern import lazy_pattern
 from clew.llm.providers.provider import provider_wishes
 from clew.secrecy import MASK
 from clew.tools.permissions.permission_settings import permissions_wish
@@ -33,9 +33,9 @@ NOT_TRUSTED = "not trusted yet: run `clew trust`"
 _HARMLESS = ("name", "enabled", "idle_seconds", "timeout_seconds")
 """The keys of a server's entry that may change without consent."""
 _SCRIPTS = {".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".php", ".lua", ".jar", ".ps1", ".cmd"}
-_PLAIN = re.compile(r"[\w.~+/=:@%-]+")
+_PLAIN = lazy_pattern(r"[\w.~+/=:@%-]+")
 """Characters that no shell interprets."""
-_REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
+_REFERENCE = lazy_pattern(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 
 
 class FolderConsent:

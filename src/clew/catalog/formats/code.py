@@ -7,29 +7,30 @@ import re
 from collections.abc import Iterator
 
 from clew.catalog.formats.prose import MAX_DESCRIPTION, cut_sentence, one_line
+from clew.lazy_pattern import lazy_pattern
 
 LOOKED_AT = 20_000
 """Characters of a file that are read."""
 
 MAX_NAMES = 20
 
-_PREAMBLE = re.compile(
+_PREAMBLE = lazy_pattern(
     r"#!.*|#.*coding[:=].*|<\?(?:php|xml).*|<!doctype.*|['\"]use strict['\"];?|package\s+[\w.]+;?", re.I
 )
-_BLOCK = re.compile(
+_BLOCK = lazy_pattern(
     r"""[rRuU]?(?P<quote>\"\"\"|''')(?P<doc>.*?)(?P=quote)|/\*+!?(?P<slashed>.*?)\*+/|<!--(?P<markup>.*?)-->"""
     r"""|\(\*(?P<ml>.*?)\*\)|\{-\|?(?P<haskell>.*?)-\}|--\[\[(?P<lua>.*?)\]\]""",
     re.DOTALL,
 )
-_LINES = re.compile(
+_LINES = lazy_pattern(
     r"(?:(?://+!?|#+(?!\[|\s*(?:include|define|if|pragma|import|ifndef)\b)|--+|;+|%+)[^\n]*(?:\n[ \t]*|\Z))+"
 )
-_MARGIN = re.compile(r"^[ \t]*(?://+!?|#+|--+|;+|%+|\*+)?[ \t]?", re.MULTILINE)
-_LICENSE = re.compile(
+_MARGIN = lazy_pattern(r"^[ \t]*(?://+!?|#+|--+|;+|%+|\*+)?[ \t]?", re.MULTILINE)
+_LICENSE = lazy_pattern(
     r"copyright|\(c\)|licen[sc]e|spdx|all rights reserved|@generated|eslint|prettier|noqa|pylint", re.I
 )
-_WORDS = re.compile(r"\w[^\n]*\w[^\n]*\w", re.ASCII | re.DOTALL)
-_DEFINED = re.compile(
+_WORDS = lazy_pattern(r"\w[^\n]*\w[^\n]*\w", re.ASCII | re.DOTALL)
+_DEFINED = lazy_pattern(
     r"^(?:(?:export|default|declare|pub(?:\([^)\n]*\))?|public|private|protected|internal|static|final|abstract|sealed"
     r"|async|unsafe|extern|override|open|data|inline|virtual|local|create|or|replace|temporary|materialized)\s+)*"
     r"(?:def|class|fn|func|fun|function|interface|struct|enum|trait|type|protocol|module|namespace|object|record|message"
@@ -37,8 +38,8 @@ _DEFINED = re.compile(
     r"(?:if\s+not\s+exists\s+)?(?:\([^)\n]*\)\s*)?[\"'`]?(?P<name>[A-Za-z_$][\w$.-]*)",
     re.MULTILINE | re.IGNORECASE,
 )
-_TARGET = re.compile(r"^(?P<name>[A-Za-z_][\w.-]*)(?:\s*\(\)\s*\{|:(?!=))", re.MULTILINE)
-_IMPORT = re.compile(r"^[ \t]*(?:import|from|use|using|require|#?\s*include|package|load)\b[^\n]*$", re.MULTILINE)
+_TARGET = lazy_pattern(r"^(?P<name>[A-Za-z_][\w.-]*)(?:\s*\(\)\s*\{|:(?!=))", re.MULTILINE)
+_IMPORT = lazy_pattern(r"^[ \t]*(?:import|from|use|using|require|#?\s*include|package|load)\b[^\n]*$", re.MULTILINE)
 
 
 def describe_code(text: str) -> str:

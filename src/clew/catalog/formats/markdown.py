@@ -20,14 +20,15 @@ from clew.catalog.formats.types import MARKDOWN, media_type
 from clew.catalog.formats.yaml_text import load_yaml
 from clew.catalog.resource import RawContent, ResourceNode
 from clew.errors import FormatError
+from clew.lazy_pattern import lazy_pattern
 
 MAX_SECTIONED = 1_000_000
 """Finding headings exactly takes up to ten seconds for a million characters of the worst kind."""
 
 MAX_FRONT_MATTER = 64_000
 _TYPES = (MARKDOWN, "text/x-markdown", "text/mdx")
-_CANDIDATE = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|=+[ \t]*$|-+[ \t]*$)", re.MULTILINE)
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(?![ \t]*\n)(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_CANDIDATE = lazy_pattern(r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|=+[ \t]*$|-+[ \t]*$)", re.MULTILINE)
+_FRONT_MATTER = lazy_pattern(r"---[ \t]*\n(?![ \t]*\n)(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
 class Markdown:

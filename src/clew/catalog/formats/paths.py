@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 
 from clew.catalog.route import MAX_ROUTE, join_path
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.tags import path_part
 
 MAX_PATH = MAX_ROUTE - 100
@@ -14,7 +14,7 @@ MAX_PATH = MAX_ROUTE - 100
 
 MAX_SLUG = 120
 _DIGEST = 16
-_BROKEN_ESCAPE = re.compile(r"%[0-9A-F]?$")
+_BROKEN_ESCAPE = lazy_pattern(r"%[0-9A-F]?$")
 
 
 class NodePaths:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 from clew.fences import bar_around
+from clew.lazy_pattern import lazy_pattern
 
 MAX_NAME = 200
 MAX_DESCRIPTION = 300
@@ -17,13 +18,13 @@ WHOLE = 2 * PART
 
 _LOOKED_AT = 4_000
 _BREAKS = tuple(map(re.compile, (r"\n[ \t]*\n(?=\S)", r"\n[ \t]*\n", r"\n", r"[ \t]")))
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
-_ANCHOR = re.compile(r"</?a\b[^<>]*>|\{#[^{}]*\}\s*$")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_NO_PROSE = re.compile(r"#|<|\||!\[|\[!\[|\.\. |:[\w-]+:(\s|$)|[-=*~^+_\s]+$")
-_ASIDE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)|<!--.*?(?:-->|\Z)", re.DOTALL | re.MULTILINE)
-_TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
-_BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
+_LINK = lazy_pattern(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_ANCHOR = lazy_pattern(r"</?a\b[^<>]*>|\{#[^{}]*\}\s*$")
+_ESCAPE = lazy_pattern(r"\\([!-/:-@\[-`{-~])")
+_NO_PROSE = lazy_pattern(r"#|<|\||!\[|\[!\[|\.\. |:[\w-]+:(\s|$)|[-=*~^+_\s]+$")
+_ASIDE = lazy_pattern(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)|<!--.*?(?:-->|\Z)", re.DOTALL | re.MULTILINE)
+_TABLE_RULE = lazy_pattern(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
+_BULLET = lazy_pattern(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
 _ROWS = 12
 """Lines of a list or a table that may serve as a description."""
 _JOINERS = "\u200c\u200d"

@@ -6,7 +6,6 @@ down, as docutils has it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -15,9 +14,10 @@ from clew.catalog.formats.prose import clean_name
 from clew.catalog.formats.tree import build_tree, read_text
 from clew.catalog.formats.types import RESTRUCTURED_TEXT, media_type
 from clew.catalog.resource import RawContent, ResourceNode
+from clew.lazy_pattern import lazy_pattern
 
 _TYPES = (RESTRUCTURED_TEXT, "text/rst", "text/prs.fallenstein.rst")
-_RULE = re.compile(r"([!-/:-@\[-`{-~])\1*")
+_RULE = lazy_pattern(r"([!-/:-@\[-`{-~])\1*")
 _LONG_ENOUGH = 4
 """A rule of this length makes a title even of a longer line."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from clew.errors import FormatError
+from clew.lazy_pattern import lazy_pattern
 
 MAX_YAML = 8_000_000
 MAX_EVENTS = 400_000
@@ -16,8 +16,8 @@ MAX_DEPTH = 100
 
 # As in YAML 1.1, but not to base 60, which takes quadratic time and turns times of day into numbers; what has more
 # digits is text. Python itself refuses decimal numbers that are too long.
-_INT = re.compile(r"[-+]?(?:0b[01_]{1,64}|0x[0-9a-fA-F_]{1,64}|0[0-7_]{0,64}|[1-9][0-9_]*)\Z")
-_FLOAT = re.compile(
+_INT = lazy_pattern(r"[-+]?(?:0b[01_]{1,64}|0x[0-9a-fA-F_]{1,64}|0[0-7_]{0,64}|[1-9][0-9_]*)\Z")
+_FLOAT = lazy_pattern(
     r"(?:[-+]?(?:[0-9][0-9_]{0,400}\.[0-9_]{0,400}|\.[0-9][0-9_]{0,400})(?:[eE][-+][0-9]{1,9})?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.resource import Pipeline, ResourceNode, Skipped
 from clew.catalog.route import parse_route
 from clew.errors import InvalidInput
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft, encode_canonical
 from clew.trail.model.tags import digest, path_part, tag_of
@@ -29,7 +29,7 @@ MAX_REASONS = 100
 DOCUMENT = "document:"
 _LONGEST_KEY = 8_192
 _NAMESPACE = UUID("0b8f4b0c-6a0e-5f0d-8f57-93a7c1f3c1d2")
-_PLAIN_PART = re.compile(r"[A-Za-z0-9._~%@+-]+")
+_PLAIN_PART = lazy_pattern(r"[A-Za-z0-9._~%@+-]+")
 _UNCOMPARED = ("indexed_at", "scopes", "is_unrestricted")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
@@ -31,6 +30,7 @@ from clew.catalog.registry import DomainRegistry, EntryPoints
 from clew.catalog.route import CatalogRoute, parse_route
 from clew.clock import Clock
 from clew.errors import InvalidInput, TooLarge
+from clew.lazy_pattern import lazy_pattern
 from clew.llm.tokens import estimate_tokens
 from clew.secrecy import mask_keys
 from clew.skills.exposure import Exposed, Exposure, Exposures
@@ -41,7 +41,7 @@ from clew.trail.store import Trail
 MIN_BUDGET, MAX_BUDGET = 300, 100_000
 MAX_NAMED = 5
 """Routes in one question that are looked up."""
-_ROUTES = re.compile(r"[a-z][a-z0-9-]*://(?:tools|resources)/[^\s\"'`<>()]+")
+_ROUTES = lazy_pattern(r"[a-z][a-z0-9-]*://(?:tools|resources)/[^\s\"'`<>()]+")
 REMEMBERED = 500
 CATALOG_SCHEMAS = (TOOL_SCHEMA, FOREIGN_TOOL_SCHEMA, RESOURCE_SCHEMA)
 

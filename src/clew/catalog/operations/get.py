@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from clew.catalog.route import CatalogRoute, parse_route
 from clew.catalog.workspace.skill_routes import FindSkillRoutes, no_skill_routes
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, TooLarge
+from clew.lazy_pattern import lazy_pattern
 from clew.llm.tokens import estimate_tokens
 from clew.secrecy import mask_secrets
 from clew.skills.exposure import Exposed, Exposure, Exposures
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 MAX_GUIDANCE = 50
 MAX_PARTS = 20
 MAX_LEADING = 4
-_LIKE_A_ROUTE = re.compile(r"([a-z][a-z0-9-]{0,62})(?::/{0,2}|/)([!-~]{1,200})")
+_LIKE_A_ROUTE = lazy_pattern(r"([a-z][a-z0-9-]{0,62})(?::/{0,2}|/)([!-~]{1,200})")
 """A text of another shape that begins with the name of a domain."""
 
 

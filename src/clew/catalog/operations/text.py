@@ -6,17 +6,20 @@ from __future__ import annotations
 import re
 
 from clew.fences import clean, fenced
+from clew.lazy_pattern import lazy_pattern
 
 MAX_LINE = 300
 LIST_LIMIT = 500
 PAGE_LIMIT = 2_000
 
-_BLOCK = re.compile(r"#{1,6}(?=\s|$)|[-+](?=\s|$)|>|~(?=~~)|(?=[-=_\s]*$)[-=_]|\[(?=[^\]]*\]:)|\d{1,9}(?=[.)](?:\s|$))")
+_BLOCK = lazy_pattern(
+    r"#{1,6}(?=\s|$)|[-+](?=\s|$)|>|~(?=~~)|(?=[-=_\s]*$)[-=_]|\[(?=[^\]]*\]:)|\d{1,9}(?=[.)](?:\s|$))"
+)
 """Markup that begins a block at the start of a line. A backslash goes before it, or after a number."""
-_STRONG = re.compile(r"(?<![^\s(])\*\*([^\s*`](?:[^*`]*[^\s*`])?)\*\*(?![^\s.,:;!?)])")
+_STRONG = lazy_pattern(r"(?<![^\s(])\*\*([^\s*`](?:[^*`]*[^\s*`])?)\*\*(?![^\s.,:;!?)])")
 """Words in bold: their sentence is the same without the marks."""
 _SPAN = r"(?<!`)(?P<bar>`+)(?!`)(?P<code>.+?)(?<!`)(?P=bar)(?!`)"
-_ACTIVE = re.compile(
+_ACTIVE = lazy_pattern(
     rf"(?P<done>\\[!-/:-@\[-`{{-~])|{_SPAN}"
     r"|`|(?<!\s)\*|\*(?!\s|$)|<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=\[)(?<!\w\[)\d+(?=\])"
 )
@@ -27,10 +30,10 @@ _COLONS = dict.fromkeys(map(ord, "\uff1a\ufe55\u02d0\ua789\u2236\ufe13\u0589\u05
 _QUOTES = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02'), "'")
 _LOOK_ALIKES = {**_SLASHES, **_COLONS}
 _ON_A_LINE = {**_QUOTES, ord("`"): "'", ord("<"): "\u2039", ord(">"): "\u203a", ord("|"): "/"}
-_MARK = re.compile(r"^\s*(?:(?:[#>*+=~|_-]+|\d{1,4}[.)])(?:\s+|$)|[#>=~|`]+)+")
-_ROUTE = re.compile(r"(?<![\w.-])([\w.-]++)\s*+:\s*+/\s*+/\s*+(tools|resources)\b", re.IGNORECASE)
-_TICKS = re.compile("`+")
-_LINK = re.compile(r"\]\s*\(")
+_MARK = lazy_pattern(r"^\s*(?:(?:[#>*+=~|_-]+|\d{1,4}[.)])(?:\s+|$)|[#>=~|`]+)+")
+_ROUTE = lazy_pattern(r"(?<![\w.-])([\w.-]++)\s*+:\s*+/\s*+/\s*+(tools|resources)\b", re.IGNORECASE)
+_TICKS = lazy_pattern("`+")
+_LINK = lazy_pattern(r"\]\s*\(")
 
 
 def plain(text: str, limit: int = MAX_LINE) -> str:

@@ -3,7 +3,6 @@ read, with a few keys of our own, and those of `[[mcp.servers]]` in the settings
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +21,7 @@ from clew.decode_errors import config_in_plain_words
 from clew.errors import ConfigError, InvalidInput
 from clew.files import inside, read_file, replace_file
 from clew.jsonc import plain_json
+from clew.lazy_pattern import lazy_pattern
 
 FILE = "mcp.json"
 MAX_FILE = 4_000_000
@@ -33,7 +33,7 @@ WHERE = "`clew config check` tells where it is"
 Transport = Literal["http", "stdio"]
 
 _HTTP_TYPES = frozenset({"http", "streamable-http", "streamable_http", "streamableHttp"})
-_NOT_ID = re.compile(r"[^a-z0-9]+")
+_NOT_ID = lazy_pattern(r"[^a-z0-9]+")
 
 
 class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,10 +18,11 @@ from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.secret_references import env_name, mask_address, mask_arguments, mask_values
 from clew.catalog.servers.value_references import FromEnv
 from clew.errors import ConfigError
+from clew.lazy_pattern import lazy_pattern
 
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
-_INPUT = re.compile(r"\$\{input:([\w.-]+)\}")
+_COMMENT = lazy_pattern(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = lazy_pattern(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_INPUT = lazy_pattern(r"\$\{input:([\w.-]+)\}")
 _KEYS = ("mcpServers", "servers", "context_servers")
 """Where servers stand in the files of most clients, of VS Code and of Zed."""
 

@@ -4,7 +4,6 @@ result, guides to them."""
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from clew.catalog.servers.entries.entries import Kind, ServerEntry, kept_text
 from clew.catalog.servers.entries.results import links_of, show_prompt, show_resource, show_result
 from clew.catalog.servers.entries.schemas import check_arguments, clean_schema, params_prose
 from clew.catalog.servers.registry import ServerRegistry
+from clew.lazy_pattern import lazy_pattern
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, ToolLimits, guide, tool
 
 MOST_TOOLS = 8
@@ -24,7 +24,7 @@ MOST_OF_ALL = 200
 GUIDE = "guide"
 READ, PROMPT = "read-resource", "get-prompt"
 
-_NOT_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_NAME = lazy_pattern(r"[^A-Za-z0-9._-]+")
 
 
 def build_domain(config: McpServerConfig, entries: Sequence[ServerEntry], registry: ServerRegistry) -> Domain:

@@ -6,25 +6,26 @@ import re
 from collections.abc import Mapping
 
 from clew.catalog.servers.value_references import FromEnv, Value
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import MASK
 
-_SECRET_KEY = re.compile(
+_SECRET_KEY = lazy_pattern(
     r"token|secret|passw|credential|cookie|api.?key|access.?key|private.?key|(?:^|[_-])(?:key|pat|auth|jwt)(?:$|[_-])"
     r"|authorization",
     re.IGNORECASE,
 )
-_KNOWN_TOKEN = re.compile(
+_KNOWN_TOKEN = lazy_pattern(
     r"(?:sk|pk|rk)-[\w-]{8,}|sk_(?:live|test)_\w+|gh[opsur]_\w{8,}|github_pat_\w+|glpat-[\w-]+|xox[abprs]-[\w-]+"
     r"|(?:AKIA|ASIA)[A-Z0-9]{12,}|AIza[\w-]{20,}|hf_\w{8,}|npm_\w{8,}|pypi-[\w-]+|eyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?"
 )
-_LONG_TOKEN = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9_+=-]{28,}")
-_HARMLESS = re.compile(r"\s*|true|false|yes|no|on|off|\d{1,6}|https?://[^@?]*|[~./\\][\w./\\~ -]*", re.IGNORECASE)
-_BEARER = re.compile(r"\s*bearer\s+(\S+)\s*", re.IGNORECASE)
-_IN_ADDRESS = re.compile(r"(?<=[?&])([\w.-]+)=([^&#]+)")
-_IN_ARGUMENT = re.compile(r"(--?[\w-]+=|[\w.-]+[=:] ?)?(.*)", re.DOTALL)
-_USERINFO = re.compile(r"(?<=://)[^/@?#]+@")
-_WORD = re.compile(r"[\w.+%-]+")
-_NOT_NAME = re.compile(r"[^A-Za-z0-9]+")
+_LONG_TOKEN = lazy_pattern(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9_+=-]{28,}")
+_HARMLESS = lazy_pattern(r"\s*|true|false|yes|no|on|off|\d{1,6}|https?://[^@?]*|[~./\\][\w./\\~ -]*", re.IGNORECASE)
+_BEARER = lazy_pattern(r"\s*bearer\s+(\S+)\s*", re.IGNORECASE)
+_IN_ADDRESS = lazy_pattern(r"(?<=[?&])([\w.-]+)=([^&#]+)")
+_IN_ARGUMENT = lazy_pattern(r"(--?[\w-]+=|[\w.-]+[=:] ?)?(.*)", re.DOTALL)
+_USERINFO = lazy_pattern(r"(?<=://)[^/@?#]+@")
+_WORD = lazy_pattern(r"[\w.+%-]+")
+_NOT_NAME = lazy_pattern(r"[^A-Za-z0-9]+")
 
 
 def is_reference(text: str) -> bool:

@@ -5,19 +5,19 @@ They are looked up when a server is started, never before, so that no record, lo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from clew.errors import ConfigError, NotFound
+from clew.lazy_pattern import lazy_pattern
 
 Reveal = Callable[[str], Awaitable[str]]
 """From the name of a secret to its value. Raises NotFound."""
 
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
+_VARIABLE = lazy_pattern(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
 
 
 class FromEnv(msgspec.Struct, frozen=True):

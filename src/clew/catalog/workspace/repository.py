@@ -45,6 +45,7 @@ def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
     source = LocalSource(root, leaves_out=partial(_is_definition, os.path.realpath(root)), unlisted=(SOURCE_CODE,))
     return Domain(
         name=NAME,
+        is_builtin=True,
         description=f"The files of this repository, {_named(root)}: documents by section, and code by path",
         tools=(_search_tool(trail, owner_id),),
         extractors=(Pipeline(source=source, formats=ALL),),

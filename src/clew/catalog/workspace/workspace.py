@@ -117,8 +117,12 @@ class Workspace:
         return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report, spared=spared)
 
     async def look_again(self, report: Progress | None = None) -> list[Report]:
-        """Read local sources again, and no others."""
+        """Read skills and local sources again, and no others."""
         await self.offer_skills()
+        return await self.read_sources(report)
+
+    async def read_sources(self, report: Progress | None = None) -> list[Report]:
+        """Read local sources again: enough for a workspace that was opened just now."""
         lifecycle = self.lifecycle(report)
         found = {
             pipeline.source.id: None

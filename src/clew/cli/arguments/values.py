@@ -6,7 +6,6 @@ A mistyped value raises InvalidInput, which exits with 2. Unusable content raise
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -18,11 +17,12 @@ import msgspec
 
 from clew.decode_errors import in_plain_words
 from clew.errors import ClewError, InvalidInput
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.breadcrumb import NEVER, Ttl
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_PERIOD = re.compile(r"(\d{1,9})([smhdw])")
-_READS = re.compile(r"reads:(\d{1,9})")
+_PERIOD = lazy_pattern(r"(\d{1,9})([smhdw])")
+_READS = lazy_pattern(r"reads:(\d{1,9})")
 _TTL_HINT = "For example 5m, 2h, 30d, 2026-12-31T00:00:00Z, reads:3, never, or 1h,reads:3"
 _PAST_HINT = "For example 30m, 1h, 2d or 1w for so long ago, or 2026-01-31T12:00:00Z"
 

@@ -25,12 +25,13 @@ from clew.cli.chat.chat_commands import GREETING, Typed, read_command, run_sessi
 from clew.cli.chat.chat_input import Lines, open_lines
 from clew.cli.chat.chat_screen import Display, JsonLines, Screen, show_turns
 from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
-from clew.cli.commands.catalog import read_for_answer
 from clew.cli.commands.session import print_sessions
-from clew.cli.options import HERE, Here, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here
 from clew.cli.project import project_root, trail_file
 from clew.cli.terminal.answer import render_for_people
 from clew.cli.terminal.output import can_ask, is_terminal, note, print_json, print_lines
+from clew.cli.workspace import read_for_answer
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, InvalidInput, ModelError, NotFound
 from clew.llm.model import Models, open_models

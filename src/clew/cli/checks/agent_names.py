@@ -6,7 +6,8 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.cli.options import Here, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import Here
 from clew.cli.project import trail_file
 from clew.errors import ClewError
 

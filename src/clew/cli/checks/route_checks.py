@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.cli.options import Here, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import Here
 from clew.cli.project import trail_file
 from clew.errors import ClewError
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.output import is_terminal, note, one_line, print_json, print_rows, short_ids, show_time
 
 if TYPE_CHECKING:

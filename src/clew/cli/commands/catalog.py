@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
 
-from clew.app import App
-from clew.background_tasks import beside
 from clew.cli.arguments.route_arguments import read_arguments
 from clew.cli.commands.context import why_context
-from clew.cli.options import HERE, Here, Json, check_readable, open_here
-from clew.cli.project import project_root
+from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.markdown import print_markdown
 from clew.cli.terminal.output import GREEN, RED, YELLOW, count, note, print_json, print_rows, say
 from clew.cli.terminal.progress import progress
+from clew.cli.workspace import answer_question, look_again, open_workspace_here, resumable
 from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,15 +22,10 @@ if TYPE_CHECKING:
     from clew.catalog.operations.answers import Item
     from clew.catalog.operations.why import RouteExplanation
     from clew.catalog.registry import DomainRegistry
-    from clew.catalog.workspace.workspace import Workspace
-    from clew.knowledge.base import GatherReport
 
 SHOWN_SKIPPED, SHOWN_PATH = 10, 120
 
 Handle = Annotated[str | None, Parameter(help="The handle of an earlier answer. Routes that it revealed stay visible.")]
-
-PATIENCE_SECONDS = 30.0
-"""How long a command waits for citations: a person prefers a complete answer to a quick one."""
 
 
 async def ask(
@@ -64,16 +55,9 @@ async def ask(
     """
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.operations.answers import Question
-    from clew.catalog.operations.ask import check_question
-    from clew.cli.terminal.answer import print_answer
 
     question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
-    check_question(question)
-    async with open_workspace_here(here) as (app, workspace):
-        if not cached:
-            await read_for_answer(app, workspace)
-        answer = await workspace.catalog.ask(question, by=app.me, refresh=False, tells_pending=False)
-    print_answer(answer, question.query, project_root(app.config), agent=agent, json=json)
+    await answer_question(question, here, is_cached=cached, is_for_agents=agent, is_json=json)
 
 
 async def get(
@@ -155,7 +139,7 @@ async def refresh(
     if force and source is None:
         raise InvalidInput("--force", "is said of one source", hint="`clew refresh --list` shows them")
     async with open_workspace_here(here) as (_, workspace):
-        with _resumable(), progress("Refreshing") as shown:
+        with resumable(), progress("Refreshing") as shown:
             lifecycle = workspace.lifecycle(lambda done, total, _: shown.advance(done, total, "documents"))
             if list:
                 states = await lifecycle.sources()
@@ -218,60 +202,6 @@ def show_why(found: RouteExplanation) -> None:
         say(f"  scopes: {', '.join(found.needs)}")
     if found.tokens:
         say(f"  about {count(found.tokens, 'token')}")
-
-
-@asynccontextmanager
-async def open_workspace_here(here: Here, *, is_agreed: bool = False) -> AsyncIterator[tuple[App, Workspace]]:
-    """The workspace of the folder, made where there is none. Raises ClewError where its files may not be read."""
-    await check_readable(here, is_agreed=is_agreed)
-    async with open_here(here, create=True, patience=PATIENCE_SECONDS) as app:
-        workspace = await app.workspace()
-        for problem in workspace.tell_problems():
-            note(problem)
-        yield app, workspace
-
-
-async def read_for_answer(app: App, workspace: Workspace) -> None:
-    """Read what changed in the files of the folder, so far that a question can be answered soon."""
-    if not app.has_knowledge():
-        await look_again(workspace)
-        return
-    with _resumable(), progress("Reading the files of this folder") as shown:
-        reports = await app.knowledge().gather_briefly(workspace.look_again, shown.advance)
-    _tell_failed(reports or ())
-
-
-async def look_again(workspace: Workspace) -> None:
-    """Look at local files again, for the catalog; a person sees how far that is."""
-    with _resumable(), progress("Reading the files of this folder") as shown:
-        _tell_failed(await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents")))
-
-
-async def read_all(app: App, workspace: Workspace) -> GatherReport:
-    """As `look_again`, and at the same time index code and history."""
-    with _resumable(), progress("Reading the files of this folder") as shown:
-        documents = shown.beside()
-        looking = workspace.look_again(lambda done, total, _: documents.advance(done, total, "documents"))
-        async with beside(looking) as looked:
-            gathered = await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
-    _tell_failed(looked.result())
-    return gathered
-
-
-def _tell_failed(reports: Sequence[Report]) -> None:
-    for report in reports:
-        if report.outcome == "failed":
-            note(f"{report.source_id} was not refreshed: {report.error}")
-
-
-@contextmanager
-def _resumable() -> Iterator[None]:
-    """Reading sources may be ended by Ctrl-C: it says what becomes of what was read."""
-    try:
-        yield
-    except asyncio.CancelledError:
-        note("Interrupted. The next run continues from here.")
-        raise
 
 
 def parse_items(words: Sequence[str], params: str | None, registry: DomainRegistry) -> list[Item]:

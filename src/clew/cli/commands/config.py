@@ -15,7 +15,8 @@ import msgspec
 from cyclopts import Parameter
 
 from clew.cli.checks.config_checks import ConfigProblem, find_problems
-from clew.cli.options import HERE, Here, Json, check_project
+from clew.cli.folder_access import check_project
+from clew.cli.options import HERE, Here, Json
 from clew.cli.project import prepare_folder, write_schema
 from clew.cli.terminal.output import agrees, can_ask, count, note, print_json, print_rows, say
 from clew.config.layers import PYTHON, TOML, GivenSetting, ReadSettings, read_settings

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.output import DIM, GREEN, RED, count, note, print_json, print_rows, say, short_ids
 from clew.cli.trail.record_ids import find_id
 from clew.errors import InvalidInput

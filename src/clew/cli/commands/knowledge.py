@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from cyclopts import Parameter
 
 from clew.app import App
-from clew.cli.options import HERE, Here, Json, check_readable, open_here
+from clew.cli.folder_access import check_readable, open_here
+from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.markdown import plain_text
 from clew.cli.terminal.output import BOLD, count, is_terminal, note, print_json, print_rows, say
 from clew.cli.terminal.progress import progress
@@ -69,7 +70,7 @@ async def index(
         clew index --json
     """
     # the catalog takes as long to load as a short command
-    from clew.cli.commands.catalog import open_workspace_here, read_all
+    from clew.cli.workspace import open_workspace_here, read_all
 
     async with open_workspace_here(here, is_agreed=yes) as (app, workspace):
         began = time.monotonic()

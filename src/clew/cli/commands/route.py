@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.output import note, print_json, print_rows
 from clew.team.router import Router
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.output import count, note, print_json, print_rows
 from clew.cli.terminal.progress import progress
 from clew.config import FOLDER, Config

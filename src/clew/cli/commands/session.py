@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here, Json
 from clew.cli.project import trail_file
 from clew.cli.terminal.output import is_terminal, note, one_line, print_json, print_rows, say, short_ids, show_time
 from clew.errors import ClewError, InvalidInput

@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from clew.cli.arguments.definition_places import DefinitionPart, find_parts
 from clew.cli.checks.agent_names import check_agent_names
 from clew.cli.checks.route_checks import check_routes
-from clew.cli.options import HERE, Here, Json, check_project
+from clew.cli.folder_access import check_project
+from clew.cli.options import HERE, Here, Json
 from clew.cli.project import check_place, prepare_folder
 from clew.cli.terminal.output import GREEN, RED, YELLOW, count, note, print_json, say
 from clew.cli.terminal.progress import progress

@@ -10,11 +10,12 @@ import msgspec
 from cyclopts import Parameter
 
 from clew.access import Principal, check_principal
-from clew.cli.commands.catalog import open_workspace_here, show_why
+from clew.cli.commands.catalog import show_why
 from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.markdown import print_markdown
 from clew.cli.terminal.output import BOLD, count, note, print_json, print_rows, say
 from clew.cli.terminal.progress import progress
+from clew.cli.workspace import open_workspace_here
 from clew.decode_errors import suggest, unmixed
 from clew.errors import ClewError, HandleRefused, InvalidInput, NotFound, ValidationError
 

@@ -18,7 +18,8 @@ from cyclopts import Parameter
 
 from clew.app import App, open_app
 from clew.cli.allocator import limit_arenas
-from clew.cli.options import HERE, Here, check_project
+from clew.cli.folder_access import check_project
+from clew.cli.options import HERE, Here
 from clew.cli.project import describe_folder, prepare_folder, trail_file
 from clew.cli.terminal.output import count, note, print_json, say
 from clew.config import Config, find_folder

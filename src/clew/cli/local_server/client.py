@@ -1,7 +1,7 @@
 """`clew ask` by way of a running server: the same output, without loading the catalog.
 
-Everything unusual is left to the command itself: other arguments, errors, a server that does not answer. So this module
-imports little, and every doubt ends in `None`.
+Everything unusual is left to the command itself: errors, a server that does not answer. So this module imports little,
+and every doubt ends in `None`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import socket
 import stat
 import struct
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,19 +37,14 @@ ACKNOWLEDGE_SECONDS = 2.0
 """How long a server may take to notice a question: it is busy at its start."""
 ANSWER_SECONDS = 60.0
 """How long a server may take for its whole answer."""
-_TEXTS = ("--domain", "--handle", "--folder", "--owner", "--scopes")
-_NUMBERS = ("--per-domain", "--budget")
-_FLAGS = ("--agent", "--json", "--cached")
-_DEFAULTS = {"per_domain": 10, "budget": 2_000}
 
 
-def ask_server(arguments: Sequence[str]) -> int | None:
-    """Ask the server of the folder and print its answer: the exit code. None where no server answers, and for arguments
-    that need the parser."""
+def ask_server(given: dict[str, Any]) -> int | None:
+    """Ask the server of the folder and print its answer: the exit code. `given` are the arguments as `read_arguments`
+    returns them. None where no server answers."""
     is_used = hasattr(socket, "AF_UNIX") and not os.environ.get(VARIABLE)
-    given = read_arguments(arguments) if is_used else None
-    folder = None if given is None else _find_folder(given)
-    if given is None or folder is None:
+    folder = _find_folder(given) if is_used else None
+    if folder is None:
         return None
     is_json, is_for_agents = "json" in given, "agent" in given
     request = LocalRequest(
@@ -88,31 +82,6 @@ def _decode_answer(encoded: msgspec.Raw) -> CatalogAnswer:
     from clew.catalog.operations.answers import CatalogAnswer  # only for an answer that is rendered here
 
     return msgspec.json.decode(encoded, type=CatalogAnswer)
-
-
-def read_arguments(arguments: Sequence[str]) -> dict[str, Any] | None:
-    """The arguments of `clew ask` by name, as far as they are plain: words, options that are known, and values that are
-    right. None for all others."""
-    words: list[str] = []
-    found: dict[str, Any] = dict(_DEFAULTS)
-    rest = iter(arguments)
-    for each in rest:
-        option, equals, value = each.partition("=") if each.startswith("--") else (each, "", "")
-        if option in _FLAGS and not equals:
-            found[option[2:]] = True
-        elif option in (*_TEXTS, *_NUMBERS):
-            value = value if equals else next(rest, "")
-            is_number = value.isascii() and value.isdigit() and len(value) < 10
-            if not value or value.startswith("-") or (option in _NUMBERS and not is_number):
-                return None
-            name = option[2:].replace("-", "_")
-            found[name] = int(value) if option in _NUMBERS else value
-        elif each.startswith("-"):
-            return None
-        else:
-            words.append(each)
-    query = " ".join(words)
-    return {**found, "query": query} if query.strip() else None
 
 
 def _find_folder(given: dict[str, Any]) -> Path | None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from clew.cli.arguments.argument_separator import words_before_dashes
-from clew.cli.commands.catalog import open_workspace_here
-from clew.cli.options import HERE, Here, Json, check_project
+from clew.cli.folder_access import check_project
+from clew.cli.options import HERE, Here, Json
 from clew.cli.project import prepare_folder
 from clew.cli.terminal.output import GREEN, agrees, can_ask, count, note, print_json, say
 from clew.cli.terminal.progress import progress
+from clew.cli.workspace import open_workspace_here
 from clew.config import Config
 from clew.errors import AlreadyExists, ClewError, InvalidInput, ServerError
 

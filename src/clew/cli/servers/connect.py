@@ -17,7 +17,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, Json, check_project
+from clew.cli.folder_access import check_project
+from clew.cli.options import HERE, Here, Json
 from clew.cli.servers.client_formats import ServerLaunch
 from clew.cli.servers.clients import CLIENTS, ClientFile
 from clew.cli.servers.connection_log import (

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.commands.catalog import open_workspace_here
 from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.output import count, is_terminal, note, print_json
+from clew.cli.workspace import open_workspace_here
 from clew.errors import ClewError, InvalidInput
 
 MAX_WAIT = 3_600

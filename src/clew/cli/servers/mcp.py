@@ -14,7 +14,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.app import open_app
-from clew.cli.options import HERE, Here, check_project
+from clew.cli.folder_access import check_project
+from clew.cli.options import HERE, Here
 from clew.cli.project import prepare_folder
 from clew.config import Config, find_folder
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from clew.cli.commands.catalog import open_workspace_here
 from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.output import count, note, print_json, print_rows, say
 from clew.cli.terminal.progress import progress
+from clew.cli.workspace import open_workspace_here
 from clew.decode_errors import suggest
 from clew.errors import ClewError, ConfigError, InvalidInput, NotFound
 

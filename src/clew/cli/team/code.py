@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here
 from clew.cli.project import project_root
 from clew.cli.terminal.output import can_ask, is_terminal, note, print_json, say
 from clew.errors import InvalidInput

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here, Json
 from clew.cli.project import trail_file
 from clew.cli.team.code import find_session
 from clew.cli.terminal.output import note, print_json, print_rows, say, short_ids, show_time

@@ -6,8 +6,9 @@ import re
 import sys
 
 from clew.cli.terminal.output import BLUE, BOLD, CYAN, DIM, clean, paint, wants_styles
+from clew.lazy_pattern import lazy_pattern
 
-_MARKED = re.compile(
+_MARKED = lazy_pattern(
     r"\\(?P<plain>[*`<(\[\]#>+~=_-])|\*\*`(?P<route>[^`]+)`\*\*|(?P<bar>`+)(?P<code>.+?)(?<!`)(?P=bar)(?!`)"
     r"|\*\*(?P<bold>(?:[^*\\]|\\.)+)\*\*"
 )
@@ -17,13 +18,13 @@ _ELEMENTS = (
 )
 _TAG_END = rf"<(?:!--.*?(?:-->|$)|/?(?:{_ELEMENTS})(?=[\s/>]|$)[^<>]*(?:>|$))"
 _LINK_END = r"\([^()\s]*(?:\([^()\s]*\)[^()\s]*)?(?:\s+\"[^\"]*\")?\)"
-_TAG = re.compile(rf"\\?{_TAG_END}", re.IGNORECASE)
-_ESCAPED_TAG = re.compile(rf"\\{_TAG_END}", re.IGNORECASE)
-_IMAGE = re.compile(rf"!\[[^\[\]]*\]\\?{_LINK_END}")
-_LINK = re.compile(rf"\[([^\[\]]*)\]\\?{_LINK_END}")
-_ESCAPED_LINK = re.compile(rf"\[([^\[\]]*)\]\\{_LINK_END}")
-_BEGIN = re.compile(r"^\s*(?:#{1,6}\s+|[-*+]\s+|>\s*)")
-_FENCE = re.compile(r"`{3,}|~{3,}")
+_TAG = lazy_pattern(rf"\\?{_TAG_END}", re.IGNORECASE)
+_ESCAPED_TAG = lazy_pattern(rf"\\{_TAG_END}", re.IGNORECASE)
+_IMAGE = lazy_pattern(rf"!\[[^\[\]]*\]\\?{_LINK_END}")
+_LINK = lazy_pattern(rf"\[([^\[\]]*)\]\\?{_LINK_END}")
+_ESCAPED_LINK = lazy_pattern(rf"\[([^\[\]]*)\]\\{_LINK_END}")
+_BEGIN = lazy_pattern(r"^\s*(?:#{1,6}\s+|[-*+]\s+|>\s*)")
+_FENCE = lazy_pattern(r"`{3,}|~{3,}")
 
 
 def print_markdown(text: str) -> None:

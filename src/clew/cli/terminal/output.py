@@ -12,14 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from clew.lazy_pattern import lazy_pattern
+
 SHORT = 8
 """How many characters of an id a person sees, unless it takes more to tell two apart."""
 
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_UNSAFE = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that move the cursor, change colours or reverse the text of a terminal; not tab and line feed."""
 
 
-_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(:?)|(-?\d[\d.eE+-]*|true|false|null)')
+_TOKEN = lazy_pattern(r'("(?:[^"\\]|\\.)*")(:?)|(-?\d[\d.eE+-]*|true|false|null)')
 """A text of JSON, with a colon where it is a name, or another plain value."""
 
 

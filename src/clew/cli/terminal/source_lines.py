@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -12,11 +11,12 @@ from pathlib import Path
 
 from clew.cli.terminal.markdown import prose_of
 from clew.cli.terminal.output import CYAN, DIM, clean, link, paint, wants_styles
+from clew.lazy_pattern import lazy_pattern
 
 MAX_LINE = 160
 FEW_WORDS = 4
-_WORD = re.compile(r"[a-z0-9]{3,}")
-_IMPORT = re.compile(r"\s*(?:import|from|#include|using|use|require)\b")
+_WORD = lazy_pattern(r"[a-z0-9]{3,}")
+_IMPORT = lazy_pattern(r"\s*(?:import|from|#include|using|use|require)\b")
 _STEM = 5
 """Letters by which a word of the question and a word of a line count as the same."""
 

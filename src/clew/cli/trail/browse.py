@@ -7,7 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.options import EVERY, HERE, Here, Json, System, Which, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import EVERY, HERE, Here, Json, System, Which
 from clew.cli.terminal.output import (
     BOLD,
     note,

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.output import (
     count,
     note,

@@ -13,7 +13,8 @@ import msgspec
 from cyclopts import Parameter
 
 from clew.app import App
-from clew.cli.options import EVERY, HERE, Here, Json, System, Which, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import EVERY, HERE, Here, Json, System, Which
 from clew.cli.terminal.output import (
     DIM,
     GREEN,

@@ -12,7 +12,8 @@ from typing import Annotated, BinaryIO
 from cyclopts import Parameter
 
 from clew.cli.arguments.values import reading_content
-from clew.cli.options import EVERY, HERE, Here, Json, Which, open_here
+from clew.cli.folder_access import open_here
+from clew.cli.options import EVERY, HERE, Here, Json, Which
 from clew.cli.terminal.output import clean_json, count, note, print_json, say
 from clew.cli.terminal.progress import Progress, progress
 from clew.errors import ClewError, InvalidInput, NotFound

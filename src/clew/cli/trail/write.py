@@ -18,7 +18,8 @@ from cyclopts import Parameter
 
 from clew.app import App
 from clew.cli.arguments.values import parse_json, parse_ttl, read_context, reading_content, set_value
-from clew.cli.options import HERE, Here, Json, open_here, split_assignment
+from clew.cli.folder_access import open_here
+from clew.cli.options import HERE, Here, Json, split_assignment
 from clew.cli.terminal.output import agrees, count, is_terminal, note, print_json, say
 from clew.cli.trail.browse import Id
 from clew.cli.trail.record_ids import find_id

@@ -36,6 +36,7 @@ from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.project.facts import ProjectFacts
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 from clew.trail.search.text import STOP
 
@@ -49,7 +50,7 @@ PREFERRED = 0.2
 COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
-_WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
+_WHO = lazy_pattern(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
 
 
 class FoundSources(NamedTuple):
@@ -330,10 +331,10 @@ _BEFORE_VERB_WORDS = """
 _BEFORE_VERBS = frozenset(_BEFORE_VERB_WORDS.split())
 _AFTER_VERB_WORDS = "up out off away down back over around behind into onto me him it us them itself"
 _AFTER_VERBS = frozenset(_AFTER_VERB_WORDS.split())
-_DESCRIPTIVE = re.compile(r"(?:ly|ed|ing|est|ful)$")
-_TOKEN = re.compile(r"[A-Za-z][\w']*|[^\sA-Za-z]")
-_NUMBER = re.compile(r"(?<![\w.])\d")
-_NUMBERED = re.compile(r"(?<![\w/.-])([A-Za-z]+)[/-](\d+(?:\.\d+)*)(?![\w/-]|\.\w)")
+_DESCRIPTIVE = lazy_pattern(r"(?:ly|ed|ing|est|ful)$")
+_TOKEN = lazy_pattern(r"[A-Za-z][\w']*|[^\sA-Za-z]")
+_NUMBER = lazy_pattern(r"(?<![\w.])\d")
+_NUMBERED = lazy_pattern(r"(?<![\w/.-])([A-Za-z]+)[/-](\d+(?:\.\d+)*)(?![\w/-]|\.\w)")
 """A word and a number that are one name, such as HTTP/3 or SHA-256. The index has its parts."""
 
 

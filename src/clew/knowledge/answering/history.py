@@ -26,6 +26,7 @@ from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.changelog import ChangeNote
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 from clew.trail.model.readable import find_words
 
@@ -39,15 +40,15 @@ NO_HISTORY = "No history of this folder can be read: it has no commits, or its g
 UNREAD = "The commits are not read yet: `clew index` does that."
 _NAMED = 200
 
-_OF_CHANGES = re.compile(
+_OF_CHANGES = lazy_pattern(
     r"\b(?:changes?|changed|commits?|committed|history|touched|modified|edited|happened|worked on|done|new|log)\b",
     re.IGNORECASE,
 )
-_LAST = re.compile(r"\b(?:last|latest|newest|most recent|recent|recently|lately)\b", re.IGNORECASE)
-_FIRST = re.compile(
+_LAST = lazy_pattern(r"\b(?:last|latest|newest|most recent|recent|recently|lately)\b", re.IGNORECASE)
+_FIRST = lazy_pattern(
     r"\bwho (?:first )?(?:wrote|created|made|authored)\b|\bfirst commit\b|\bwhen was .* created\b", re.I
 )
-_WHO_CHANGED = re.compile(
+_WHO_CHANGED = lazy_pattern(
     r"\bwho (?:last |has |have )?(?:\w+ly )?(?:changed|touched|modified|edited|worked on|updated)\b", re.I
 )
 _ASKING_WORDS = """
@@ -57,16 +58,16 @@ _ASKING_WORDS = """
     created version author authored first
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
-_SINCE = re.compile(r"\b(?:since|after|from) v?\d+\.\d", re.IGNORECASE)
-WHICH_VERSION = re.compile(r"\b(?:version|release|since)\b", re.IGNORECASE)
-WHICH_VERSION_OR_WHEN = re.compile(rf"\b(?:who|when|author)\b|{WHICH_VERSION.pattern}", re.IGNORECASE)
-_PLACE = re.compile(
+_SINCE = lazy_pattern(r"\b(?:since|after|from) v?\d+\.\d", re.IGNORECASE)
+WHICH_VERSION = lazy_pattern(r"\b(?:version|release|since)\b", re.IGNORECASE)
+WHICH_VERSION_OR_WHEN = lazy_pattern(rf"\b(?:who|when|author)\b|{WHICH_VERSION.pattern}", re.IGNORECASE)
+_PLACE = lazy_pattern(
     r"(?P<before>\b(?:in|of|to|at|on|under|below|inside|within|touch(?:ed|ing)?|changed|modified|edited|folder|file"
     r"|directory|module|package) (?:the )?[`'\"]?)?(?<![\w/.-])(?P<name>[\w.-]*\w(?:/[\w.-]+)*)/?",
     re.IGNORECASE,
 )
 """A word or a path, after a word for a place or not."""
-_PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
+_PERSON = lazy_pattern(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
 
 
 class HistoryAnswer(NamedTuple):

@@ -13,6 +13,7 @@ from clew.knowledge.history.entries import list_all, newest_first
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.nodes.node_store import NodeFilter, ScoredNode, to_selector
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.store import Trail
 
 SHOWN, LOOKED_AT = 6, 20
@@ -21,12 +22,12 @@ RELATED, ABOUT = 0.34, 0.6
 """A note that covers this share of the question is related to it; from ABOUT on it comes before code."""
 
 _KINDS: tuple[tuple[re.Pattern[str], NodeType | str], ...] = (
-    (re.compile(r"\b(?:prefer\w*)\b", re.IGNORECASE), "preference"),
-    (re.compile(r"\b(?:mistakes?|failures?|broke|broken|went wrong|failed)\b", re.IGNORECASE), NodeType.FAILURE),
-    (re.compile(r"\b(?:decided?|decisions?|chose|chosen|agreed)\b", re.IGNORECASE), NodeType.DECISION),
+    (lazy_pattern(r"\b(?:prefer\w*)\b", re.IGNORECASE), "preference"),
+    (lazy_pattern(r"\b(?:mistakes?|failures?|broke|broken|went wrong|failed)\b", re.IGNORECASE), NodeType.FAILURE),
+    (lazy_pattern(r"\b(?:decided?|decisions?|chose|chosen|agreed)\b", re.IGNORECASE), NodeType.DECISION),
 )
-_OURS = re.compile(r"\b(?:we|i|my|our|the user|noted|was|were|did|list|before|known)\b", re.IGNORECASE)
-_RESUME = re.compile(
+_OURS = lazy_pattern(r"\b(?:we|i|my|our|the user|noted|was|were|did|list|before|known)\b", re.IGNORECASE)
+_RESUME = lazy_pattern(
     r"\b(?:left off|leave off|where were we|where was i|what was i doing|continue where|what(?:'s| is) next"
     r"|resume (?:the |my |our )?(?:work|session))\b",
     re.IGNORECASE,

@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
+
 MAX_LOOKED_AT = 1_000
 EVER, END = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
@@ -16,6 +18,8 @@ _MONTH_NAMES = "january february march april may june july august september octo
 _DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday"
 _NUMBER_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
 _MONTHS, _DAYS, _NUMBERS = _MONTH_NAMES.split(), _DAY_NAMES.split(), _NUMBER_NAMES.split()
+_STEMS = (*(name[:3] for name in _MONTHS), "day", "morn", "hour", "week", "month", "quarter", "year")
+"""Every time without a digit has one of these; `day` is in `today`, `yesterday` and the names of days."""
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS)} | {"a": 1, "an": 1, "couple": 2, "few": 3}
 
 _MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' if name != 'may' else name for name in _MONTHS)}|sept)\.?"
@@ -60,6 +64,8 @@ _Span = tuple[datetime, datetime]
 def read_period(question: str, now: datetime) -> Period | None:
     """The time that a question bounds, seen from a moment; None where it bounds none."""
     line = " ".join(question[:MAX_LOOKED_AT].split())
+    if not _may_name_time(line):
+        return None
     for pattern, read in _PATTERNS:
         found = pattern.search(line)
         span = _bounded(read, found, now) if found is not None else None
@@ -67,6 +73,13 @@ def read_period(question: str, now: datetime) -> Period | None:
             rest = " ".join(f"{line[: found.start()]} {line[found.end() :]}".split())
             return Period(since=span[0], until=span[1], said=found[0], rest=rest)
     return None
+
+
+def _may_name_time(line: str) -> bool:
+    """Whether a line has a digit or part of a word that every pattern needs. The patterns take longer to compile than
+    a question takes to answer."""
+    folded = line.casefold()
+    return any(stem in folded for stem in _STEMS) or any(character.isdigit() for character in folded)
 
 
 def _bounded(read: Callable[[re.Match[str], datetime], _Span], found: re.Match[str], now: datetime) -> _Span | None:
@@ -196,7 +209,7 @@ def _count(said: str) -> int:
 
 
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], _Span]], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), read)
+    (lazy_pattern(pattern, re.IGNORECASE), read)
     for pattern, read in (
         (rf"\bbetween (?P<first>{_LOOSE}) and (?P<second>{_LOOSE})", _between),
         (rf"\bfrom (?P<first>{_LOOSE}) (?:to|until|till|through) (?P<second>{_LOOSE})", _between),

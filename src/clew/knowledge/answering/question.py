@@ -15,6 +15,7 @@ import msgspec
 
 from clew.knowledge.answering.period import Period, read_period
 from clew.knowledge.code.search.words import find_paths
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.readable import find_words
 from clew.trail.search.text import STOP
 
@@ -22,15 +23,15 @@ MAX_PARSED = 2_000
 MAX_NAMES = 4
 
 _PIECE = r"[A-Za-z_$][\w$]*"
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     rf"`(?P<ticked>[^`\s]{{1,120}})`|(?<![\w.])(?P<plain>{_PIECE}(?:(?:\.|::|#){_PIECE})*)(?P<call>\(\))?"
 )
-_IDENTIFIER = re.compile(r"[a-z\d][A-Z]|\w_\w|^_\w|\w(?:\.|::|#)\w|^[A-Z]+[a-z]\w*[A-Z]")
+_IDENTIFIER = lazy_pattern(r"[a-z\d][A-Z]|\w_\w|^_\w|\w(?:\.|::|#)\w|^[A-Z]+[a-z]\w*[A-Z]")
 _ABBREVIATIONS = frozenset(("i.e", "e.g", "etc", "node.js", "a.k.a"))
-VERSION = re.compile(
+VERSION = lazy_pattern(
     r"(?<![\w.])v?(\d{1,4}(?:\.\d{1,4}){1,3}(?:[-.]?(?:a|b|rc|alpha|beta|dev|post|pre)[-.]?\d*)?)(?![\w.]*\w)"
 )
-_COMMIT = re.compile(
+_COMMIT = lazy_pattern(
     r"\bcommit:? ['\"`]?([0-9a-f]{4,40})\b|(?<!\w)((?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})(?!\w)"
 )
 _CHANGED = (
@@ -38,10 +39,10 @@ _CHANGED = (
     r"|bump|broke|rewr|refactor|updat|switch|releas|merg|touch|modif|commit|contribut|stop|start|brought|ship|gain"
     r"|lost|turn|made)\w*"
 )
-_CHANGE = re.compile(
+_CHANGE = lazy_pattern(
     rf"\b{_CHANGED}\b|\bnew\b|\bhappen\w*|\bdid\b|\bdone\b|\bdecid\w+|\bactivity\b|\bwork\w* on\b", re.I
 )
-_HISTORY = re.compile(
+_HISTORY = lazy_pattern(
     r"\b(?:why|how come) (?:was|were|did|has|have|had|is|are|does|do)\b|^why\b|\bsince (?:which|what|when)\b"
     rf"|\b(?:which|what) (?:\w+ ){{0,2}}?(?:version|release|commit|change)s? (?:\w+ ){{0,3}}?{_CHANGED}\b"
     r"|\b(?:in|with) (?:which|what) (?:version|release)\b|\bwhen (?:was|were|did|has|have|had)\b"
@@ -51,44 +52,44 @@ _HISTORY = re.compile(
     r"|\b(?:recently|lately)\b|\bhistory of\b|\bdecided\b|\bdid we decide\b|\bdecisions?\b|\bchose\b|\bchosen\b",
     re.IGNORECASE,
 )
-_HOWTO = re.compile(
+_HOWTO = lazy_pattern(
     r"\bhow (?:do|can|should|would|could|to|must) ?(?:i|we|you|one)?\b|\b(?:can|could|should|may) (?:i|we|you)\b"
     r"|\bhow\?|\bhow would\b|\bwhat (?:should|can|do) i\b|\bi (?:need|want|would like|am trying)\b|\bi'd like\b"
     r"|\bis there (?:a|an|any)\b(?: [\w-]+){0,2} (?:way|option|setting)\b|\b(?:docs?|readme|guide|manual)\b",
     re.IGNORECASE,
 )
-_EXPLAIN = re.compile(
+_EXPLAIN = lazy_pattern(
     r"^(?:so |please |can you )?(?:explain|describe|walk me through|how (?:does|do|is|are)|what happens|summari[sz]e)\b"
     r"|\b(?:strategy|pattern|convention|architecture)\b",
     re.IGNORECASE,
 )
-_NOT_HOWTO = re.compile(r"\b(?:where|show me|which (?:file|function|class|method|line|module))\b", re.IGNORECASE)
-QUANTITY = re.compile(
+_NOT_HOWTO = lazy_pattern(r"\b(?:where|show me|which (?:file|function|class|method|line|module))\b", re.IGNORECASE)
+QUANTITY = lazy_pattern(
     r"(?:^(?:so |and |but )?(?:roughly |about |approximately )?how (?:many|much)"
     r"|\bwhat(?:'s| is| are) the (?:default|maximum|max|minimum|typical|average|usual) (?:number|amount|count|rate) of)"
     r" (?P<what>[\w-]+(?: [\w-]+)?)",
     re.IGNORECASE,
 )
-HOW_MANY_COMMITS = re.compile(r"^how many (?:\w+ )?commits\b", re.IGNORECASE)
-_OVERVIEW = re.compile(
+HOW_MANY_COMMITS = lazy_pattern(r"^how many (?:\w+ )?commits\b", re.IGNORECASE)
+_OVERVIEW = lazy_pattern(
     r"^(?:so |please )?(?:what(?:'s| is| does)|explain|describe|summari[sz]e|tell me about|give me an overview of"
     r"|overview of|introduce) (?:this|the|our) (?:project|repo|repository|code ?base|package|library|program|code)"
     r"(?: (?:about|for|do|does|all about))*[\s?.!]*$",
     re.IGNORECASE,
 )
-_TESTS = re.compile(
+_TESTS = lazy_pattern(
     r"\b(?:which|what|any|list|show|find|where are|are there) (?:\w+ ){0,2}?tests\b"
     r"|^tests? (?:for|of|that|which|covering)\b"
     r"|\bwhich test (?:for|of|that|covers?|checks?|exercises?)\b|\bwhere (?:is|are) .{1,60} tested\b",
     re.IGNORECASE,
 )
-_NO_TESTS = re.compile(
+_NO_TESTS = lazy_pattern(
     r"\bnon[- ]tests?\b|\b(?:without|excluding|except|outside of|not in) (?:the )?tests?\b", re.IGNORECASE
 )
-_WITH_TESTS = re.compile(
+_WITH_TESTS = lazy_pattern(
     r"\btests? (?:too|included|as well)\b|\b(?:including|with|and) (?:the )?(?:\w+ and )?tests\b", re.I
 )
-_PRONOUN = re.compile(
+_PRONOUN = lazy_pattern(
     r"\b(?:it|them|(?:this|that)(?= ?(?:one|function|method|class|module)?\s*[?.!]?$))\b"
     r"(?: (?:one|function|method|class|module))?",
     re.IGNORECASE,
@@ -118,11 +119,11 @@ STEMS: dict[RelationName, str] = {
     ),
     "uses": r"uses?|used|using|usages?|users? of|references?|referenced|refers? to|mentions?",
 }
-STEM = re.compile("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in STEMS.items()), re.IGNORECASE)
-_EXPLAINS = re.compile(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
-_OF_PRONOUN = re.compile(r"\b(?:which|what)\b.*\b(?:does|do|did) (?:it|this|that|we|i|you|they)\b", re.IGNORECASE)
+STEM = lazy_pattern("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in STEMS.items()), re.IGNORECASE)
+_EXPLAINS = lazy_pattern(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
+_OF_PRONOUN = lazy_pattern(r"\b(?:which|what)\b.*\b(?:does|do|did) (?:it|this|that|we|i|you|they)\b", re.IGNORECASE)
 THINGS = r"(?:function|method|class|file|module|test|type|package|place|symbol)(?:e?s)?"
-_CHOICE = re.compile(rf"^(?:so |and )?which (?!(?:\w+ )?{THINGS}\b)\w+ (?:does|do|is)\b", re.IGNORECASE)
+_CHOICE = lazy_pattern(rf"^(?:so |and )?which (?!(?:\w+ )?{THINGS}\b)\w+ (?:does|do|is)\b", re.IGNORECASE)
 
 
 class QuestionKind(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -21,6 +20,7 @@ from clew.knowledge.evidence.trust import Evidence, citation_of, level_of
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 from clew.trail.model.readable import find_words
 
@@ -38,8 +38,8 @@ _TYPES = {
     "interface": NodeType.INTERFACE,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
-_MARKUP = re.compile(r"^(?:#{1,6}\s+|[-*+]\s+|\d{1,3}[.)]\s+)")
+_SENTENCE = lazy_pattern(r"(?<=[.!?:])\s+|\n+")
+_MARKUP = lazy_pattern(r"^(?:#{1,6}\s+|[-*+]\s+|\d{1,3}[.)]\s+)")
 
 
 def passage_node(hit: PassageHit, found: Excerpt) -> ScoredNode:

@@ -29,6 +29,7 @@ from clew.knowledge.code.models import SymbolLink, name_parts
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node
 from clew.knowledge.project.texts import FileText, read_files
+from clew.lazy_pattern import lazy_pattern
 
 MAX_DEFINITIONS = 5
 MAX_FILES = 50
@@ -40,8 +41,8 @@ _FORWARD = (
     r"\b(?:does|do|did) (?!we\b|i\b|you\b|they\b)[`'\"]?(?P<name>[\w.$:#]+)(?:\(\))?[`'\"]? (?:\w+ )?(?:{stems})\b"
 )
 """The name before a relation stem: the question asks what the name uses."""
-_WORD = re.compile(r"[A-Za-z_$@][\w$@/.:#-]*!?")
-_IN = re.compile(r"\b(?:in|below|under|inside|within) (?:the )?[`'\"]?(?P<place>[\w./-]+)[`'\"]?", re.IGNORECASE)
+_WORD = lazy_pattern(r"[A-Za-z_$@][\w$@/.:#-]*!?")
+_IN = lazy_pattern(r"\b(?:in|below|under|inside|within) (?:the )?[`'\"]?(?P<place>[\w./-]+)[`'\"]?", re.IGNORECASE)
 _SAID = {"calls": "calls", "imports": "imports", "inherits": "inherits from", "implements": "implements"}
 _EDGES: dict[RelationName, tuple[str, ...]] = {
     "calls": ("calls",),

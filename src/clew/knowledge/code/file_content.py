@@ -22,6 +22,7 @@ from clew.knowledge.code.models import FileStatus, file_of
 from clew.knowledge.code.search.passages import format_of
 from clew.knowledge.git.blame import NAME_SHOWN, LineOrigin, blame_lines
 from clew.knowledge.lines import cut
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import MaskedLines, is_secret_file, mask_in_place, mask_keys, may_hold_keys
 
 MAX_BYTES = 2_000_000
@@ -39,20 +40,20 @@ _CONTROL = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27})
 _MAX_CONTROL = 0.1
 """The largest share of control characters in text."""
 
-_KEY_FILE = re.compile(
+_KEY_FILE = lazy_pattern(
     r"\s*(?:(?:#|//|[A-Za-z-]+:)[^\n]*\n\s*){0,20}-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?!\\n)"
     r"|PuTTY-User-Key-File-\d"
 )
-_SETTING = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*[=:][ \t]*(?P<value>[^\n]*)$", re.MULTILINE)
-_COMMENT = re.compile(r"^[ \t]*(?:[#;][^\n]*)?$\n?", re.MULTILINE)
-_SERVICE_ACCOUNT = re.compile(
+_SETTING = lazy_pattern(r"^[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*[=:][ \t]*(?P<value>[^\n]*)$", re.MULTILINE)
+_COMMENT = lazy_pattern(r"^[ \t]*(?:[#;][^\n]*)?$\n?", re.MULTILINE)
+_SERVICE_ACCOUNT = lazy_pattern(
     r"\"private_key\"\s*:\s*\"-----BEGIN|\"type\"\s*:\s*\"service_account\"[^}]*\"private_key\""
 )
-_CODE = re.compile(
+_CODE = lazy_pattern(
     r".+\.(?:py|pyi|js|mjs|cjs|jsx|ts|tsx|go|rs|java|c|h|cc|cpp|hpp|rb|php|cs|kt|swift|scala|md|rst|txt|html)",
     re.IGNORECASE,
 )
-_SETTINGS_FILE = re.compile(r"(?:.*\.)?(?:env|envrc|properties|conf|cfg|ini|toml|ya?ml|json|tfvars)", re.IGNORECASE)
+_SETTINGS_FILE = lazy_pattern(r"(?:.*\.)?(?:env|envrc|properties|conf|cfg|ini|toml|ya?ml|json|tfvars)", re.IGNORECASE)
 
 
 class FileContent(NamedTuple):

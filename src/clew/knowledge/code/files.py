@@ -14,6 +14,7 @@ from pathlib import Path
 from clew.errors import SourceError
 from clew.knowledge.code.models import FileStatus, is_utf8
 from clew.knowledge.git.run import QUICK_SECONDS, note_stuck, run_git
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import is_secret_file
 from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN, rules_above
 
@@ -27,33 +28,33 @@ GIT_SECONDS = QUICK_SECONDS
 TEST, ASIDE, TEXT, LOCK, CHANGELOG = 1, 2, 4, 8, 16
 """Bits of a path's kind; a plain source file has none."""
 ALL_KINDS = range(2 * CHANGELOG)
-VERSION_FILE = re.compile(
+VERSION_FILE = lazy_pattern(
     r"(?:[a-z]+[-_])?v?(?P<version>\d+(?:\.(?:\d+|x))+)[\w.-]*|v\d+|unreleased|next", re.IGNORECASE
 )
 """Names of files with the notes of one version, without their endings."""
 
 _LINK, _MODULE = "120000", "160000"
-_TESTS = re.compile(
+_TESTS = lazy_pattern(
     r"(^|/)(tests?|testing|__tests__|testdata|specs?|fixtures?|e2e|[\w-]*[_-]tests?)/"
     r"|(^|/)(test_[^/]*|conftest\.py|[^/]*(_test|\.test|\.spec|Tests?|TestCase)\.\w+)$"
 )
-_ASIDE = re.compile(
+_ASIDE = lazy_pattern(
     r"(^|/)(docs?|examples?|benchmarks?|asv_bench|tutorials?|gallery|changelog|news|scripts?|tools|build_tools|ci"
     r"|\.github|vendor|vendored|extern|externals?|third_party|node_modules|dist|\w+_dist|demos?|samples?)/"
     r"|(^|/)(setup\.py|[^/]*(\.min\.js|_pb2\.py|\.pb\.go|\.d\.ts|_generated\.\w+))$"
 )
-_LOCK = re.compile(r"(^|/)([^/]*\.lock|[^/]*-lock\.(json|ya?ml)|go\.sum|npm-shrinkwrap\.json|[^/]*\.(map|min\.css))$")
-_CODE = re.compile(r"\.(pyx?|pxd|pyi|[cm]?[jt]sx?|go|rs|java|kt|c|cc|cpp|cxx|h|hh|hpp|rb)$")
+_LOCK = lazy_pattern(r"(^|/)([^/]*\.lock|[^/]*-lock\.(json|ya?ml)|go\.sum|npm-shrinkwrap\.json|[^/]*\.(map|min\.css))$")
+_CODE = lazy_pattern(r"\.(pyx?|pxd|pyi|[cm]?[jt]sx?|go|rs|java|kt|c|cc|cpp|cxx|h|hh|hpp|rb)$")
 
 
-_TEXT_FILE = re.compile(r"(?P<stem>[^/]+?)(?:\.(?:md|markdown|mdx|rst|txt|adoc))?", re.IGNORECASE)
-_CHANGELOG = re.compile(
+_TEXT_FILE = lazy_pattern(r"(?P<stem>[^/]+?)(?:\.(?:md|markdown|mdx|rst|txt|adoc))?", re.IGNORECASE)
+_CHANGELOG = lazy_pattern(
     r"(?:[\w.-]*[-_.])?change-?logs?(?:[-_.][\w.-]*)?"
     r"|(?:changes|history|news|releases?|release[-_]?notes|whats?[-_]?new)(?:[-_.]?v?\d[\w.]*)?",
     re.IGNORECASE,
 )
-_CHANGELOGS = re.compile(r"change-?logs?|releases?|release[-_]?notes|whats?[-_]?new", re.IGNORECASE)
-_GUIDE = re.compile(r"migrat|upgrad", re.IGNORECASE)
+_CHANGELOGS = lazy_pattern(r"change-?logs?|releases?|release[-_]?notes|whats?[-_]?new", re.IGNORECASE)
+_GUIDE = lazy_pattern(r"migrat|upgrad", re.IGNORECASE)
 
 
 @lru_cache(1 << 15)

@@ -129,6 +129,10 @@ class CodeGraph:
         """The last steps of `refresh` alone: vectors, and edges by following values, of the indexed files."""
         await self._run(lambda: self.indexer.follow(report))
 
+    async def embed(self, report: Progress | None = None) -> None:
+        """Make the missing vectors of the indexed files."""
+        await self._run(lambda: self.indexer.embed(report))
+
     async def look(self) -> None:
         """Check all files for changes, unless a watch does or that was done just now."""
         await self._run(self._look)

@@ -4,7 +4,6 @@ facts of a content, edges, rows of symbols, and the results that callers see."""
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node
+from clew.lazy_pattern import lazy_pattern
 
 PREFIX = "code:"
 MAX_REF, MAX_NAME = 5_000, 500
@@ -22,8 +22,8 @@ MAX_REF, MAX_NAME = 5_000, 500
 MAX_PARTS = 20
 """Parts of a name. Each may be a folder, a file or a class, so many of them cost many lookups."""
 
-_LINE = re.compile(r"(?s)(?P<path>.+?):(?P<line>[1-9]\d{0,8})(?:[-:]\d+)?")
-_SEPARATOR = re.compile(r"[./]|::|(?<=[^./:#])#")
+_LINE = lazy_pattern(r"(?s)(?P<path>.+?):(?P<line>[1-9]\d{0,8})(?:[-:]\d+)?")
+_SEPARATOR = lazy_pattern(r"[./]|::|(?<=[^./:#])#")
 """Between the parts of a name. A leading `#` marks a private name in JavaScript."""
 
 SymbolKind = Literal["class", "interface", "function", "method", "constant", "variable", "module"]

@@ -8,7 +8,6 @@ inherited (`Class.method` for a method of a base class): the edges of imports ha
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
@@ -31,6 +30,7 @@ from clew.knowledge.code.models import (
 )
 from clew.knowledge.code.rows import find_symbols, read_files
 from clew.knowledge.code.search.search_index import FileHit
+from clew.lazy_pattern import lazy_pattern
 from clew.sqlite_file import Sql
 
 SHOWN = 5
@@ -50,7 +50,7 @@ _LONGEST_FIRST = "ORDER BY s.line_end - s.line_start DESC, s.line_start DESC"
 _FOLDER_STEMS = frozenset(("__init__", "mod", "lib", "main", "index"))
 _BY_FOLDER = frozenset(("go", "java"))
 """Languages whose packages are folders: the name of the file is no part of a qualified name."""
-_FRAME = re.compile(r'File "([^"\n]{1,300})", line (\d{1,7}), in (\w{1,200})')
+_FRAME = lazy_pattern(r'File "([^"\n]{1,300})", line (\d{1,7}), in (\w{1,200})')
 _MAX_TRACE, _MAX_FRAMES = 20_000, 100
 
 

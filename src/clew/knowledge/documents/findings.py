@@ -22,6 +22,7 @@ from clew.knowledge.nodes.kinds import NodeDomain
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode, as_text, marked
 from clew.knowledge.text import share_of, stems
 from clew.knowledge.upsert import find_keyed, keep_keyed
+from clew.lazy_pattern import lazy_pattern
 from clew.llm.requests import Model
 from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import Draft
@@ -38,8 +39,8 @@ SCHEMA = "system.research.v1"
 LIFETIME = timedelta(days=1)
 """How long the cache keeps a model's text."""
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?!\[\d)|(?<=[.!?] \[\d\])\s+|\n+")
-_ADVISES = re.compile(r"\b(?:should|must|always|never|avoid|recommend(?:s|ed)?|prefer|ensure)\b", re.IGNORECASE)
+_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+(?!\[\d)|(?<=[.!?] \[\d\])\s+|\n+")
+_ADVISES = lazy_pattern(r"\b(?:should|must|always|never|avoid|recommend(?:s|ed)?|prefer|ensure)\b", re.IGNORECASE)
 
 
 class ResearchRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from clew.fences import clean
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.search.passages import BETWEEN, format_of
 from clew.knowledge.code.search.passages import cut as cut_passages
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_document
 from clew.tools.html_text import read_html
 
@@ -89,7 +90,7 @@ def parse_date(text: str) -> datetime | None:
 _NO_CONTENT = frozenset(("nav", "form", "button", "select", "textarea", "math"))
 _AUTHOR = ("article:author", "author", "citation_author", "dc.creator")
 _DATE = ("article:published_time", "citation_date", "citation_publication_date", "date", "dc.date")
-_HTML = re.compile(
+_HTML = lazy_pattern(
     r"\s*(?:<!--.*?-->\s*)?(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])", re.IGNORECASE | re.DOTALL
 )
 
@@ -116,8 +117,8 @@ def read_page(text: str, title: str = "") -> SourceText:
 
 # -- PDF -------------------------------------------------------------------------------------------------------
 
-_AND = re.compile(r"\s*(?:;|,|\band\b|&)\s*")
-_NO_TITLE = re.compile(r"untitled|microsoft word|.*\.(?:docx?|tex|dvi|pdf|indd)$", re.IGNORECASE)
+_AND = lazy_pattern(r"\s*(?:;|,|\band\b|&)\s*")
+_NO_TITLE = lazy_pattern(r"untitled|microsoft word|.*\.(?:docx?|tex|dvi|pdf|indd)$", re.IGNORECASE)
 
 
 def read_paper(body: bytes, name: str, title: str = "") -> SourceText:

@@ -75,6 +75,7 @@ def build_code(open_knowledge: OpenKnowledge) -> Domain:
     noted = add_withheld_note((each for build in of_trail for each in build(open_knowledge)), open_knowledge)
     return Domain(
         name=NAME,
+        is_builtin=True,
         description="The code of this repository: what is defined where, what calls what, and what each file is about",
         tools=(*(each for build in own for each in build(open_knowledge)), *noted),
     )

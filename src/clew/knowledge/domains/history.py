@@ -36,6 +36,7 @@ from clew.knowledge.history.links import CrossDomain, Limit, NodeRef, Query
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node, ScoredNode
 from clew.knowledge.text import stems
+from clew.lazy_pattern import lazy_pattern
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.model.edge import Direction
 
@@ -56,7 +57,7 @@ HOW_TO_NOTE = (
     f'To note something: `clew get {NAME}://tools/store_summary content="…" summary_type=decision`'
     " (or mistake, preference, failure)."
 )
-_FIX = re.compile(r"\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?|revert(?:s|ed)?)\b", re.IGNORECASE)
+_FIX = lazy_pattern(r"\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?|revert(?:s|ed)?)\b", re.IGNORECASE)
 _LABELS = {NodeDomain.CODE: "code", NodeDomain.HISTORY: "history", NodeDomain.ACADEMIC: "reference"}
 Place = Annotated[str, msgspec.Meta(description="a place in the code: path or path#qualname")]
 
@@ -65,6 +66,7 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over the history of a folder; `open_knowledge` is called by the first tool that runs."""
     return Domain(
         name=NAME,
+        is_builtin=True,
         description="What was done in this repository: decisions, failures and their fixes, sessions, commits, why a "
         "line is so. Decisions, mistakes and preferences are noted here",
         tools=add_withheld_note(

@@ -37,6 +37,7 @@ def build_reference(open_knowledge: OpenKnowledge) -> Domain:
     tools = [each for group in groups for each in group(open_knowledge)]
     return Domain(
         name=NAME,
+        is_builtin=True,
         description="What others wrote: documents of this repository, papers and standards",
         tools=add_withheld_note(tools, open_knowledge),
     )

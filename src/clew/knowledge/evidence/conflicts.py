@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -21,6 +20,7 @@ from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain
 from clew.knowledge.nodes.node_store import UNVERIFIED, Node
 from clew.knowledge.text import coverage, likeness, stems
 from clew.knowledge.upsert import keyed_id
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -36,9 +36,9 @@ MOST_CLAIMS = 200
 SCHEMA = "conflict.v1"
 OPEN, SETTLED = "conflict:open", "conflict:settled"
 
-_SENTENCE = re.compile(r"[.!?](?=\s|$)|\n")
-_USES = re.compile(r"\buses\s+[`'\"]?([\w.+#/-]*\w)")
-_WORD = re.compile(r"\w+")
+_SENTENCE = lazy_pattern(r"[.!?](?=\s|$)|\n")
+_USES = lazy_pattern(r"\buses\s+[`'\"]?([\w.+#/-]*\w)")
+_WORD = lazy_pattern(r"\w+")
 _MAX_TITLE = 200
 
 
@@ -191,8 +191,8 @@ _ALIKE = 0.6
 """Likeness of two statements that differ only by a denial."""
 _NUMBER_WORDS = "zero _ two three four five six seven eight nine ten eleven twelve"
 _NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())} | {"once": "1"}
-_TOKEN = re.compile(r"#?\w+(?:[.:]\d+)*(?:'\w+)?")
-_NUMBER = re.compile(r"\d+(?:[.:]\d+)*")
+_TOKEN = lazy_pattern(r"#?\w+(?:[.:]\d+)*(?:'\w+)?")
+_NUMBER = lazy_pattern(r"\d+(?:[.:]\d+)*")
 _DENIALS = frozenset(("never", "not", "no", "without", "avoid", "cannot", "nor"))
 _NO_AMOUNT = frozenset(("than", "of", "issue", "pr", "section", "line", "page", "step", "ticket", "bug", "table"))
 """Words before a number that is rejected (`rather than 3`) or only names something (`issue 3`)."""

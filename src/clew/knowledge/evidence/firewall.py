@@ -19,6 +19,7 @@ from clew.knowledge.evidence.conflicts import SourceConflict, record_conflicts
 from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType, SourceKind, TrustLevel, Verification
 from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.nodes.node_store import Node, NodeFields, NodeFilter, ScoredNode
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
@@ -40,12 +41,12 @@ _STOPS = ".,;:!?)"
 _NAME = r"[`'\"]?(\w[\w.+#/-]{0,200}?)[`'\"]?"
 _END = r"(?=[.,;:!?)]*(?:\s|$))"
 _PATTERNS: dict[ClaimKind, re.Pattern[str]] = {
-    "uses": re.compile(rf"\bwe\s+use\s+{_NAME}\s+for\s+{_NAME}{_END}", re.IGNORECASE),
-    "implements": re.compile(rf"(?<![\w.]){_NAME}\s+implements\s+{_NAME}{_END}", re.IGNORECASE),
-    "location": re.compile(rf"\bthe\s+{_NAME}\s+is\s+in\s+[`'\"]?([^\s`'\"]{{1,400}})", re.IGNORECASE),
+    "uses": lazy_pattern(rf"\bwe\s+use\s+{_NAME}\s+for\s+{_NAME}{_END}", re.IGNORECASE),
+    "implements": lazy_pattern(rf"(?<![\w.]){_NAME}\s+implements\s+{_NAME}{_END}", re.IGNORECASE),
+    "location": lazy_pattern(rf"\bthe\s+{_NAME}\s+is\s+in\s+[`'\"]?([^\s`'\"]{{1,400}})", re.IGNORECASE),
 }
 _QUESTIONS: dict[ClaimKind, str] = {"uses": "we use for {}", "implements": "{} implements", "location": "the {} is in"}
-_LINES = re.compile(r":\d+(?:-\d+)?$")
+_LINES = lazy_pattern(r":\d+(?:-\d+)?$")
 
 
 # -- claims ----------------------------------------------------------------------------------------------------

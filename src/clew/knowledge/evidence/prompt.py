@@ -12,6 +12,7 @@ from clew.fences import clean, without_marks
 from clew.knowledge.evidence.conflicts import SourceConflict
 from clew.knowledge.evidence.provenance import cited
 from clew.knowledge.evidence.trust import Evidence, render_evidence
+from clew.lazy_pattern import lazy_pattern
 from clew.llm.messages import Message
 from clew.llm.requests import Model, ModelRequest
 from clew.llm.tokens import count_tokens
@@ -45,8 +46,8 @@ Levels of trust, highest first:
 
 Pass on the warnings (⚠️) of the sources that you use."""
 
-_INFERENCE = re.compile(r"\[INFERENCE\]:?\s*([^\[\n]+)")
-_DISAGREE = re.compile(r"\b(?:conflict|contradict|disagree)", re.IGNORECASE)
+_INFERENCE = lazy_pattern(r"\[INFERENCE\]:?\s*([^\[\n]+)")
+_DISAGREE = lazy_pattern(r"\b(?:conflict|contradict|disagree)", re.IGNORECASE)
 
 
 class ParsedResponse(msgspec.Struct, frozen=True, kw_only=True):

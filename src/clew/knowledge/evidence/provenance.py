@@ -4,7 +4,6 @@ of nodes that were read from files."""
 from __future__ import annotations
 
 import hmac
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +16,7 @@ from clew.knowledge.code.store import record_signer
 from clew.knowledge.evidence.trust import name_of
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, SourceKind
 from clew.knowledge.nodes.node_store import Node, to_node
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
@@ -92,9 +92,9 @@ RECENT = timedelta(days=30)
 KEY_TERMS, MIN_KEY = 5, 6
 """How many words of a source are looked for in an answer, and their least length."""
 _AUTHORITY = {NodeType.RFC: "authoritative", NodeType.DOCUMENTATION: "official docs"}
-_CITATION = re.compile(r"(?<![\w\]])\[(\d{1,4})\]")
+_CITATION = lazy_pattern(r"(?<![\w\]])\[(\d{1,4})\]")
 """A number in brackets that is not an index such as `a[1]`."""
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern(r"\w+")
 
 
 def cited(text: str) -> list[int]:

@@ -8,7 +8,6 @@ quality = 0.35 × similarity + 0.25 × trust / 100 + 0.25 × freshness + 0.15 if
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.lines import cut
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_store import Node, ScoredNode
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 
 # -- citations -------------------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ from clew.secrecy import mask_keys
 MAX_ADDRESS = 5_000
 """Longer paths and urls are cut: no machine resolves them."""
 _SHORT_HASH = 10
-_MARKUP = re.compile(
+_MARKUP = lazy_pattern(
     r"\A(?:[#+-](?=#*\s)|\d(?=\d*[.)]\s)|\[(?=(?s:.*)\](?::|\Z)))|[`<>*\\]|[^\S ]|\A | \Z|(?<= ) |(?<=\])\("
 )
 

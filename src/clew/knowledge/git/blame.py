@@ -4,7 +4,6 @@ repository; lines of the file on disk are matched to it by comparison. Lines are
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -15,6 +14,7 @@ from clew.errors import InvalidInput, NotFound
 from clew.knowledge.git.log import GitCommit, read_line_commits, read_named
 from clew.knowledge.git.run import GitFailed, Objects, find_objects
 from clew.knowledge.lines import cut
+from clew.lazy_pattern import lazy_pattern
 
 MAX_LINES = 200_000
 MAX_RANGE = 200
@@ -22,7 +22,7 @@ MAX_RANGE = 200
 NAME_SHOWN = 200
 _CLOSELY = 5_000
 """With more changed lines, lines that occur again and again are left out of the comparison."""
-_BLAMED = re.compile(rb"\^?([0-9a-f]{7,64}) (\d{1,9}) (\d{1,9})(?: \d+)?")
+_BLAMED = lazy_pattern(rb"\^?([0-9a-f]{7,64}) (\d{1,9}) (\d{1,9})(?: \d+)?")
 
 
 class LineOrigin(msgspec.Struct, frozen=True, kw_only=True):

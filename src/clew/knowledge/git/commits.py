@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import time
 from collections.abc import Callable, Collection
 from datetime import datetime
@@ -27,6 +26,7 @@ from clew.knowledge.git.run import find_objects, run_git
 from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
+from clew.lazy_pattern import lazy_pattern
 
 MAX_CONTENT = 2_000
 QUICK = 2_000
@@ -34,7 +34,7 @@ QUICK = 2_000
 CERTAIN_SECONDS, MAX_CACHED = 0.5, 200
 _OF_FOLDER = ("HEAD", "logs/HEAD", "reftable/tables.list")
 _OF_ALL = ("packed-refs", "refs/tags", "reftable/tables.list")
-_REF = re.compile(rb"ref:\s*(refs/[^\0\n]{1,1000})\s*")
+_REF = lazy_pattern(rb"ref:\s*(refs/[^\0\n]{1,1000})\s*")
 _Stamp = tuple[int, tuple[tuple[int, int, int] | None, ...]]
 """The era of the database, and the state of git's files."""
 _Found = TypeVar("_Found")

@@ -17,6 +17,7 @@ from packaging.version import InvalidVersion, Version
 from clew.errors import SourceError
 from clew.fences import clean
 from clew.knowledge.git.run import Objects, find_head, find_objects, read_sha, run_git
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_message
 
 COMMIT_PREFIX = "commit:"
@@ -34,11 +35,11 @@ _FORMAT = "--format=%x01%H%x00%P%x00%ct%x00%an%x00%s%x00%b"
 _HEADER = 6
 _BEYOND = 1_000
 """Characters after the limit that are looked at, since an address or a key may end there."""
-_ADDRESS = re.compile(
+_ADDRESS = lazy_pattern(
     r"(?:(?<!\s)\s{1,20}+)?<[^<>\s]{1,200}@[^<>\s]{1,200}>|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b"
 )
-_SHA = re.compile(r"[0-9a-f]+")
-_SECONDS = re.compile(r"-?\d{1,20}", re.ASCII)
+_SHA = lazy_pattern(r"[0-9a-f]+")
+_SECONDS = lazy_pattern(r"-?\d{1,20}", re.ASCII)
 _LAST_SECOND = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
 """A day before the last, so that it is valid in every time zone."""
 
@@ -184,7 +185,7 @@ def _text(piece: bytes) -> str:
 MOST_TAGS = 5_000
 _MAX_TAG = 200
 _MAX_VERSION = 60
-_TAG = re.compile(r"(?P<prefix>(?:[^\n]*[^\d.\n])??)(?P<version>\d+(?:\.\d+)+[\w.+-]{0,40})")
+_TAG = lazy_pattern(r"(?P<prefix>(?:[^\n]*[^\d.\n])??)(?P<version>\d+(?:\.\d+)+[\w.+-]{0,40})")
 
 
 def version_key(text: str) -> Version | None:

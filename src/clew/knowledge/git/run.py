@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import selectors
 import subprocess
 import time
@@ -23,6 +22,7 @@ import msgspec
 
 from clew.errors import SourceError
 from clew.files import read_file
+from clew.lazy_pattern import lazy_pattern
 from clew.trust import printable
 
 TIMEOUT = 60.0
@@ -56,7 +56,7 @@ SAFE_OPTIONS = (
     "--literal-pathspecs",
 )
 """Options that stop git from running what a repository configures."""
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SHA = lazy_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REPACK = "`git repack -a -d` and removing its objects/info/alternates make it whole"
 _PLAIN = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 _SHA256 = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n"

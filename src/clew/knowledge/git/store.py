@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ import msgspec
 from clew.knowledge.git.log import NEWEST, GitCommit, Touched, read_commits
 from clew.knowledge.git.run import GitFailed, find_head, run_git
 from clew.knowledge.text import telling_words
+from clew.lazy_pattern import lazy_pattern
 from clew.sqlite_file import Sql
 from clew.trail.search.text import STOP, split_text
 
@@ -51,8 +51,8 @@ END;
 """
 _NAMES = ("git_words", "git_commits", "git_paths", "git_touched", "git_head")
 _COLUMNS = "c.number, c.sha, c.parents, c.at, c.author, c.subject, c.body"
-_TICKET = re.compile(r"(?<![\w-])[A-Za-z]{1,12}-\d{1,9}(?![\w-])|(?<!\w)#\d{1,9}\b")
-_SHA = re.compile(r"(?<!\w)(?=[0-9a-f]*\d)[0-9a-f]{7,40}(?!\w)")
+_TICKET = lazy_pattern(r"(?<![\w-])[A-Za-z]{1,12}-\d{1,9}(?![\w-])|(?<!\w)#\d{1,9}\b")
+_SHA = lazy_pattern(r"(?<!\w)(?=[0-9a-f]*\d)[0-9a-f]{7,40}(?!\w)")
 _ASKING_WORDS = """
     commit commits committed history git change changed happened decided decision chose chosen choose picked wrote
     broke broken breaks fix fixed added add adds introduced introduce implement implemented removed remove removes drop

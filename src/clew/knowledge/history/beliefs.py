@@ -24,6 +24,7 @@ from clew.knowledge.git.log import version_key
 from clew.knowledge.history.entries import Moment, list_all
 from clew.knowledge.nodes.node_store import DEFAULT_TRUST
 from clew.knowledge.upsert import keyed_id
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, encode_canonical
 from clew.trail.model.selector import Selector
@@ -304,24 +305,24 @@ def _digest(fact: BeliefFact, scopes: Sequence[str]) -> str:
 MAX_VALUE = 2_000
 
 _QUOTES = "\"'`“”‘’"
-_MARKS = re.compile(r"[`'\"*]+")
-_CODE = re.compile(r"[./#:()]")
-_SPACES = re.compile(r"\s+")
-_AROUND = re.compile(r"(?:(?<!\s)\s++)?([,()\[\]{}:=<>|])\s*+")
+_MARKS = lazy_pattern(r"[`'\"*]+")
+_CODE = lazy_pattern(r"[./#:()]")
+_SPACES = lazy_pattern(r"\s+")
+_AROUND = lazy_pattern(r"(?:(?<!\s)\s++)?([,()\[\]{}:=<>|])\s*+")
 _WORDS = {
     **dict.fromkeys(("none", "null", "nil", "undefined", "not set", "unset"), "none"),
     **dict.fromkeys(("true", "yes", "on", "enabled"), "true"),
     **dict.fromkeys(("false", "no", "off", "disabled"), "false"),
 }
-_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d+)(?:[eE][-+]?\d{1,4})?|[-+]?\d{1,3}(?:,\d{3})+")
-_LEAST = re.compile(
+_NUMBER = lazy_pattern(r"[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d+)(?:[eE][-+]?\d{1,4})?|[-+]?\d{1,3}(?:,\d{3})+")
+_LEAST = lazy_pattern(
     r"(?:>=|≥|=>|at least|min(?:imum)?\.?(?: version)?|from)\s*v?(?P<a>\d[\w.]*)"
     r"|v?(?P<b>\d[\w.]*?)\s*(?:\+|(?:and|or) (?:newer|later|higher|above|up|greater|upwards?))",
     re.IGNORECASE,
 )
-_BOUND = re.compile(r"(>=|<=|==|~=|!=|\^|~|>|<)\s*v?(\d[\w.*-]*)")
-_VERSIONED = re.compile(r"\b(?:versions?|releases?)\b", re.IGNORECASE)
-_MINIMUM = re.compile(r"\b(?:minimum|minimal|min|lowest|oldest|requires?|required)\b", re.IGNORECASE)
+_BOUND = lazy_pattern(r"(>=|<=|==|~=|!=|\^|~|>|<)\s*v?(\d[\w.*-]*)")
+_VERSIONED = lazy_pattern(r"\b(?:versions?|releases?)\b", re.IGNORECASE)
+_MINIMUM = lazy_pattern(r"\b(?:minimum|minimal|min|lowest|oldest|requires?|required)\b", re.IGNORECASE)
 
 
 @lru_cache(1 << 13)

@@ -16,6 +16,7 @@ from clew.knowledge.code.file_content import FileContent, blob_id, read_content
 from clew.knowledge.code.files import VERSION_FILE, text_stem
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileInfo
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_document
 
 MAX_TEXT = 2_000
@@ -27,44 +28,44 @@ _NUMBER = (
     r"\d++(?>(?:\.(?:\d++|x\b))+)"
     r"(?:[-.]?(?:a|b|c|m|rc|alpha|beta|dev|post|pre|preview|next|canary|snapshot)[-.]?\d*+(?>(?:\.\d++)*))?"
 )
-_VERSION = re.compile(
+_VERSION = lazy_pattern(
     rf"(?<![\w.])v?({_NUMBER})(?![\w.]*\d)|\b(?:version|release|v)\s*(\d{{1,4}})(?![\w.]*\d)",
     re.IGNORECASE,
 )
-_UNRELEASED = re.compile(r"\b(?:unreleased|upcoming|next release|in development)\b", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_]+")
+_UNRELEASED = lazy_pattern(r"\b(?:unreleased|upcoming|next release|in development)\b", re.IGNORECASE)
+_WORD = lazy_pattern(r"[^\W\d_]+")
 _OF_RELEASE = frozenset(("version", "release", "released", "date", "v", "on"))
 """Words in a heading that may accompany a version and a day."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]{{0,6}}"
 _DATES = (
-    re.compile(r"(?<!\d)(?P<year>\d{4})[-/.](?P<month>\d{2})[-/.](?P<day>\d{2})(?!\d)"),
-    re.compile(
+    lazy_pattern(r"(?<!\d)(?P<year>\d{4})[-/.](?P<month>\d{2})[-/.](?P<day>\d{2})(?!\d)"),
+    lazy_pattern(
         rf"(?P<day>\d{{1,2}})(?:\.|st|nd|rd|th)?[\s-]+(?:of\s+)?{_MONTH},?[\s-]+(?P<year>\d{{4}})", re.IGNORECASE
     ),
-    re.compile(rf"{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})", re.IGNORECASE),
+    lazy_pattern(rf"{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})", re.IGNORECASE),
 )
 
-_MARKED = re.compile(r"(#{1,6}+)\s++(\S.*+)")
-_RULE = re.compile(r"([=\-~^*#+\"'`_.:])\1{2,}\s*")
-_BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.+)")
-_MARKED_VERSION = re.compile(r"#{1,3}\s+\[?v?\d+\.\d")
-_FENCE = re.compile(r"\s*(?:```|~~~)[^`~]*")
-_MARKUP = re.compile(r"\s*(?:\.\.(?: |$)|<!--|\[[^\]]{1,200}\]:\s|:[\w-]{1,40}:(?:\s|$))")
+_MARKED = lazy_pattern(r"(#{1,6}+)\s++(\S.*+)")
+_RULE = lazy_pattern(r"([=\-~^*#+\"'`_.:])\1{2,}\s*")
+_BULLET = lazy_pattern(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.+)")
+_MARKED_VERSION = lazy_pattern(r"#{1,3}\s+\[?v?\d+\.\d")
+_FENCE = lazy_pattern(r"\s*(?:```|~~~)[^`~]*")
+_MARKUP = lazy_pattern(r"\s*(?:\.\.(?: |$)|<!--|\[[^\]]{1,200}\]:\s|:[\w-]{1,40}:(?:\s|$))")
 """Directives, comments, link definitions and fields."""
 _SHORT = 60
 _PLAIN = 7
 """The level of headings without marks."""
-_DEBIAN = re.compile(r"[\w.+-]+ \((?P<version>[^)\s]{1,60})\) [\w. -]{1,60}; urgency=.*")
-_LABEL = re.compile(r"\*\*(.{2,30}?):?\*\*")
+_DEBIAN = lazy_pattern(r"[\w.+-]+ \((?P<version>[^)\s]{1,60})\) [\w. -]{1,60}; urgency=.*")
+_LABEL = lazy_pattern(r"\*\*(.{2,30}?):?\*\*")
 _KINDS: tuple[tuple[ChangeKind, re.Pattern[str]], ...] = (
-    ("breaking", re.compile(r"\bbreaking\b|\bbackwards?[- ]incompatible\b", re.IGNORECASE)),
-    ("deprecated", re.compile(r"\bdeprecat", re.IGNORECASE)),
-    ("removed", re.compile(r"\b(?:remov|dropp?(?:ed|s)?\b|no longer support)", re.IGNORECASE)),
-    ("security", re.compile(r"\bsecurity\b|\bCVE-\d", re.IGNORECASE)),
-    ("fixed", re.compile(r"\bfix(?:e[sd])?\b|\bbugs?\b|\bregression\b", re.IGNORECASE)),
-    ("added", re.compile(r"\badd(?:s|ed)?\b|\bnew\b|\bfeatures?\b|\bsupport for\b", re.IGNORECASE)),
-    ("changed", re.compile(r"\bchang|\bdefault\b|\bnow\b|\brenam|\brequire", re.IGNORECASE)),
+    ("breaking", lazy_pattern(r"\bbreaking\b|\bbackwards?[- ]incompatible\b", re.IGNORECASE)),
+    ("deprecated", lazy_pattern(r"\bdeprecat", re.IGNORECASE)),
+    ("removed", lazy_pattern(r"\b(?:remov|dropp?(?:ed|s)?\b|no longer support)", re.IGNORECASE)),
+    ("security", lazy_pattern(r"\bsecurity\b|\bCVE-\d", re.IGNORECASE)),
+    ("fixed", lazy_pattern(r"\bfix(?:e[sd])?\b|\bbugs?\b|\bregression\b", re.IGNORECASE)),
+    ("added", lazy_pattern(r"\badd(?:s|ed)?\b|\bnew\b|\bfeatures?\b|\bsupport for\b", re.IGNORECASE)),
+    ("changed", lazy_pattern(r"\bchang|\bdefault\b|\bnow\b|\brenam|\brequire", re.IGNORECASE)),
 )
 
 

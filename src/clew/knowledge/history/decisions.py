@@ -17,24 +17,25 @@ from clew.knowledge.history.entries import newest_first
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel, Verification
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.text import stems
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_document
 
 DECISION_PREFIX = "decision:"
 RELATED = 0.3
 """A record with this share of the words of a query is found by it."""
-_PATH = re.compile(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
+_PATH = lazy_pattern(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
 MAX_SIZE = 500_000
 MAX_PART = 8_000
-_FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
-_OTHER = re.compile(r"(?:^|[-_/])(?:readme|index|template|adr-template|toc)\.md$|/template", re.IGNORECASE)
-_RUN_IN = re.compile(r"\*\*([A-Z][A-Za-z ]{2,40}?)[.:]\*\*[.:]?\s*(.*)")
-_FIELD = re.compile(r"\s*(?:[*-]\s+)?\**(status|date|supersedes|superseded[ -]by)\**\s*:\**\s*(.*)", re.IGNORECASE)
-_NUMBER = re.compile(r"(?:ADR[- ]?)?0*(\d{1,5})\s*[.:—–-]?\s+", re.IGNORECASE)
-_FILE_NUMBER = re.compile(r"(?:adr[-_])?0*(\d{1,5})[-_]", re.IGNORECASE)
-_REPLACES = re.compile(r"(?<!\w)(?:supersedes|replaces)\b:?\s*([^\n;]+)", re.IGNORECASE)
-_REPLACED = re.compile(r"(?:superseded|replaced)\s+by\b:?\s*([^\n;]+)", re.IGNORECASE)
-_LINK = re.compile(r"\[([^\]]{1,200})\]\(([^)\s]{1,300})[^)]{0,100}\)")
-_FENCE = re.compile(r"\s*(```|~~~)")
+_FOLDER = lazy_pattern(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
+_OTHER = lazy_pattern(r"(?:^|[-_/])(?:readme|index|template|adr-template|toc)\.md$|/template", re.IGNORECASE)
+_RUN_IN = lazy_pattern(r"\*\*([A-Z][A-Za-z ]{2,40}?)[.:]\*\*[.:]?\s*(.*)")
+_FIELD = lazy_pattern(r"\s*(?:[*-]\s+)?\**(status|date|supersedes|superseded[ -]by)\**\s*:\**\s*(.*)", re.IGNORECASE)
+_NUMBER = lazy_pattern(r"(?:ADR[- ]?)?0*(\d{1,5})\s*[.:—–-]?\s+", re.IGNORECASE)
+_FILE_NUMBER = lazy_pattern(r"(?:adr[-_])?0*(\d{1,5})[-_]", re.IGNORECASE)
+_REPLACES = lazy_pattern(r"(?<!\w)(?:supersedes|replaces)\b:?\s*([^\n;]+)", re.IGNORECASE)
+_REPLACED = lazy_pattern(r"(?:superseded|replaced)\s+by\b:?\s*([^\n;]+)", re.IGNORECASE)
+_LINK = lazy_pattern(r"\[([^\]]{1,200})\]\(([^)\s]{1,300})[^)]{0,100}\)")
+_FENCE = lazy_pattern(r"\s*(```|~~~)")
 
 _SECTIONS = {
     "context": ("context", "problem", "background", "issue", "motivation", "context and problem statement"),
@@ -43,7 +44,7 @@ _SECTIONS = {
     "status": ("status",),
 }
 _PARTS = {alias: name for name, aliases in _SECTIONS.items() for alias in aliases}
-_DIGITS = re.compile(r"\d+")
+_DIGITS = lazy_pattern(r"\d+")
 
 
 class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):

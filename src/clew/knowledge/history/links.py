@@ -3,7 +3,6 @@ the code have small nodes on the trail, so that edges survive when the code inde
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated
@@ -17,6 +16,7 @@ from clew.knowledge.nodes.kinds import NodeDomain, NodeType, TrustLevel
 from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.nodes.node_store import Node, NodeFilter, ScoredNode
 from clew.knowledge.upsert import keyed_id
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.edge import Edge, EdgeType
 from clew.trail.store import Trail
 
@@ -27,7 +27,7 @@ PathFilter = Annotated[str, msgspec.Meta(description="a glob of paths; empty: al
 MAX_REFS = 500
 WEIGHTS = {EdgeType.REFERENCED_IN: 0.9, EdgeType.IMPLEMENTS_PATTERN: 0.85, EdgeType.INSPIRED_BY: 0.8}
 """Weights of the edges that are drawn here."""
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID = lazy_pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Related(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from clew.knowledge.code.rows import find_symbols
 from clew.knowledge.lines import clip
 from clew.knowledge.project.style import is_component
 from clew.knowledge.project.texts import FileText, Need, NeedText, read_file, read_need, terms_in
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.search.text import split_word
 
 ComponentType = Literal["ui", "hook", "utility", "pattern"]
@@ -29,19 +30,19 @@ _IN_NAME, _IN_TEXT, _FOUND = 1.0, 0.6, 0.1
 """The worth of a word in the name and in the description of a component, and of a hit of the code search."""
 _KINDS = frozenset(("component", "components", "hook", "hooks", "utility", "utilities", "helper", "function", "class"))
 _GENERAL = frozenset(("app", "base", "common", "custom", "default", "generic", "get", "set", "shared", "simple", "use"))
-_HOOK = re.compile(r"use[A-Z]\w*")
-_PATH_UI = re.compile(r"(?:^|/)(?:components?|widgets?|ui|views)/")
-_NOT_PARTS = re.compile(r"\w+(?:Props|State|Options|Params|Args)$|_|(?:test|Test)(?:_|[A-Z])")
-_WRAPPED = re.compile(r"\b(?:forwardRef|memo|styled|observer|lazy)\b")
+_HOOK = lazy_pattern(r"use[A-Z]\w*")
+_PATH_UI = lazy_pattern(r"(?:^|/)(?:components?|widgets?|ui|views)/")
+_NOT_PARTS = lazy_pattern(r"\w+(?:Props|State|Options|Params|Args)$|_|(?:test|Test)(?:_|[A-Z])")
+_WRAPPED = lazy_pattern(r"\b(?:forwardRef|memo|styled|observer|lazy)\b")
 _USES = ("calls", "references")
 _SCRIPTS = ("javascript", "typescript", "tsx")
 _PARTS = "WHERE s.kind IN ('function', 'class', 'interface', 'variable') AND s.qualname = s.name LIMIT ?"
 _HEAD_LINES, _USE_LINES = 30, 12
-_COMMA = re.compile(r",(?![^(\[{<]*[)\]}>])")
+_COMMA = lazy_pattern(r",(?![^(\[{<]*[)\]}>])")
 """A comma outside of brackets."""
-_PROP = re.compile(r"(?:readonly\s+)?([\w$'\"-]+)(\?)?\s*:\s*(.+?)[;,]?$")
-_DESTRUCTURED = re.compile(r"\(\s*\{([^{}]{0,1000})\}")
-_CHOICE = re.compile(r"[\"']([^\"']{1,40})[\"']")
+_PROP = lazy_pattern(r"(?:readonly\s+)?([\w$'\"-]+)(\?)?\s*:\s*(.+?)[;,]?$")
+_DESTRUCTURED = lazy_pattern(r"\(\s*\{([^{}]{0,1000})\}")
+_CHOICE = lazy_pattern(r"[\"']([^\"']{1,40})[\"']")
 _VARIANT = ("variant", "kind", "type", "size", "color", "tone", "severity", "status")
 _MAKERS = ("__init__", "constructor", "initialize")
 

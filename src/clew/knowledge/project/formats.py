@@ -17,6 +17,7 @@ from xml.parsers import expat
 import msgspec
 
 from clew.knowledge.lines import clip
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 
 MAX_PARTS = 100
@@ -28,13 +29,13 @@ _Table = TypeVar("_Table")
 
 _TOML_SEPARATORS = str.maketrans(dict.fromkeys("={,#", "\n"))
 _TOML_PART = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
-_TOML_LONG_STRING = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
-_TOML_ENTRY = re.compile(
+_TOML_LONG_STRING = lazy_pattern(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
+_TOML_ENTRY = lazy_pattern(
     rf"^(?:(?P<list>\[?)\[(?P<section>[^\[\]\n]{{1,300}})\]\]?[ \t]*+(?:#.*)?$"
     rf"|[ \t]*+(?P<key>{_TOML_PART}(?>(?:[ \t]*+\.[ \t]*+{_TOML_PART})*))[ \t]*+=)",
     re.MULTILINE,
 )
-_INI_ENTRY = re.compile(
+_INI_ENTRY = lazy_pattern(
     r"^(?:\[(?P<section>[^\]\n]{1,200})\]|(?P<key>[^\s=:#;\[][^=:\n]{0,100}?)[ \t]*+[=:](?P<value>.*))", re.MULTILINE
 )
 

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import Keys, ManifestFile, ParsedText, load_table, parse, table
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 
 Kind = Literal["runtime", "dependency", "script", "tool", "metadata", "people"]
@@ -28,15 +29,15 @@ MAX_COMMANDS = 40
 MAX_DEPTH = 2
 """Files further down that declare no packages are about a part of the project."""
 
-_DEV = re.compile(r"dev|test|lint|docs?|typing|types|check|ci\b|format", re.IGNORECASE)
-_PACKAGE = re.compile(r"(?:@[A-Za-z0-9~-][\w.~-]{0,150}/)?[A-Za-z0-9~-][\w.~-]{0,150}")
-_PERSON = re.compile(r"\s*[<(]")
-_VARIABLE = re.compile(r"\$\{([^}]{1,100})\}")
-_REQUIREMENTS = re.compile(r"(?:.*/)?(?:[\w.-]*requirements[\w.-]*|requirements/[\w.-]+)\.(?:txt|in)")
-_GEM_DEV_BLOCK = re.compile(r"^group\b.*:(?:dev|test).*\bdo\n(?:.*\n){0,100}?end\b", re.MULTILINE)
-_MAKE_TARGET = re.compile(r"([A-Za-z0-9][\w./-]{0,60})[ \t]*+:(?![=:])[ \t]*+([^#]{0,300})")
-_JUST_RECIPE = re.compile(r"@?([A-Za-z][\w-]{0,60})(?:[ \t][^:=]{0,100})?:(?!=)([^#]{0,300})")
-_NOX_SESSION = re.compile(r"def (\w{1,80})\(session\b()")
+_DEV = lazy_pattern(r"dev|test|lint|docs?|typing|types|check|ci\b|format", re.IGNORECASE)
+_PACKAGE = lazy_pattern(r"(?:@[A-Za-z0-9~-][\w.~-]{0,150}/)?[A-Za-z0-9~-][\w.~-]{0,150}")
+_PERSON = lazy_pattern(r"\s*[<(]")
+_VARIABLE = lazy_pattern(r"\$\{([^}]{1,100})\}")
+_REQUIREMENTS = lazy_pattern(r"(?:.*/)?(?:[\w.-]*requirements[\w.-]*|requirements/[\w.-]+)\.(?:txt|in)")
+_GEM_DEV_BLOCK = lazy_pattern(r"^group\b.*:(?:dev|test).*\bdo\n(?:.*\n){0,100}?end\b", re.MULTILINE)
+_MAKE_TARGET = lazy_pattern(r"([A-Za-z0-9][\w./-]{0,60})[ \t]*+:(?![=:])[ \t]*+([^#]{0,300})")
+_JUST_RECIPE = lazy_pattern(r"@?([A-Za-z][\w-]{0,60})(?:[ \t][^:=]{0,100})?:(?!=)([^#]{0,300})")
+_NOX_SESSION = lazy_pattern(r"def (\w{1,80})\(session\b()")
 _BLOCKS: Mapping[str, tuple[re.Pattern[str], str]] = {
     **dict.fromkeys(("makefile", "gnumakefile"), (_MAKE_TARGET, "make")),
     "justfile": (_JUST_RECIPE, "just"),
@@ -277,7 +278,7 @@ _ECOSYSTEMS: dict[str, Ecosystem] = {
     **dict.fromkeys(("pom.xml", "build.gradle", "build.gradle.kts"), "java"),
     **dict.fromkeys(("pyproject.toml", "setup.py", "setup.cfg"), "python"),
 }
-_COPIED = re.compile(r"(?:^|/)(?:node_modules|vendor|vendored|third_party)/")
+_COPIED = lazy_pattern(r"(?:^|/)(?:node_modules|vendor|vendored|third_party)/")
 
 
 class DeclaredPackage(msgspec.Struct, frozen=True, kw_only=True):

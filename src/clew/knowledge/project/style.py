@@ -22,6 +22,7 @@ from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import load_table
 from clew.knowledge.project.texts import FileText, own_files, read_files
 from clew.knowledge.project.tools import normal_language
+from clew.lazy_pattern import lazy_pattern
 
 MAX_FILES, MAX_INDENT, MAX_LINE = 300, 8, 500
 """Files of a language that are counted; of more, every second, third and so on."""
@@ -31,45 +32,47 @@ _STYLE_EXAMPLES, _PATTERN_EXAMPLES = 2, 3
 _NAMED = ("functions", "variables", "constants", "types", "files", "components")
 _WAYS = ("error_handling", "async_style", "component_style", "export_style", "custom_errors")
 _CASES = {
-    "UPPER_SNAKE_CASE": re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"),
-    "snake_case": re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+"),
-    "kebab-case": re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+"),
-    "camelCase": re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*"),
-    "PascalCase": re.compile(r"[A-Z][A-Z0-9]*[a-z][A-Za-z0-9]*"),
-    "lowercase": re.compile(r"[a-z][a-z0-9]*"),
-    "UPPERCASE": re.compile(r"[A-Z][A-Z0-9]*"),
+    "UPPER_SNAKE_CASE": lazy_pattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"),
+    "snake_case": lazy_pattern(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+"),
+    "kebab-case": lazy_pattern(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+"),
+    "camelCase": lazy_pattern(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*"),
+    "PascalCase": lazy_pattern(r"[A-Z][A-Z0-9]*[a-z][A-Za-z0-9]*"),
+    "lowercase": lazy_pattern(r"[a-z][a-z0-9]*"),
+    "UPPERCASE": lazy_pattern(r"[A-Z][A-Z0-9]*"),
 }
 _ONE_WORD = {"lowercase": ("snake_case", "camelCase", "kebab-case"), "UPPERCASE": ("UPPER_SNAKE_CASE",)}
 """A single word fits all of these; it is a case of its own only where no other name is there."""
 FAMILY = {"typescript": "javascript", "tsx": "javascript"}
 _ROLES = {"function": "functions", "method": "functions", "class": "types", "interface": "types"}
-_LITERAL = re.compile(r"^[^=]*=\s*(?:-?[\d._]+\w*|'[^']*'|\"[^\"]*\"|true|false|True|False)\s*;?$")
+_LITERAL = lazy_pattern(r"^[^=]*=\s*(?:-?[\d._]+\w*|'[^']*'|\"[^\"]*\"|true|false|True|False)\s*;?$")
 _GENERIC_FILES = frozenset(("index", "main", "mod", "lib", "setup", "conftest"))
-_MARKUP = re.compile(r"<(?:[A-Za-z][\w.]*[\s/>]|>)|createElement\(")
+_MARKUP = lazy_pattern(r"<(?:[A-Za-z][\w.]*[\s/>]|>)|createElement\(")
 _CHOOSES_QUOTES = ("python", "javascript", "ruby")
 _NEEDS_SEMICOLONS = ("java", "c", "cpp", "rust")
-_INDENT = re.compile(r"^([ \t]*)(?=\S)", re.MULTILINE)
-_STATEMENT = re.compile(
+_INDENT = lazy_pattern(r"^([ \t]*)(?=\S)", re.MULTILINE)
+_STATEMENT = lazy_pattern(
     r"^[ \t]*(?:import\b|const\b|let\b|var\b|return\b|throw\b|await\b|break\b|continue\b|export\s+\*|[\w.]+\()"
     r".*(?<![,{(\[=+\-*/&|?:<>])$"
 )
 _CONTINUES = frozenset(".?:+-*/&|=)]")
-_CLOSING = re.compile(r"\s*([)\]}])")
-_STYLE_SHEET = re.compile(r"\.(?:css|scss|sass|less|styl)$")
-_NODE = re.compile(r"node:.*|(?:assert|child_process|crypto|events|fs|https?|net|os|path|stream|url|util|zlib)(?:/.*)?")
+_CLOSING = lazy_pattern(r"\s*([)\]}])")
+_STYLE_SHEET = lazy_pattern(r"\.(?:css|scss|sass|less|styl)$")
+_NODE = lazy_pattern(
+    r"node:.*|(?:assert|child_process|crypto|events|fs|https?|net|os|path|stream|url|util|zlib)(?:/.*)?"
+)
 _GROUPS = ("builtin", "react", "external", "internal", "relative", "styles")
 _C_COMMENT = r"//[^\n]*|/\*(?>(?:[^*]|\*(?!/))*)(?:\*/|\Z)"
 _STRING = r"\"(?>(?:[^\"\\\n]|\\.)*)\"|'(?>(?:[^'\\\n]|\\.)*)'"
 _SCANNERS = {
-    "hash": re.compile(
+    "hash": lazy_pattern(
         r"(?P<long>(?s:\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)))"
         rf"|(?P<comment>(?<![\w\"'])#(?!\{{)[^\n]*)|(?P<string>{_STRING})"
     ),
-    "c": re.compile(rf"(?P<comment>{_C_COMMENT})|(?P<long>`(?>(?:[^`\\]|\\.)*)`)|(?P<string>{_STRING})", re.DOTALL),
-    "rust": re.compile(rf"(?P<comment>{_C_COMMENT})|(?P<string>\"(?>(?:[^\"\\]|\\.)*)\")", re.DOTALL),
+    "c": lazy_pattern(rf"(?P<comment>{_C_COMMENT})|(?P<long>`(?>(?:[^`\\]|\\.)*)`)|(?P<string>{_STRING})", re.DOTALL),
+    "rust": lazy_pattern(rf"(?P<comment>{_C_COMMENT})|(?P<string>\"(?>(?:[^\"\\]|\\.)*)\")", re.DOTALL),
 }
 _SYNTAX = {"python": "hash", "ruby": "hash", "rust": "rust"}
-_MARKUP_VALUE = re.compile(r"[\w:-]=\Z")
+_MARKUP_VALUE = lazy_pattern(r"[\w:-]=\Z")
 
 
 class StyleExample(msgspec.Struct, frozen=True, kw_only=True):

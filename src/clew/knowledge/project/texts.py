@@ -19,13 +19,14 @@ from clew.knowledge.code.pool import run_jobs
 from clew.knowledge.code.rows import decode_facts, find_facts
 from clew.knowledge.code.search.words import terms_of
 from clew.knowledge.project.formats import load_table
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.search.text import STOP, split_word
 
 MAX_TEXT = 300_000
 """Larger files are generated."""
 MAX_NEED, MAX_WORDS = 300, 12
-_WORD = re.compile(r"[^\W_][\w.-]*")
-_RELATION = re.compile(r"\b(?:for|to|of|with|that|which|from|when|in|on)\b", re.IGNORECASE)
+_WORD = lazy_pattern(r"[^\W_][\w.-]*")
+_RELATION = lazy_pattern(r"\b(?:for|to|of|with|that|which|from|when|in|on)\b", re.IGNORECASE)
 
 
 class FileText(msgspec.Struct, frozen=True, dict=True):

@@ -17,6 +17,7 @@ from clew.knowledge.code.models import FileInfo
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import parse_json
 from clew.knowledge.project.texts import FileText, read_files
+from clew.lazy_pattern import lazy_pattern
 
 Category = Literal["colors", "spacing", "typography", "shadows", "radii", "other"]
 MAX_FILES, MAX_TOKENS = 300, 5_000
@@ -25,35 +26,35 @@ MAX_CHAIN = 8
 """Tokens that may refer to each other in a row."""
 MAX_DEPTH = 12
 
-_REFERENCE = re.compile(
+_REFERENCE = lazy_pattern(
     r"var\(\s*(--[\w-]{1,100})\s*(?:,[^()]{0,100})?\)|\{([\w.$ -]{1,200}?)(?:\.\$?value)?\}|([$@][\w-]{1,100})"
 )
-_BARE_ZERO = re.compile(r"(?<![\d.])0+(?=\.\d)")
-_COPIED = re.compile(r"(?:^|/)(?:node_modules|vendor|dist|build)/|\.min\.css$")
+_BARE_ZERO = lazy_pattern(r"(?<![\d.])0+(?=\.\d)")
+_COPIED = lazy_pattern(r"(?:^|/)(?:node_modules|vendor|dist|build)/|\.min\.css$")
 _BY_NAME: tuple[tuple[Category, re.Pattern[str]], ...] = (
-    ("shadows", re.compile(r"(?:box-|drop-)?shadows?|elevations?")),
-    ("radii", re.compile(r"(?:border-|corner-)?radius|radii|rounded|corners?")),
-    ("colors", re.compile(r"colou?rs?|clr|palette")),
-    ("spacing", re.compile(r"spac(?:ing|es?)|gaps?|sizes?|sizing|margins?|paddings?|gutters?|insets?|dimension")),
-    ("typography", re.compile(r"typography|fonts?(?:-\w+)?|text|line-heights?|letter-spacing|leading|tracking")),
+    ("shadows", lazy_pattern(r"(?:box-|drop-)?shadows?|elevations?")),
+    ("radii", lazy_pattern(r"(?:border-|corner-)?radius|radii|rounded|corners?")),
+    ("colors", lazy_pattern(r"colou?rs?|clr|palette")),
+    ("spacing", lazy_pattern(r"spac(?:ing|es?)|gaps?|sizes?|sizing|margins?|paddings?|gutters?|insets?|dimension")),
+    ("typography", lazy_pattern(r"typography|fonts?(?:-\w+)?|text|line-heights?|letter-spacing|leading|tracking")),
 )
 _OF_TEXT = frozenset(("font", "line", "leading", "tracking", "text", "letter"))
-_LENGTH = re.compile(r"-?(?:\d{1,6}(?:\.\d{1,6})?|\.\d{1,6})(?:px|rem|em|pt)")
-_SHADOW = re.compile(r"(?:inset\s+)?-?[\d.]+(?:px|rem)?\s+-?[\d.]+(?:px|rem)?\s.*(?:#|rgb|hsl)")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_COMMENT = re.compile(r"/\*(?>(?:[^*]|\*(?!/))*)(?:\*/|\Z)|(?<!:)//[^\n]*")
-_PROPERTY = re.compile(
+_LENGTH = lazy_pattern(r"-?(?:\d{1,6}(?:\.\d{1,6})?|\.\d{1,6})(?:px|rem|em|pt)")
+_SHADOW = lazy_pattern(r"(?:inset\s+)?-?[\d.]+(?:px|rem)?\s+-?[\d.]+(?:px|rem)?\s.*(?:#|rgb|hsl)")
+_HUMP = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_COMMENT = lazy_pattern(r"/\*(?>(?:[^*]|\*(?!/))*)(?:\*/|\Z)|(?<!:)//[^\n]*")
+_PROPERTY = lazy_pattern(
     r"(?<![\w-])(--[A-Za-z_][\w-]{0,100}|[$@][A-Za-z_][\w-]{0,100})\s*:\s*([^;{}\n]{1,300})(?=[;}\n])"
 )
-_FLAG = re.compile(r"(?:(?<!\s)\s++)?!(?:default|global|important)\s*+")
-_JSON_FILE = re.compile(
+_FLAG = lazy_pattern(r"(?:(?<!\s)\s++)?!(?:default|global|important)\s*+")
+_JSON_FILE = lazy_pattern(
     r"(?:^|/)(?:[\w.-]*tokens?[\w.-]*|theme|colou?rs|spacing|typography|design[\w.-]*)\.json$"
     r"|(?:^|/)(?:design-)?tokens?/.*\.json$",
     re.IGNORECASE,
 )
-_SHEET = re.compile(r"\.(?:css|scss|sass|less|pcss)$")
-_HEX = re.compile(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})")
-_RGB = re.compile(r"rgba?\(([\d\s.,/%]{5,60})\)")
+_SHEET = lazy_pattern(r"\.(?:css|scss|sass|less|pcss)$")
+_HEX = lazy_pattern(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})")
+_RGB = lazy_pattern(r"rgba?\(([\d\s.,/%]{5,60})\)")
 
 
 class Colour(NamedTuple):

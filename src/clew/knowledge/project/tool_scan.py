@@ -33,6 +33,7 @@ from clew.knowledge.project.tools import (
     known_tools,
     language_by_extension,
 )
+from clew.lazy_pattern import lazy_pattern
 from clew.tools.search.gitignore import NEVER_READ, TOOLS_OWN
 
 MAX_TEXT = 500_000
@@ -41,8 +42,8 @@ MAX_LISTED, MAX_WALKED = 50, 20_000
 MAX_LINE, MAX_VERSION = 2_000, 60
 
 _ECOSYSTEMS = ("npm", "python", "go", "rust", "java")
-_VERSION = re.compile(r"(?=.*\d)[\w.*^~<>=!|, +-]+")
-_EDITOR_FILE = re.compile(r"(?:.*/)?(?:\.vscode/[^/]+\.json|\.idea/[^/]+\.xml)")
+_VERSION = lazy_pattern(r"(?=.*\d)[\w.*^~<>=!|, +-]+")
+_EDITOR_FILE = lazy_pattern(r"(?:.*/)?(?:\.vscode/[^/]+\.json|\.idea/[^/]+\.xml)")
 _FOLDERS = ("", ".github/workflows", ".circleci", ".config", ".vscode", ".idea")
 _OTHERS = NEVER_READ | TOOLS_OWN | frozenset(("vendor", "dist", "build", "target", "venv"))
 _BINARIES = ("node_modules/.bin", ".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts", "vendor/bin", "bin")

@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Iterable
 
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.checks.problems import Fix
 from clew.skills.files.document import MarkdownDocument
 from clew.skills.files.front_matter import FieldPlace
 
-_BARE = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*")
+_BARE = lazy_pattern(r"[A-Za-z][A-Za-z0-9._/-]*")
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
 
 

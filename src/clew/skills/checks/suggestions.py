@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
+
+from clew.lazy_pattern import lazy_pattern
 
 MAX_COMPARED = 2_000
 MAX_LENGTH = 80
-_BETWEEN = re.compile(r"[\s._-]+")
+_BETWEEN = lazy_pattern(r"[\s._-]+")
 
 
 def nearest(given: str, known: Iterable[str]) -> str:

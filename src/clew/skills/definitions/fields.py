@@ -14,6 +14,7 @@ import msgspec
 
 from clew.decode_errors import in_plain_words, noun_of
 from clew.errors import InvalidInput, ValidationError
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.checks.front_matter_fixes import quote_value, rename_key, replace_value, written_list
 from clew.skills.checks.problems import Fix, Problem
 from clew.skills.checks.suggestions import nearest
@@ -29,8 +30,8 @@ RECORDS: dict[Sort, type[msgspec.Struct]] = {"agent": AgentSpec, "skill": Skill,
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 4_000
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_TOOL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,7}")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TOOL_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,7}")
 _NAMES = "1 to 64 letters of a to z, digits, `.`, `_` and `-`, the first a letter or digit"
 _DERIVED = frozenset(
     {"content", "prompt", "references", "scripts", "assets", "is_executable", "path", "folder", "origin", "digest"}

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from clew.errors import FormatError
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.checks.front_matter_fixes import replace_value, without_item
 from clew.skills.checks.problems import Problem, has_errors
 from clew.skills.definitions.fields import (
@@ -47,7 +48,7 @@ REFERRING: dict[str, tuple[str, ...]] = {
 Record = AgentSpec | Skill | Toolset | ToolEntry
 
 _NOTES = ("license", "compatibility")
-_PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_PARAMETER = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)
 _TICK = 50_000_000
 """The resolution of file times, in nanoseconds. A file that changed within it may change again with the same time."""
 

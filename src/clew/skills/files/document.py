@@ -3,18 +3,18 @@ fails: problems are reported beside the result."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.checks.problems import Fix, Problem
 from clew.skills.files.front_matter import FieldPlace, read_front_matter
 
 MAX_BYTES = 1_048_576
 """A larger file is not a definition."""
-_FENCE = re.compile(r"-{3,}[ \t]*")
-_OF_META = re.compile(r"[A-Za-z][\w-]*[ \t]*:(?:[ \t].*)?|[ \t]+\S.*|-[ \t].*|#.*")
+_FENCE = lazy_pattern(r"-{3,}[ \t]*")
+_OF_META = lazy_pattern(r"[A-Za-z][\w-]*[ \t]*:(?:[ \t].*)?|[ \t]+\S.*|-[ \t].*|#.*")
 
 
 class MarkdownDocument(msgspec.Struct, frozen=True, kw_only=True):

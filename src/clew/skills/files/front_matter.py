@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from typing import Any, NamedTuple
 
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.checks.problems import Fix, Problem
 
 MAX_LENGTH = 65_536
@@ -16,9 +17,9 @@ FIRST_LINE = 2
 """The line after the opening fence."""
 _MAX_TRIED = 200
 _MAX_SHOWN = 80
-_PLAIN = re.compile(r"([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*)")
-_TEXT = re.compile(r"[A-Za-z][\w-]*[ \t]*:[ \t]+[^\s\[{&!|>'\"][^\x00-\x1f]*")
-_INDENT = re.compile(r"[ \t]*")
+_PLAIN = lazy_pattern(r"([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*)")
+_TEXT = lazy_pattern(r"[A-Za-z][\w-]*[ \t]*:[ \t]+[^\s\[{&!|>'\"][^\x00-\x1f]*")
+_INDENT = lazy_pattern(r"[ \t]*")
 _HINT = "Put quotes around a value that holds `: ` or ` #`, or begins with a special character"
 
 

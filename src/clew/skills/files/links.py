@@ -9,24 +9,26 @@ from urllib.parse import unquote
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
+
 _MAX_LABEL = 999
-_FENCE = re.compile(r" {0,3}(?:>[ ]?)*[ ]*(`{3,}(?=[^`\n]*$)|~{3,})")
-_CLOSED = re.compile(r"[ >]*(`{3,}|~{3,})[ \t]*")
-_DEFINITION = re.compile(r" {0,3}\[((?:[^\[\]\\]|\\.){1,999})\]:[ \t]*(<[^<>]*>|[^\s<]\S*)")
-_TOKEN = re.compile(r"\\.|`+|<!--|<(?=[A-Za-z])|!?\[|\]", re.DOTALL)
-_AUTOLINK = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*)>")
-_LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.)*)\]", re.DOTALL)
-_ANGLED = re.compile(r"<((?:[^<>\n\\]|\\.)*)>")
-_SPACE = re.compile(r"[ \t]*\n?[ \t]*")
-_TITLE = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|\((?:[^()\\]|\\.)*\)', re.DOTALL)
+_FENCE = lazy_pattern(r" {0,3}(?:>[ ]?)*[ ]*(`{3,}(?=[^`\n]*$)|~{3,})")
+_CLOSED = lazy_pattern(r"[ >]*(`{3,}|~{3,})[ \t]*")
+_DEFINITION = lazy_pattern(r" {0,3}\[((?:[^\[\]\\]|\\.){1,999})\]:[ \t]*(<[^<>]*>|[^\s<]\S*)")
+_TOKEN = lazy_pattern(r"\\.|`+|<!--|<(?=[A-Za-z])|!?\[|\]", re.DOTALL)
+_AUTOLINK = lazy_pattern(r"<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*)>")
+_LABEL = lazy_pattern(r"\[((?:[^\[\]\\]|\\.)*)\]", re.DOTALL)
+_ANGLED = lazy_pattern(r"<((?:[^<>\n\\]|\\.)*)>")
+_SPACE = lazy_pattern(r"[ \t]*\n?[ \t]*")
+_TITLE = lazy_pattern(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|\((?:[^()\\]|\\.)*\)', re.DOTALL)
 _PLAIN = r"(?:[^\s()\\\x00-\x1f]|\\.)"
-_PATH = re.compile(
+_PATH = lazy_pattern(
     rf"(?>(?:{_PLAIN}|\((?>(?:{_PLAIN}|\((?>(?:{_PLAIN}|\({_PLAIN}*+\))*)\))*)\))*)"
 )  # parentheses in a path may nest three levels deep, as in CommonMark; the atomic groups prevent backtracking
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_IMAGE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])?")
-_MARKUP = re.compile(r"`|\*\*|~~")
-_EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
+_ESCAPED = lazy_pattern(r"\\([!-/:-@\[-`{-~])")
+_IMAGE = lazy_pattern(r"!\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])?")
+_MARKUP = lazy_pattern(r"`|\*\*|~~")
+_EXTERNAL = lazy_pattern(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
 
 
 class MarkdownLink(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
+from clew.lazy_pattern import lazy_pattern
 from clew.llm.model_catalogue import shipped
 from clew.skills.checks.problems import Problem
 from clew.skills.files.document import MarkdownDocument
@@ -29,8 +30,8 @@ KNOWN = {
 }
 _FAMILIES = {"haiku": "fast", "sonnet": "", "opus": "strong"}
 """The role in Clew for a model family of another program. A role always has a model; a model name may not exist."""
-_NAMED_HERE = re.compile(r"[\w-]+:\S+")
-_KEY = re.compile(r"([A-Za-z0-9_-]+)[ \t]*=")
+_NAMED_HERE = lazy_pattern(r"[\w-]+:\S+")
+_KEY = lazy_pattern(r"([A-Za-z0-9_-]+)[ \t]*=")
 
 
 def read_agent(source: DefinitionSource, origin: str) -> AgentSpec | None:

@@ -3,8 +3,7 @@ that load only by name."""
 
 from __future__ import annotations
 
-import re
-
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.formats.source import DefinitionSource, describe, metadata_of, to_name
 from clew.skills.manifest import Parameter, Skill
 
@@ -12,8 +11,8 @@ KNOWN = (
     *("description", "argument-hint", "allowed-tools", "model", "agent", "subtask"),
     *("disable-model-invocation", "name", "metadata", "hooks", "context"),
 )
-_ARGUMENTS = re.compile(r"\$(?:ARGUMENTS|[1-9])\b")
-_NAMED = re.compile(r"(?<!\$)\$([A-Z][A-Z0-9_]{1,40})\b")
+_ARGUMENTS = lazy_pattern(r"\$(?:ARGUMENTS|[1-9])\b")
+_NAMED = lazy_pattern(r"(?<!\$)\$([A-Z][A-Z0-9_]{1,40})\b")
 
 
 def read_command(source: DefinitionSource, origin: str) -> Skill | None:

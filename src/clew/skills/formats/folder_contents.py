@@ -7,11 +7,11 @@ names them. Files that usually hold secrets never belong to it.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.files.document import MarkdownDocument
 from clew.skills.files.links import extract_links
 from clew.skills.files.tree_walk import show
@@ -22,7 +22,7 @@ MAX_LISTED = 1_000
 """The limit for files of one kind."""
 MARKDOWN = ".md"
 
-_WORD = re.compile(r"[\w./~+@-]+")
+_WORD = lazy_pattern(r"[\w./~+@-]+")
 
 
 class FolderContents(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from clew.errors import InvalidInput
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.agent_tools import ACTING, FOREIGN, WRITING, clew_tool_name
 from clew.skills.formats.source import DefinitionSource, split_words
 from clew.skills.manifest import AgentPermissions
@@ -38,7 +39,7 @@ _NOT_ENFORCED = {
 """Limits of other programs that Clew does not enforce, with the consequence."""
 _MODES = ("", "default", "acceptEdits", "auto", "bypassPermissions")
 _SANDBOXES = ("", "read-only", "workspace-write", "danger-full-access")
-_BRACKETS = re.compile(r"\s*([^\s()]+)\s*(?:\((.*)\))?\s*", re.S)
+_BRACKETS = lazy_pattern(r"\s*([^\s()]+)\s*(?:\((.*)\))?\s*", re.S)
 
 
 class AgentLimits:

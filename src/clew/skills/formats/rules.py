@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable
 
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.checks.problems import Problem
 from clew.skills.manifest import SkillLink
 from clew.trust import printable
 
 MAX_IMPORTS = 200
-_IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s`'\"<>()\[\]])+)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_TICKS = re.compile(r"`+")
+_IMPORT = lazy_pattern(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s`'\"<>()\[\]])+)")
+_FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})")
+_TICKS = lazy_pattern(r"`+")
 
 
 def read_imports(

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
 from clew.skills.checks.problems import Problem, Severity
 from clew.skills.files.document import MarkdownDocument
 from clew.trust import printable
@@ -19,8 +20,8 @@ MAX_DESCRIPTION = 1_024
 MAX_VALUE = 4_000
 """The limit for values of keys that Clew does not use. Longer ones are cut."""
 _MAX_SUMMARY = 300
-_HEADING = re.compile(r"\A(?:#{1,6}\s+|[>*-]\s+)")
-_VALUE = re.compile(r"[^:]*:[ \t]*(.*?)(?:[ \t]+#.*)?")
+_HEADING = lazy_pattern(r"\A(?:#{1,6}\s+|[>*-]\s+)")
+_VALUE = lazy_pattern(r"[^:]*:[ \t]*(.*?)(?:[ \t]+#.*)?")
 
 
 class DefinitionSource(msgspec.Struct, kw_only=True):

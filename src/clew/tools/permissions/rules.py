@@ -12,6 +12,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.fences import clean
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.globs import glob_matches
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -19,7 +20,7 @@ STRICTNESS: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 MAX_PATTERN = 2_000
 
-_TEXT = re.compile(r"\s*([^\s()]{1,200})\s*(?:\((.*)\))?\s*", re.S)
+_TEXT = lazy_pattern(r"\s*([^\s()]{1,200})\s*(?:\((.*)\))?\s*", re.S)
 _TARGETS = {"exec": "command", "fetch": "domain"}
 """Tool → the kind of pattern in its brackets; for all other tools it is a path."""
 

@@ -11,14 +11,16 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
+
 MAX_LENGTH = 20_000
 MAX_DEPTH = 8
 
-_OPERATORS = re.compile(r"&&|\|\||;;|\|&|[;&|\n]")
-_HARMLESS_REDIRECT = re.compile(
+_OPERATORS = lazy_pattern(r"&&|\|\||;;|\|&|[;&|\n]")
+_HARMLESS_REDIRECT = lazy_pattern(
     r"(?:[12]|&)?>>?[ \t]*/dev/null(?=[\s;&|)]|$)|[12]?>&[12](?=[\s;&|)]|$)|</dev/null(?=[\s;&|)]|$)"
 )
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*\+?=")
 _KEYWORDS = frozenset(
     (
         *(
@@ -68,7 +70,7 @@ _EVALUATING = frozenset(
 _EVALUATING_OPTIONS = {"printf": ("-v",), "wait": ("-p",), "test": ("-v", "-R"), "[": ("-v", "-R")}
 """Builtins that do so only after an option."""
 _MOST_WORDS = 50
-_ANY_BREAK = re.compile(r"[;&|\n(){}`<>\"'$=]+")
+_ANY_BREAK = lazy_pattern(r"[;&|\n(){}`<>\"'$=]+")
 
 
 class ShellParts(msgspec.Struct, frozen=True, kw_only=True):

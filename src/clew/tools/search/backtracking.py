@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 
-_FOLDERS = re.compile(r"\(\?:\.\+/\)\?|\(\?:/\.\+\)\?")
-_SLASH = re.compile(r"(?<!\[\^)/")
+from clew.lazy_pattern import lazy_pattern
+
+_FOLDERS = lazy_pattern(r"\(\?:\.\+/\)\?|\(\?:/\.\+\)\?")
+_SLASH = lazy_pattern(r"(?<!\[\^)/")
 _STAR = "[^/]*"
-_BRACKETS = re.compile(r"\\.|\[(\^?)(\]?[^\]]*)\]", re.S)
+_BRACKETS = lazy_pattern(r"\\.|\[(\^?)(\]?[^\]]*)\]", re.S)
 _FOLDER_ABOVE = "(?P<ps_d>/)"
 _END = f"(?:{_FOLDER_ABOVE}|$)"
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
 from clew.tools.search.backtracking import without_backtracking
 
 MAX_BYTES = 200_000
@@ -38,26 +39,53 @@ TOOLS_OWN = frozenset(
 )
 """Folders that tools fill. They are not part of a project's own files."""
 
+_SIMPLE = lazy_pattern(r"(?P<negation>!?)(?P<anchor>/?)(?P<text>[\w.+@~*-]+(?:/[\w.+@~*-]+)*)(?P<slash>/?)")
+"""A rule without spaces, quoted characters and other wildcards than stars."""
 _log = logging.getLogger(__name__)
 
 
 class _IgnoreRule(msgspec.Struct, frozen=True):
-    """One line of a file. A line that starts with `!` cancels an earlier rule."""
+    """One line of a file. A line that starts with `!` cancels an earlier rule. A rule has a pattern, or a `text` that
+    has no wildcards. It is compared to a path, or only to its last name if the rule is `of_name`."""
 
-    pattern: re.Pattern[str]
     ignores: bool
     folders_only: bool
+    text: str = ""
+    of_name: bool = False
+    pattern: re.Pattern[str] | None = None
 
     def decides(self, path: str, *, is_folder: bool) -> bool:
         """Whether the rule matches this path itself, rather than a folder above it."""
-        return (is_folder or not self.folders_only) and self.pattern.match(path) is not None
+        if self.folders_only and not is_folder:
+            return False
+        compared = path.rpartition("/")[2] if self.of_name else path
+        return self.text == compared if self.pattern is None else self.pattern.match(compared) is not None
 
 
-class _IgnoreFile(msgspec.Struct, frozen=True):
+class _IgnoreFile:
     """The rules of one file, for the paths below `folder`, with the last first."""
 
-    folder: str
-    rules: Sequence[_IgnoreRule]
+    def __init__(self, folder: str, rules: Sequence[_IgnoreRule]) -> None:
+        self.folder = folder
+        self.rules = rules
+        self._plain: dict[str, list[int]] = {}
+        self._patterns: list[int] = []
+        for number, rule in enumerate(rules):
+            if rule.pattern is None:
+                self._plain.setdefault(rule.text, []).append(number)
+            else:
+                self._patterns.append(number)
+
+    def find(self, path: str, *, is_folder: bool) -> _IgnoreRule | None:
+        """The first rule that decides about a path below the folder. Looks plain texts up instead of comparing all."""
+        near = (*self._plain.get(path, ()), *self._plain.get(path.rpartition("/")[2], ()))
+        plain = min((at for at in near if self.rules[at].decides(path, is_folder=is_folder)), default=len(self.rules))
+        for at in self._patterns:
+            if at > plain:
+                break
+            if self.rules[at].decides(path, is_folder=is_folder):
+                return self.rules[at]
+        return self.rules[plain] if plain < len(self.rules) else None
 
 
 class _Allowance:
@@ -96,9 +124,9 @@ class IgnoreRules:
         """Whether a path in the folder is ignored. Assumes that no folder above it is ignored."""
         for file in reversed(self._files):
             relative = path[len(file.folder) :].lstrip(os.sep).replace(os.sep, "/")
-            for rule in file.rules:
-                if rule.decides(relative, is_folder=is_folder):
-                    return rule.ignores
+            rule = file.find(relative, is_folder=is_folder)
+            if rule is not None:
+                return rule.ignores
         return False
 
 
@@ -165,9 +193,13 @@ def _parse(text: str) -> Sequence[_IgnoreRule]:
 
 
 def _parse_line(line: str) -> _IgnoreRule | None:
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # only reading local files needs it
-
     trimmed = line.rstrip(" ")
+    if simple := _parse_simple(trimmed):
+        return simple
+    if not trimmed or trimmed.startswith("#"):
+        return None
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # takes longer to load than most files to read
+
     if trimmed.endswith("\\") and trimmed != line:
         trimmed += " "
     if len(trimmed) > MAX_LINE or trimmed.count("*") > MAX_STARS:
@@ -177,4 +209,19 @@ def _parse_line(line: str) -> _IgnoreRule | None:
         pattern = without_backtracking(expression) if expression else None
     except (ValueError, re.error):
         return None
-    return _IgnoreRule(pattern, bool(ignores), trimmed.endswith("/")) if pattern else None
+    return _IgnoreRule(bool(ignores), trimmed.endswith("/"), pattern=pattern) if pattern else None
+
+
+def _parse_simple(line: str) -> _IgnoreRule | None:
+    """The rule of a line with no wildcard, or with at most one star in a name; None for all others."""
+    found = _SIMPLE.fullmatch(line[: MAX_LINE + 1])
+    names = found["text"].split("/") if found else []
+    is_simple = all(name.count("*") < 2 and name not in (".", "..") for name in names) and names[-1:] != ["*"]
+    if found is None or not is_simple or len(line) > MAX_LINE:
+        return None
+    ignores, folders_only = not found["negation"], bool(found["slash"])
+    of_name = not found["anchor"] and len(names) == 1
+    if "*" not in found["text"]:
+        return _IgnoreRule(ignores, folders_only, found["text"], of_name)
+    expression = "/".join("[^/]+" if name == "*" else re.escape(name).replace(r"\*", "[^/]*") for name in names)
+    return _IgnoreRule(ignores, folders_only, "", of_name, re.compile(rf"{expression}\Z"))

@@ -6,7 +6,6 @@ Limits live here, so that every door and every backend refuses the same input wi
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import isfinite
@@ -17,6 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.errors import InvalidInput, TooLarge
+from clew.lazy_pattern import lazy_pattern
 
 MAX_TITLE = 2_000
 MAX_CONTEXT = 4_000_000
@@ -27,10 +27,10 @@ MAX_SCOPES = 64
 MAX_BATCH = 10_000
 MAX_DIMENSION = 4_096
 
-_SCHEMA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
-_TAG = re.compile(r"[^\s\x00-\x1f\x7f]+(?: [^\s\x00-\x1f\x7f]+)*")
-_TAGS = re.compile(rf"{_TAG.pattern}(?:\n{_TAG.pattern})*")
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SCHEMA_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
+_TAG = lazy_pattern(r"[^\s\x00-\x1f\x7f]+(?: [^\s\x00-\x1f\x7f]+)*")
+_TAGS = lazy_pattern(rf"{_TAG.pattern}(?:\n{_TAG.pattern})*")
+_ID = lazy_pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _canonical = msgspec.json.Encoder(order="deterministic")
 _measure = Struct("<Q").pack
 _decode = msgspec.json.Decoder().decode

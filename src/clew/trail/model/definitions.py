@@ -22,19 +22,34 @@ DEFINITIONS = frozenset({SCHEMA, POLICY})
 
 
 class Definitions:
-    """One owner's schema definitions and TTL policies as of an event, until the first of them expires."""
+    """One owner's schema definitions and TTL policies as of an event, until the first of them expires. A definition is
+    parsed when its schema is first used: a short command uses few of them."""
 
     def __init__(
-        self, schemas: dict[str, SchemaRules], policies: tuple[TtlPolicy, ...], *, as_of: int | None, until: float
+        self,
+        contexts: dict[str, dict[str, Any]],
+        policies: tuple[TtlPolicy, ...],
+        *,
+        as_of: int | None,
+        until: float,
     ) -> None:
+        """`contexts` are those of the definitions, by the name of the schema that they define."""
         self.as_of = as_of
         self.until = until
-        self._schemas = schemas
+        self._contexts = contexts
+        self._policies = policies
+        self._parsed: dict[str, SchemaRules] = {}
         self._undefined = SchemaRules(policies=policies)
 
     def rules(self, schema_name: str | None) -> SchemaRules:
-        """The rules for breadcrumbs of a schema, defined or not."""
-        return self._schemas.get(schema_name or "", self._undefined)
+        """The rules for breadcrumbs of a schema, defined or not. Raises InvalidInput for a definition that cannot
+        work."""
+        name = schema_name or ""
+        if name not in self._contexts:
+            return self._undefined
+        if name not in self._parsed:
+            self._parsed[name] = parse_definition(self._contexts[name], self._policies)[1]
+        return self._parsed[name]
 
 
 def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = ()) -> tuple[str, SchemaRules]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from enum import IntEnum
@@ -11,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from clew.errors import InvalidInput
+from clew.lazy_pattern import lazy_pattern
 
-_TYPE = re.compile(r"[a-z][a-z0-9_.-]{0,99}")
+_TYPE = lazy_pattern(r"[a-z][a-z0-9_.-]{0,99}")
 
 Direction = Literal["outgoing", "incoming", "both"]
 

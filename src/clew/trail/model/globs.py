@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from clew.lazy_pattern import lazy_pattern
+
 MAX_PATH = 4_096
 """A longer path matches nothing."""
 
-_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|.", re.S)
+_PIECE = lazy_pattern(r"\*\*/|\*\*|\*|\?|.", re.S)
 
 
 @lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from clew.errors import InvalidInput, TooLarge
+from clew.lazy_pattern import lazy_pattern
 
 MAX_PATH = 1_000
 MAX_SEGMENTS = 64
@@ -16,7 +17,7 @@ MAX_RESULTS = 10_000
 MAX_STEPS = 100_000
 
 # Each alternative begins and ends with characters of its own, so matching never goes back.
-_SEGMENT = re.compile(
+_SEGMENT = lazy_pattern(
     r"""(?P<deep>\.\.)?(?:
         (?P<dot>\.?)(?:(?P<name>[^\s.\[\]'"*:]+)|(?P<star>\*))
       | \[\s*(?:
@@ -27,7 +28,7 @@ _SEGMENT = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = lazy_pattern(r"\\(.)", re.DOTALL)
 
 
 class PathStep(NamedTuple):

@@ -3,7 +3,6 @@ words. Runs on every write, so it is plain and quick."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +10,8 @@ from itertools import chain
 from typing import Any, Literal
 
 import msgspec
+
+from clew.lazy_pattern import lazy_pattern
 
 MAX_TEXT = 20_000
 MAX_VALUES = 50_000
@@ -44,11 +45,11 @@ STATES = frozenset(_STATES.split())
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that point at nothing; other languages are left as they are."""
 
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern(r"\w+")
 _BLANKS = bytes(code if code < 128 and _WORD.match(chr(code)) else 32 for code in range(256))
 # ASCII with blanks for all that is not part of a word: several times faster than the expression.
 _UPPER = "A-ZÀ-ÖØ-ÞΑ-ΩА-Я"
-_PART = re.compile(rf"[{_UPPER}]?[^\W\d_{_UPPER}]+|[{_UPPER}]+(?![^\W\d_{_UPPER}])")
+_PART = lazy_pattern(rf"[{_UPPER}]?[^\W\d_{_UPPER}]+|[{_UPPER}]+(?![^\W\d_{_UPPER}])")
 _SECRET = "$secret"
 _SPEAKING = frozenset((str, dict, list, tuple))
 

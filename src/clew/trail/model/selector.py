@@ -5,7 +5,6 @@ All given parts must hold. `matches` decides in Python what the backends decide 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -15,13 +14,14 @@ from typing import Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput, TooLarge
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.breadcrumb import Breadcrumb, encode_canonical
 from clew.trail.model.globs import glob_matches
 
 MAX_TERMS = 200
 MAX_VALUES, MAX_NESTED = 1_000, 4
-_PATH_PART = re.compile(r"[^.\[\]\"\s\x00-\x1f]{1,200}")
-_INDEX = re.compile(r"0|[1-9][0-9]*")
+_PATH_PART = lazy_pattern(r"[^.\[\]\"\s\x00-\x1f]{1,200}")
+_INDEX = lazy_pattern(r"0|[1-9][0-9]*")
 
 Operator = Literal["eq", "ne", "contains_any", "contains_all", "in", "gt", "gte", "lt", "lte", "exists"]
 

@@ -25,6 +25,7 @@ from clew.trail.search.ranking import (
     score_lexical,
     weigh,
 )
+from clew.trail.search.unique import unique
 
 TEXT_CANDIDATES, ONE_MORE_FOR, MOST_TEXT_CANDIDATES = 120, 1_250, 200
 """The text arm proposes more of more records: half as many more would change one hit in two hundred."""
@@ -115,7 +116,7 @@ class Candidates:
             parts += [self._by_terms(wanted), self._pending(max(wanted, MOST_PENDING))]
         if self._query is not None:
             parts.append(self._by_vector())
-        self.slots = np.unique(np.concatenate(parts))
+        self.slots = unique(np.concatenate(parts))
 
     def _by_terms(self, wanted: int) -> Ints:
         """Records with most of the rarest terms that pass the filter, fetching more until there are enough."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from clew.trail.search.ranking import Floats, Ints, Words, ranges
 from clew.trail.search.text import HEADER
+from clew.trail.search.unique import unique
 from clew.trail.search.vectors import cosines, nearest, sign_codes
 
 FOREVER = np.iinfo(np.int64).max
@@ -162,7 +163,7 @@ class Columns:
         """Keep document frequencies and the totals of each audience."""
         start = self.at[slots]
         lengths = self.heap[start + 3] / 10.0
-        for audience in np.unique(self.audience[slots]):
+        for audience in unique(self.audience[slots]):
             mine = self.audience[slots] == audience
             number, words = self._totals.get(int(audience), (0, 0.0))
             self._totals[int(audience)] = (

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from clew.trail.model.readable import MAX_KNOWN_WORDS, ReadableText, find_words, is_recurring
 from clew.trail.search.text import HEADER, MAX_KNOWN_LENGTH, MAX_PARTS, SPREAD, STOP, name_id, split_word, term_id
+from clew.trail.search.unique import unique, unique_with_places
 
 MAX_WORDS_PER_FIELD = 2_000
 BATCH = 500
@@ -74,7 +75,7 @@ def _word_terms(salt: int) -> WordTerms:
 def _pack_some(records: Sequence[tuple[ReadableText, int]]) -> Iterator[bytes]:
     ids, places, kept = _find_terms(records)
     record, field = places // FIELDS, places % FIELDS
-    found, which = np.unique(record << 32 | ids, return_inverse=True)
+    found, which = unique_with_places(record << 32 | ids)
     counts = np.bincount(which * FIELDS + field, minlength=FIELDS * len(found)).reshape(-1, FIELDS)
     in_title = np.zeros(len(found), np.bool_)
     in_title[which[:kept][field[:kept] == 0]] = True
@@ -118,7 +119,7 @@ def _find_pairs(ids: Ints, places: Ints) -> Ints:
     beside = places[1:] == places[:-1]
     first, second = ids[:-1][beside], ids[1:][beside]
     pair = (first * SPREAD ^ second) & 0xFFFF_FFFF
-    return np.unique(places[1:][beside] // FIELDS << 32 | pair)
+    return unique(places[1:][beside] // FIELDS << 32 | pair)
 
 
 class _Sizes:

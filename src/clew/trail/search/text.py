@@ -6,7 +6,6 @@ A term's id depends on the owner as well: what one owner wrote can neither match
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 import zlib
 from array import array
@@ -16,6 +15,7 @@ from functools import lru_cache
 import msgspec
 import Stemmer
 
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.readable import find_words, is_recurring
 
 MAX_KNOWN_LENGTH = 64
@@ -47,8 +47,10 @@ STOP = frozenset(_STOP_WORDS.split())
 
 _UPPER, _LOWER = "A-Z\u00c0-\u00d6\u00d8-\u00de", "a-z\u00df-\u00f6\u00f8-\u024f"
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_PART = re.compile(rf"[{_CJK}]|\d+|[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_{_UPPER}{_LOWER}{_CJK}]+")
-_MARKS = re.compile("[\u0300-\u036f]")
+_PART = lazy_pattern(rf"[{_CJK}]|\d+|[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_{_UPPER}{_LOWER}{_CJK}]+")
+_ASCII_PART = lazy_pattern(r"\d+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+"""The same for ASCII words: the whole pattern takes milliseconds to compile, and most folders never need it."""
+_MARKS = lazy_pattern("[\u0300-\u036f]")
 _stemmer = Stemmer.Stemmer("english", 0)  # its own cache is slower than stemming
 
 
@@ -67,7 +69,7 @@ def split_word(word: str) -> tuple[str, ...]:
 def _split(word: str) -> tuple[str, ...]:
     return tuple(
         part.lower() if part.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", part)).casefold()
-        for part in _PART.findall(word)
+        for part in (_ASCII_PART if word.isascii() else _PART).findall(word)
     )
 
 

@@ -10,7 +10,7 @@ from math import inf
 import msgspec
 
 from clew.sqlite_file import Sql
-from clew.trail.model.definitions import POLICY, SCHEMA, Definitions, parse_definition
+from clew.trail.model.definitions import POLICY, SCHEMA, Definitions
 from clew.trail.model.policies import parse_policy
 from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.rows import ALIVE
@@ -69,6 +69,7 @@ def _read_definitions(connection: Sql, owner_id: str, now: int) -> Definitions:
         {"owner": owner_id, "now": now},
     ).fetchall()
     policies = tuple(parse_policy(_decode(context)) for kind, context, _ in rows if kind == POLICY)
-    schemas = dict(parse_definition(_decode(context), policies) for kind, context, _ in rows if kind == SCHEMA)
+    contexts = [_decode(context) for kind, context, _ in rows if kind == SCHEMA]
+    schemas = {str(context.get("schema_name")): context for context in contexts}
     until = min((end for _, _, end in rows if end is not None), default=inf)
     return Definitions(schemas, policies, as_of=as_of, until=until)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 
 from clew.access import Principal
 from clew.errors import InvalidInput, NotFound, StorageError, TooLarge
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.sqlite.engine import Engine, Writing
 
 MAX_VALUE = 64_000
 KEY_BYTES = 32
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 class SqliteSecrets:

@@ -3,20 +3,20 @@ Python that matches events, after SQL has thrown out what it can."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import apsw
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.globs import glob_matches
 from clew.trail.model.selector import ContextMatch, Selector, matches_value, split_path
 from clew.trail.sqlite.engine import to_micros
 from clew.trail.sqlite.rows import ALIVE, in_list
 
 Where = tuple[str, dict[str, Any]]
-_PLAIN = re.compile(r"[\w -]+")
+_PLAIN = lazy_pattern(r"[\w -]+")
 INDEXED = frozenset(('$."request_id"', '$."requestId"', '$."pattern"'))
 """Paths with an index. It serves only queries that name the path literally, not as a parameter."""
 

@@ -15,7 +15,6 @@ only. Short forms: `"format": text` or `"template": text` is all that is shown, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from clew.errors import InvalidInput, TemplateError, TooLarge
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model import jsonpath
 from clew.trail.model.breadcrumb import encode_canonical
 from clew.trail.templates import template
@@ -34,7 +34,7 @@ MAX_NAME = 200
 
 _KEYS = ("include", "exclude", "transform", "mode", "format", "template", "extract", "literal")
 _BODY = {"format": "format", "template": "template", "extract": "path", "literal": "value"}
-_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_BRACES = lazy_pattern(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _ABSENT = object()
 
 _Tree = dict[str, Any]  # from a part of a name to the tree below it; an empty tree is the whole value

@@ -3,13 +3,13 @@ bounded in size and nesting."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
 from clew.errors import TemplateError
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.templates.template_helpers import HELPERS
 
 MAX_TEMPLATE = 65_536
@@ -18,8 +18,8 @@ MAX_NESTING = 32
 MAX_PATH = 32
 
 _BLOCKS = ("if", "unless", "each", "with")
-_WORD = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^\s"'(){}|=]+))\s*""")
-_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_WORD = lazy_pattern(r"""\s*(?:"([^"]*)"|'([^']*)'|([^\s"'(){}|=]+))\s*""")
+_NUMBER = lazy_pattern(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _NAMES = ("this", "@index", "@key", "@first", "@last", "@root")
 

@@ -6,7 +6,6 @@ The addresses that were checked are the ones to connect to, wherever the name le
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from clew.errors import ConfigError, DeliveryRefused
+from clew.lazy_pattern import lazy_pattern
 
 MAX_URL = 2_000
 
@@ -23,8 +23,8 @@ Network = IPv4Network | IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port → addresses as text. Raises OSError when the name has none."""
 
-_HOST = re.compile(r"[a-z0-9]([a-z0-9._-]{0,252}[a-z0-9.])?|[0-9a-f:.]+")
-_NOT_IN_URLS = re.compile(r"[\x00-\x20\x7f\\]")
+_HOST = lazy_pattern(r"[a-z0-9]([a-z0-9._-]{0,252}[a-z0-9.])?|[0-9a-f:.]+")
+_NOT_IN_URLS = lazy_pattern(r"[\x00-\x20\x7f\\]")
 
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
 _SPECIAL: tuple[tuple[Network, str], ...] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from clew.knowledge.lines import cut
+from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_secrets
 
 MAX_DOC = 300
@@ -12,27 +13,27 @@ MAX_SIGNATURE = 300
 _READ_BYTES = 3_000
 """Bytes of a comment or a definition's head that are read."""
 
-_QUOTES = re.compile(r"[rRuUbBfF]{0,2}(\"\"\"|'''|\"|')")
-_OPENING = re.compile(r"^\s*(?:/\*+!?|=begin\b)")
-_CLOSING = re.compile(r"(?:\*+/|=end\b)\s*$")
-_MARGIN = re.compile(r"^[ \t]*(?://+[!/]?|#+[:!|]?(?!\w)|\*+(?!\w))?[ \t]?", re.MULTILINE)
-_RULE = re.compile(r"^[\W_]+$")
-_PARAGRAPH = re.compile(r"\n[ \t]*\n")
-_TAG = re.compile(
+_QUOTES = lazy_pattern(r"[rRuUbBfF]{0,2}(\"\"\"|'''|\"|')")
+_OPENING = lazy_pattern(r"^\s*(?:/\*+!?|=begin\b)")
+_CLOSING = lazy_pattern(r"(?:\*+/|=end\b)\s*$")
+_MARGIN = lazy_pattern(r"^[ \t]*(?://+[!/]?|#+[:!|]?(?!\w)|\*+(?!\w))?[ \t]?", re.MULTILINE)
+_RULE = lazy_pattern(r"^[\W_]+$")
+_PARAGRAPH = lazy_pattern(r"\n[ \t]*\n")
+_TAG = lazy_pattern(
     r"\s(?=@(?:param|return|returns|throws|see|since|author|type|example)\b)|\n[ \t]*(?=:param|:return|>>> )"
 )
-_PRAGMA = re.compile(
+_PRAGMA = lazy_pattern(
     r"copyright|\(c\)\s|licen[sc]e|spdx|all rights reserved|@generated|eslint|prettier|noqa|pylint|coding[:=]|^#!"
     r"|rubocop|frozen_string_literal|clang-format|nolint|^\W*go:build|^\W*\+build|type:\s*ignore|@ts-|use strict",
     re.IGNORECASE,
 )
-_ANNOTATIONS = re.compile(r"^(?:@(?!interface\b)[\w.]+(?:\((?:[^()\"']|\"[^\"]*\"|'[^']*')*\))?\s+)+")
-_LINE_COMMENT = re.compile(rb"(?:^|[ \t,({])(?:#(?![\w\[{])|//)[^\n]*", re.MULTILINE)
+_ANNOTATIONS = lazy_pattern(r"^(?:@(?!interface\b)[\w.]+(?:\((?:[^()\"']|\"[^\"]*\"|'[^']*')*\))?\s+)+")
+_LINE_COMMENT = lazy_pattern(rb"(?:^|[ \t,({])(?:#(?![\w\[{])|//)[^\n]*", re.MULTILINE)
 _TIDY = (
-    (("( ", "[ "), re.compile(r"([(\[]) "), r"\1"),
-    ((" )", " ]"), re.compile(r",? ([)\]])"), r"\1"),
+    (("( ", "[ "), lazy_pattern(r"([(\[]) "), r"\1"),
+    ((" )", " ]"), lazy_pattern(r",? ([)\]])"), r"\1"),
 )
-_SECRET_NAME = re.compile(r"(?i)key|secret|token|passw|pwd|passphrase|cookie|authorization")
+_SECRET_NAME = lazy_pattern(r"(?i)key|secret|token|passw|pwd|passphrase|cookie|authorization")
 
 
 def describe_comment(raw: bytes) -> str:

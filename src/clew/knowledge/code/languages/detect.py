@@ -7,6 +7,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from clew.lazy_pattern import lazy_pattern
+
 if TYPE_CHECKING:
     from tree_sitter import Language
 
@@ -29,9 +31,9 @@ _EXTENSIONS = {
     for extension in extensions.split()
 }
 _NAMES = {"Rakefile": "ruby", "Gemfile": "ruby"}
-_SHEBANG = re.compile(rb"#![^\n]*?[/ \t](?P<name>python|pypy|ruby|node|deno|bun|ts-node|tsx)[\d.]*(?:[ \t\r\n]|\Z)")
+_SHEBANG = lazy_pattern(rb"#![^\n]*?[/ \t](?P<name>python|pypy|ruby|node|deno|bun|ts-node|tsx)[\d.]*(?:[ \t\r\n]|\Z)")
 _INTERPRETERS = {b"pypy": "python", b"node": "javascript"} | dict.fromkeys((b"deno", b"bun", b"ts-node"), "typescript")
-_CPLUSPLUS = re.compile(
+_CPLUSPLUS = lazy_pattern(
     rb"^[ \t]*(?:class\s+\w+[^;\n]*\{?$|class\s+\w+\s*;|namespace\b|template\s*<|using\s+\w"
     rb"|(?:public|private|protected)\s*:)|\w::\w",
     re.MULTILINE,

@@ -3,13 +3,13 @@ local."""
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 from clew.knowledge.code.languages.descriptions import sign, sign_value
 from clew.knowledge.code.models import ImportFact, ReferenceFact, ReferenceKind, Symbol, SymbolKind
+from clew.lazy_pattern import lazy_pattern
 
 MAX_NAME = 200
 MAX_SCOPE = 600
@@ -18,7 +18,7 @@ MAX_CHAIN = 8
 MAX_SYMBOLS, MAX_IMPORTS, MAX_REFERENCES = 10_000, 10_000, 200_000
 """Limits for one file. Only generated files exceed them."""
 
-_CONSTANT_NAME = re.compile(r"_*[A-Z][A-Z0-9_]*")
+_CONSTANT_NAME = lazy_pattern(r"_*[A-Z][A-Z0-9_]*")
 
 Role = Literal["module", "class", "function"]
 Uses = dict[bytes, list[tuple[bytes, str, int]]]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from clew.knowledge.code.languages.descriptions import describe_docstring
 from clew.knowledge.code.languages.walker import LanguageTable, Walker
+from clew.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -53,7 +53,7 @@ _PATTERNS = (
 )
 OWN = (b"self.", b"cls.")
 BUILTINS = frozenset(name.encode() for name in dir(builtins)) | {b"self", b"cls"}
-NAMES_IN_TYPE = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*(?:\.[\w\x80-\xff]+)*")
+NAMES_IN_TYPE = lazy_pattern(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*(?:\.[\w\x80-\xff]+)*")
 
 
 def _import(walk: Walker, node: Node, start: int) -> None:

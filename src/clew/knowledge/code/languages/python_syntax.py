@@ -5,7 +5,6 @@ that they cannot represent is read by way of its table in `python`, as any other
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -16,8 +15,9 @@ from clew.knowledge.code.languages.descriptions import describe_comment, describ
 from clew.knowledge.code.languages.fact_builder import MAX_CHAIN, MAX_NAME, FactBuilder, Lead, Span
 from clew.knowledge.code.languages.python import BUILTINS, NAMES_IN_TYPE, OWN
 from clew.knowledge.code.models import CUT, FileFacts, SymbolKind
+from clew.lazy_pattern import lazy_pattern
 
-_UNCOUNTED = re.compile(rb"\r|\f")
+_UNCOUNTED = lazy_pattern(rb"\r|\f")
 """Characters that make Python count lines or columns in another way."""
 _BARE_FIELDS = frozenset(("ctx", "op", "ops"))
 """Fields of nodes without names."""

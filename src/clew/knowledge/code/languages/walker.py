@@ -7,7 +7,6 @@ handler for each capture.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,12 +21,14 @@ if TYPE_CHECKING:
 
 from typing import TYPE_CHECKING
 
+from clew.lazy_pattern import lazy_pattern
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_JOINT = re.compile(rb"\s*(?:\?\.|!\.|&\.|->|::|\.)\s*")
-_PLAIN = re.compile(rb"[@$]{0,2}[\w\x80-\xff]+(?:\.[\w\x80-\xff]+)*")
-_PURE = re.compile(rb"[@$#]{0,2}[\w$\x80-\xff]+[!?]?(?:\.[\w$#\x80-\xff]+[!?]?)*")
+_JOINT = lazy_pattern(rb"\s*(?:\?\.|!\.|&\.|->|::|\.)\s*")
+_PLAIN = lazy_pattern(rb"[@$]{0,2}[\w\x80-\xff]+(?:\.[\w\x80-\xff]+)*")
+_PURE = lazy_pattern(rb"[@$#]{0,2}[\w$\x80-\xff]+[!?]?(?:\.[\w$#\x80-\xff]+[!?]?)*")
 _BITS, _RANK_BITS = 32, 6
 _RANKS = (1 << _RANK_BITS) - 1
 _BOUND_FIELDS = ("pattern", "name", "left", "value")

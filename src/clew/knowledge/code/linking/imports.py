@@ -3,7 +3,6 @@ package, or end of a path, for each language."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 from clew.knowledge.code.models import FileFacts, ImportFact, Symbol
 from clew.knowledge.code.python_calls.modules import Modules
+from clew.lazy_pattern import lazy_pattern
 
 SCRIPT_SUFFIXES = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 SCRIPT_ROOTS = {"@/": ("", "src/"), "~/": ("", "src/")}
@@ -22,10 +22,10 @@ FAMILIES = {"typescript": "javascript", "tsx": "javascript", "jsx": "javascript"
 TYPES = frozenset(("class", "interface", "module"))
 VALUES = frozenset(("constant", "variable"))
 CALLABLE = frozenset(("function", "method", "class", "interface"))
-_INNER_HASH = re.compile(r"(?<=[^.#])#")
-_TYPE_FIRST = re.compile(r"(?<![\w.])(?P<type>[A-Z][\w.]*)(?:<[^()]*?>)?\s+(?P<name>\w+)\s*(?=[,)=;]|$)")
-_NAME_FIRST = re.compile(r"(?<![\w.])(?P<name>\w+)\s+\*?(?P<type>(?:\w+\.)?[A-Za-z]\w*)\s*(?=[,)]|$)")
-_COLON = re.compile(
+_INNER_HASH = lazy_pattern(r"(?<=[^.#])#")
+_TYPE_FIRST = lazy_pattern(r"(?<![\w.])(?P<type>[A-Z][\w.]*)(?:<[^()]*?>)?\s+(?P<name>\w+)\s*(?=[,)=;]|$)")
+_NAME_FIRST = lazy_pattern(r"(?<![\w.])(?P<name>\w+)\s+\*?(?P<type>(?:\w+\.)?[A-Za-z]\w*)\s*(?=[,)]|$)")
+_COLON = lazy_pattern(
     r"(?<![\w.])(?P<name>\w+)\??\s*:\s*&?\s*(?:'\w+\s+)?(?:mut\s+)?(?P<type>[A-Za-z_]\w*(?:(?:\.|::)\w+)*)"
 )
 _TYPE_PATTERNS = {"java": _TYPE_FIRST, "go": _NAME_FIRST, "typescript": _COLON, "tsx": _COLON, "rust": _COLON}

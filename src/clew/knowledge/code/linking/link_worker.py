@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import re
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import end_process, parse_batches, start_process
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
+from clew.lazy_pattern import lazy_pattern
 from clew.sqlite_file import Sql
 
 WORKER_FROM = 200
@@ -35,8 +35,8 @@ WORKER_FROM = 200
 _START = "import sys; from clew.knowledge.code.linking.link_worker import serve; serve(*sys.argv[1:])"
 _DONE, _DAMAGED = "done", "damaged: "
 _MANIFESTS = {
-    "go.mod": re.compile(rb"(?m)^module\s+(\S+)"),
-    "Cargo.toml": re.compile(rb"(?m)^\[package\]\s*$(?:\n(?!\[)[^\n]*)*?\nname\s*=\s*[\"']([\w-]{1,100})[\"']"),
+    "go.mod": lazy_pattern(rb"(?m)^module\s+(\S+)"),
+    "Cargo.toml": lazy_pattern(rb"(?m)^\[package\]\s*$(?:\n(?!\[)[^\n]*)*?\nname\s*=\s*[\"']([\w-]{1,100})[\"']"),
 }
 """The names that manifests give to their folders."""
 

@@ -11,6 +11,7 @@ from clew.knowledge.code.languages.python_syntax import parse_python
 from clew.knowledge.code.python_calls.expressions import Expressions, last_name
 from clew.knowledge.code.python_calls.scopes import PythonScope
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, FlowSummary, FunctionKind, ModuleImport
+from clew.lazy_pattern import lazy_pattern
 
 DECORATOR_KINDS: dict[str, FunctionKind] = {
     "staticmethod": "static",
@@ -22,10 +23,10 @@ DECORATOR_KINDS: dict[str, FunctionKind] = {
 LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 _INNER = r"(?>(?:[^\[\]]|\[(?>(?:[^\[\]]|\[[^\[\]]*+\])*)\])*)"
-_ALIAS = re.compile(rf"^([ \t]*+)type[ \t]++(\w++)[ \t]*+(?>(?:\[{_INNER}\])?)[ \t]*+=(?!=)", re.MULTILINE)
-_LAZY = re.compile(r"^([ \t]*+)lazy[ \t]++(?=import\b|from\b)", re.MULTILINE)
-_EXCEPT = re.compile(r"^([ \t]*+except\*?)[ \t]++([\w.]++(?>(?:[ \t]*+,[ \t]*+[\w.]++)+))[ \t]*+:", re.MULTILINE)
-_PARAMETERS = re.compile(
+_ALIAS = lazy_pattern(rf"^([ \t]*+)type[ \t]++(\w++)[ \t]*+(?>(?:\[{_INNER}\])?)[ \t]*+=(?!=)", re.MULTILINE)
+_LAZY = lazy_pattern(r"^([ \t]*+)lazy[ \t]++(?=import\b|from\b)", re.MULTILINE)
+_EXCEPT = lazy_pattern(r"^([ \t]*+except\*?)[ \t]++([\w.]++(?>(?:[ \t]*+,[ \t]*+[\w.]++)+))[ \t]*+:", re.MULTILINE)
+_PARAMETERS = lazy_pattern(
     rf"^([ \t]*+(?:(?>(?:async[ \t]++)?)def|class)[ \t]++\w++)[ \t]*+\[({_INNER})\](\(?)", re.MULTILINE
 )
 """Type parameters, with brackets nested up to three deep."""

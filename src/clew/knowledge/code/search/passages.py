@@ -6,7 +6,6 @@ The result depends on the content and its format alone, so files with equal cont
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
@@ -18,6 +17,7 @@ import numpy as np
 from clew.catalog.formats.restructured_text import find_titles
 from clew.knowledge.code.models import FileFacts, Symbol
 from clew.knowledge.code.search.words import MAX_KNOWN, MAX_WORD, TERM_BYTES, pack_terms
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.readable import find_words
 from clew.trail.search.text import split_word
 
@@ -48,13 +48,13 @@ _CLOSED = frozenset(("function", "method"))
 _LEADING = ("//", "/*", "*", "#", "@", "--")
 _QUOTED = r'"(?>(?:[^"\\\n]++|\\.)*)"?|\'(?>(?:[^\'\\\n]++|\\.)*)\'?'
 """A string without an end stops at the end of its line, so that no sign in it opens a comment."""
-_HASHES = re.compile(rf'("""[\s\S]*?(?:"""|\Z)|\'\'\'[\s\S]*?(?:\'\'\'|\Z)|#[^\n]*|{_QUOTED})')
-_SLASHES = re.compile(rf"(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|{_QUOTED}|`[^`]*`)")
-_RUST = re.compile(r'(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|\'\\?"\'|"(?>(?:[^"\\]++|\\[\s\S])*)"?)')
+_HASHES = lazy_pattern(rf'("""[\s\S]*?(?:"""|\Z)|\'\'\'[\s\S]*?(?:\'\'\'|\Z)|#[^\n]*|{_QUOTED})')
+_SLASHES = lazy_pattern(rf"(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|{_QUOTED}|`[^`]*`)")
+_RUST = lazy_pattern(r'(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|\'\\?"\'|"(?>(?:[^"\\]++|\\[\s\S])*)"?)')
 _COMMENTS = {"python": _HASHES, "ruby": _HASHES, "rust": _RUST}
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
-_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+_FENCE = lazy_pattern(r" {0,3}(```+|~~~+)")
+_HEADING = lazy_pattern(r" {0,3}(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
+_UNDERLINE = lazy_pattern(r" {0,3}(=+|-{2,})[ \t]*$")
 
 
 class Packed(msgspec.Struct, array_like=True, frozen=True):

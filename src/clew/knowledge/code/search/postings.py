@@ -3,7 +3,6 @@ segment with a small one of changed files."""
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
@@ -15,6 +14,8 @@ import numpy.typing as npt
 from clew.knowledge.code.files import is_inline_test, kind_of
 from clew.knowledge.code.search.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
 from clew.knowledge.code.search.words import terms_of
+from clew.lazy_pattern import lazy_pattern
+from clew.trail.search.unique import unique
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
@@ -27,7 +28,7 @@ Computed = TypeVar("Computed")
 SCALE_BYTES = 4
 _BLOCK = 512
 """Vectors that are unpacked at a time. A block fits into the processor's cache."""
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern(r"\w+")
 _PACKAGE = frozenset(("__init__", "index", "mod", "lib", "main"))
 """File names that stand for their folder."""
 
@@ -204,7 +205,7 @@ class IndexView:
 
     def find_names(self, names: Iterable[str]) -> Matches:
         """The symbols with these names, as spelled."""
-        ids = np.unique(name_ids(names))
+        ids = unique(name_ids(names))
         found = [
             Matches(which, rows + base, counts)
             for segment, base in zip(self.segments, self._passage_base, strict=True)

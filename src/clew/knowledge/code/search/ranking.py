@@ -21,6 +21,8 @@ from clew.knowledge.code.files import ALL_KINDS, ASIDE, CHANGELOG, LOCK, TEST, T
 from clew.knowledge.code.search.passages import KINDS
 from clew.knowledge.code.search.postings import Floats, IndexView, Ints, Matches, Terms
 from clew.knowledge.code.search.words import IssueText
+from clew.lazy_pattern import lazy_pattern
+from clew.trail.search.unique import unique
 
 FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)
 """Weights of a term's counts for files: in names, in comments and strings, in code."""
@@ -58,8 +60,8 @@ TEST_SHARE, ASIDE_SHARE, TEXT_SHARE, LOCK_SHARE = 0.5, 0.6, 0.35, 0.1
 MODULE_SHARE = 0.85
 """The prior of module-level code, which is mostly imports."""
 
-_ASKS_TESTS = re.compile(r"\btests?\b", re.I)
-_ASKS_TEXT = re.compile(r"\b(docs?|documentation|readme|typos?|examples?)\b", re.I)
+_ASKS_TESTS = lazy_pattern(r"\btests?\b", re.I)
+_ASKS_TEXT = lazy_pattern(r"\b(docs?|documentation|readme|typos?|examples?)\b", re.I)
 
 Totals = npt.NDArray[np.float64]
 
@@ -239,7 +241,7 @@ def _score_definitions(text: IssueText, view: IndexView) -> Totals:
     """Files that define a name of the text; the fewer define it, the more it counts."""
     total = np.zeros(len(view.files))
     found = view.find_names(text.names)
-    pairs = np.unique(found.which * len(total) + view.passage_file[found.rows])
+    pairs = unique(found.which * len(total) + view.passage_file[found.rows])
     names, files = np.divmod(pairs, max(len(total), 1))
     number = np.bincount(names, minlength=1)[names]
     few = number <= MAX_DEFINED

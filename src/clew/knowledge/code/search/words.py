@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.readable import find_words
 from clew.trail.search.text import MAX_PARTS, STOP, rare_term_ids, split_word, term_id
 
@@ -55,34 +56,34 @@ LANGUAGE_SHARE = 0.2
 LANGUAGES = frozenset(["python", "golang", "rust", "java", "javascript", "typescript", "ruby", "cpp"])
 """Names that say little in a question of one line: people name their language, functions do not."""
 
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
-_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<details>.*?(?:</details>|\Z)", re.S)
-_FRAME = re.compile(r'File "([^"\n]{1,300})", line \d+')
-_PLACE = re.compile(r"^[ \t]*+(?:at )?([\w./\\-]{1,300}\.\w{1,5}):\d+", re.M)
-_MESSAGE = re.compile(r"^(?:E +)?[A-Za-z_.]{0,80}(?:Error|Exception|Warning|panic)[A-Za-z]{0,20}: *(.{3,300})$", re.M)
-_TICKED = re.compile(r"`([^`\n]{1,120})`")
-_PATH = re.compile(
+_COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.S)
+_FENCE = lazy_pattern(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<details>.*?(?:</details>|\Z)", re.S)
+_FRAME = lazy_pattern(r'File "([^"\n]{1,300})", line \d+')
+_PLACE = lazy_pattern(r"^[ \t]*+(?:at )?([\w./\\-]{1,300}\.\w{1,5}):\d+", re.M)
+_MESSAGE = lazy_pattern(r"^(?:E +)?[A-Za-z_.]{0,80}(?:Error|Exception|Warning|panic)[A-Za-z]{0,20}: *(.{3,300})$", re.M)
+_TICKED = lazy_pattern(r"`([^`\n]{1,120})`")
+_PATH = lazy_pattern(
     r"[\w.-]{1,100}(?:[/\\][\w.-]{1,100}){1,20}\.\w{1,5}\b"
     r"|\b[\w-]{1,100}\.(?:pyx?|pyi|go|rs|[cm]?[jt]sx?|java|kt|c|cc|cpp|h|hpp|rb|md|rst|txt|toml|ya?ml|json|cfg|ini|mod)\b"
 )
-_DOTTED = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\b")
-_NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+|_\w+)\b|\b\w+(?=\()")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s|\*\*.*\*\*:?\s*$|<summary>|[A-Z][\w /]{2,30}:?\s*$")
-_TEMPLATE = re.compile(
+_DOTTED = lazy_pattern(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\b")
+_NAME = lazy_pattern(r"\b(?:[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+|_\w+)\b|\b\w+(?=\()")
+_HEADING = lazy_pattern(r"\s{0,3}#{1,6}\s|\*\*.*\*\*:?\s*$|<summary>|[A-Z][\w /]{2,30}:?\s*$")
+_TEMPLATE = lazy_pattern(
     r"(describe the (bug|issue|workflow)|(steps?|code|how|steps?/code)? ?to reproduce|(expected|actual|current) "
     r"(results?|output|behaviou?r)|(problem |bug )?description|additional context|reproduction( steps)?|proposal|"
     r"question|minimal complete verifiable example|what happened|what did you expect.*|a clear and concise.*)",
     re.I,
 )
-_DULL = re.compile(
+_DULL = lazy_pattern(
     r"versions?\b|environment|system info|platform|installed|conda list|pip (list|freeze)|checklist|your setup|"
     r"dependencies",
     re.I,
 )
-_VERSION = re.compile(
+_VERSION = lazy_pattern(
     r"\s*[-*]?\s*[\w .-]{1,25}\s*[:=]+\s*v?\d+(\.\d+)+.*$|\s*[\w.-]+\s+v?\d+\.\d+[\w.]*\s*$|\s*\w[\w.-]*==\d"
 )
-_NUMBER = re.compile(r"(?<!\d)\d++\.\d++")
+_NUMBER = lazy_pattern(r"(?<!\d)\d++\.\d++")
 _MANY_VERSIONS = 8
 _NEAR = 80
 
