@@ -14,7 +14,9 @@ from speed.report import Finding, describe_machine, render, write_json
 from speed.timing import tell
 
 
-def run(measure: Callable[[argparse.Namespace, Path], Awaitable[list[Finding]]], arguments: argparse.Namespace) -> None:
+def run(
+    measure: Callable[[argparse.Namespace, Path], Awaitable[list[Finding]]], arguments: argparse.Namespace
+) -> list[Finding]:
     """Measure in a scratch folder, print the findings and write them to `arguments.json`."""
     scratch = Path(tempfile.mkdtemp(prefix="clew-bench-", dir=arguments.scratch))
     about = {"taken_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": describe_machine(scratch)}
@@ -29,6 +31,7 @@ def run(measure: Callable[[argparse.Namespace, Path], Awaitable[list[Finding]]],
     print(render(findings))
     write_json(arguments.json, findings, about)
     tell(f"written to {arguments.json}")
+    return findings
 
 
 def some_of(measures: Collection[str]) -> Callable[[str], list[str]]:

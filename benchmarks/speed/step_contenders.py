@@ -17,15 +17,19 @@ from speed.processes import clean_environment
 
 OURS, TALK = "clew", "conversation"
 GRAPH, GRAPH_ASYNC, DBOS = "langgraph", "langgraph-async", "dbos"
-PEERS = {GRAPH: "langgraph", GRAPH_ASYNC: "langgraph", DBOS: "dbos"}
+TEAM, SUPERVISOR, BARE = "team", "supervisor", "supervisor-bare"
+PEERS = {GRAPH: "langgraph", GRAPH_ASYNC: "langgraph", DBOS: "dbos", SUPERVISOR: "langgraph", BARE: "langgraph"}
 SHOWN = {
     OURS: "clew",
     TALK: "clew, conversation",
     GRAPH: "langgraph, durability sync",
     GRAPH_ASYNC: "langgraph, durability async",
     DBOS: "dbos",
+    TEAM: "clew, team",
+    SUPERVISOR: "langgraph, supervisor with agents",
+    BARE: "langgraph, supervisor with empty nodes",
 }
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +67,15 @@ class Served:
 
     def run(self, sessions: int, steps: int) -> float:
         """Seconds that so many new sessions of so many steps took."""
+        return float(self.measure(sessions, steps)["seconds"])
+
+    def measure(self, sessions: int, steps: int) -> dict[str, float]:
+        """As `run`, with the seconds of the processor, and the steps that were counted."""
         names = [str(uuid4()) for _ in range(sessions)]  # as the runtime names its sessions
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"sessions": names, "steps": steps}) + "\n")
         self._process.stdin.flush()
-        return float(read_answer(self._process)["seconds"])
+        return read_answer(self._process)
 
 
 @contextlib.contextmanager

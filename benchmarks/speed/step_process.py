@@ -1,7 +1,8 @@
 """One contender in a process of its own, so that none has another's threads and garbage.
 
 Usage: step_process.py CONTENDER FOLDER serve | crash STEPS AT | resume STEPS. Served, it answers each line of JSON with
-`sessions` and `steps` with the seconds that it took; resumed, it says when the session is done.
+`sessions` and `steps` with the seconds that it took, those of the processor, and the steps where it counts them;
+resumed, it says when the session is done.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ def open_stepper(name: str, folder: Path, step: Step, steps: int) -> Stepper:
         from speed.step_conversation import ConversationStepper
 
         return ConversationStepper(folder, step, steps)
+    if name == "team":
+        from speed.step_team import TeamStepper
+
+        return TeamStepper(folder, step, steps)
+    if name.startswith("supervisor"):
+        from speed.team_graph import TeamGraphStepper
+
+        return TeamGraphStepper(folder, agents=not name.endswith("bare"))
     if name == "dbos":
         from speed.step_dbos import DbosStepper
 
@@ -38,9 +47,10 @@ def open_stepper(name: str, folder: Path, step: Step, steps: int) -> Stepper:
 def serve(stepper: Stepper) -> None:
     for line in sys.stdin:
         order = json.loads(line)
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         stepper.run(order["sessions"], order["steps"])
-        say({"seconds": time.perf_counter() - began})
+        took, busy = time.perf_counter() - began, time.process_time() - worked
+        say({"seconds": took, "processor": busy, "steps": getattr(stepper, "steps", 0)})
 
 
 def say(answer: dict[str, float]) -> None:
