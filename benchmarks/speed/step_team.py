@@ -1,5 +1,6 @@
-"""Requests to Clew's team as steps: each request has one task, whose first version fails the linter, whose second fails a
-test, and whose third passes. For a crash the request has many tasks, and the process dies in one of the last merges."""
+"""Requests to Clew's team as steps: each request has one task, whose first version fails the linter, whose second
+fails a test, and whose third passes. For a crash the request has many tasks, and the process dies in one of the last
+merges."""
 
 from __future__ import annotations
 

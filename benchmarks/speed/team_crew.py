@@ -1,4 +1,4 @@
-"""A team on a real trail for benchmarks: the real handlers, a scripted model, and tools that do nothing or only wait."""
+"""A team on a real trail for benchmarks: the real handlers, a scripted model, and tools that do nothing or wait."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The steps of a team in LangGraph: a supervisor that hands over to architect, engineer, inspector and checks, with a
 feedback loop and the SQLite saver.
 
-`agents` are agents of LangChain with a scripted chat model and one tool, as subgraphs; so every call of a model and of a
-tool is a durable step, as in Clew. Without them each such call is a bare node that does nothing: the least that
+`agents` are agents of LangChain with a scripted chat model and one tool, as subgraphs; so every call of a model and of
+a tool is a durable step, as in Clew. Without them each such call is a bare node that does nothing: the least that
 LangGraph can take for as many durable steps.
 """
 

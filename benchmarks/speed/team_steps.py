@@ -1,5 +1,5 @@
-"""The time of one step of a pipeline beside LangGraph: the same request, with the same calls of models and tools that do
-nothing, each of them durable before the next one."""
+"""The time of one step of a pipeline beside LangGraph: the same request, with the same calls of models and tools that
+do nothing, each of them durable before the next one."""
 
 from __future__ import annotations
 
