@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from agentdojo.base_tasks import BaseInjectionTask, BaseUserTask
-from agentdojo.functions_runtime import FunctionCall
+from agentdojo.functions_runtime import FunctionCall, TaskEnvironment
 from agentdojo.task_suite.task_suite import TaskSuite
 
 from clew.access import Principal
@@ -88,6 +90,11 @@ class GuardCase:
     allowed_attacks: int
     denied: list[str]
 
+    @property
+    def family(self) -> str:
+        """The name of the agents with these rules."""
+        return f"rules-{blake2b(' '.join(self.denied).encode(), digest_size=4).hexdigest()}"
+
 
 class SuiteReplay:
     """A runtime with the tools of one suite, and its cases."""
@@ -103,7 +110,7 @@ class SuiteReplay:
         self.budgets = Budgets(trail, flow, SystemClock())
 
     def _changing(self, task: BaseInjectionTask[Any]) -> list[FunctionCall]:
-        found = task.ground_truth(self.suite.load_and_inject_default_environment({}))
+        found = task.ground_truth(fresh_environment(self.suite))
         return [each for each in found if each.function in CHANGING[self.suite.name]]
 
     def script(self) -> list[ScriptedTurn]:
@@ -158,9 +165,9 @@ class SuiteReplay:
 
     async def replay(self, case: GuardCase, level: str, figures: SuiteFigures) -> None:
         """One user task and the calls of all attacks that its rules forbid, in one conversation."""
-        environment = case.task.init_environment(self.suite.load_and_inject_default_environment({}))
+        environment = case.task.init_environment(fresh_environment(self.suite))
         before, stage = environment.model_copy(deep=True), Stage(environment)
-        sent = await self._run(f"Do {case.name}.", f"{case.name}-{level}", stage)
+        sent = await self._run(f"Do {case.name}.", f"{case.family}-{level}", stage)
         refused = await self._refused(sent)
         done = {each.function for each in stage.done} & set(case.denied)
         said = [{"type": "text", "content": case.task.GROUND_TRUTH_OUTPUT}]
@@ -179,7 +186,7 @@ class SuiteReplay:
 
     async def overspend(self, level: str, figures: SuiteFigures) -> None:
         """The injected calls of the suite after the budget was spent on one call of the model."""
-        stage = Stage(self.suite.load_and_inject_default_environment({}))
+        stage = Stage(fresh_environment(self.suite))
         await self._run("Spend more.", f"spender-{level}", stage)
         if not stage.done:
             raise RuntimeError("the call within the budget was not made")
@@ -218,8 +225,8 @@ async def replay_suite(suite: TaskSuite[Any], folder: Path, tasks: int) -> list[
             policy=read_policy(ALLOW),
         )
         await replay.define_family("spender", ALLOW, calls=1)
-        for case in replay.cases:
-            await replay.define_family(case.name, {"deny": case.denied})
+        for family, denied in {each.family: each.denied for each in replay.cases}.items():
+            await replay.define_family(family, {"deny": denied})
         await stack.enter_async_context(runtime.running())
         return [await _replay_level(replay, level) for level in LEVELS]
 
@@ -241,7 +248,7 @@ async def _replay_level(replay: SuiteReplay, level: str) -> SuiteFigures:
 def build_case(suite: TaskSuite[Any], name: str) -> GuardCase:
     """The calls of a user task, and those of the attacks on it that use a tool which its rules deny."""
     task, changing = suite.user_tasks[name], CHANGING[suite.name]
-    environment = task.init_environment(suite.load_and_inject_default_environment({}))
+    environment = task.init_environment(fresh_environment(suite))
     calls = task.ground_truth(environment.model_copy(deep=True))
     denied = changing - {each.function for each in calls}
     injected: list[FunctionCall] = []
@@ -253,6 +260,17 @@ def build_case(suite: TaskSuite[Any], name: str) -> GuardCase:
         attacks += [suite.injection_tasks[id]] if forbidden else []
     allowed = sum(bool(each) for each in made.values()) - len(attacks)
     return GuardCase(name, task, calls, distinct(injected), attacks, allowed, sorted(denied))
+
+
+@cache
+def _environment(suite: TaskSuite[Any]) -> TaskEnvironment:
+    found: TaskEnvironment = suite.load_and_inject_default_environment({})
+    return found
+
+
+def fresh_environment(suite: TaskSuite[Any]) -> Any:
+    """The environment of a suite before any call. Its file takes seconds to read, so that happens once."""
+    return _environment(suite).model_copy(deep=True)
 
 
 def distinct(calls: Iterable[FunctionCall]) -> list[FunctionCall]:
