@@ -94,7 +94,11 @@ def serving(name: str, folder: Path, steps: int = 0) -> Iterator[Served]:
 def crash(name: str, folder: Path, steps: int, at: int) -> None:
     """Let a contender begin a session, and be killed in the middle of it."""
     process = start(name, folder, "crash", steps, at)
-    process.communicate(timeout=PATIENCE)
+    try:
+        process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     if process.returncode != -9:
         raise RuntimeError(f"{name} was to be killed, and ended with {process.returncode}: {last_words(folder)}")
 

@@ -30,11 +30,16 @@ async def measure(settings: Settings) -> list[Finding]:
     async with open_app(read_config(folder, {}, {})) as app:
         await app.bootstrap()
         await start_sessions(app, number)
-        times = await list_in_process(app, number, settings.count(50, 5))
+        times, busy = await list_in_process(app, number, settings.count(50, 5))
     runs = [run_command(folder) for _ in range(settings.count(5, 1))]
     command = {"p50 ms": 1_000 * median(each for each, _ in runs), "s of the processor": median(cpu for _, cpu in runs)}
     return [
-        Row(measure=MEASURE, records=number, contender="in process", values=times.spread()),
+        Row(
+            measure=MEASURE,
+            records=number,
+            contender="in process",
+            values={**times.spread(), "s of the processor": busy},
+        ),
         Row(measure=MEASURE, records=number, contender="as a command, from its start to its end", values=command),
         Promise(
             name="clew team status in process, p95 ms",
@@ -55,18 +60,20 @@ async def start_sessions(app: App, number: int) -> None:
         await team.state(session.id, by=app.me)
 
 
-async def list_in_process(app: App, number: int, samples: int) -> Rounds:
-    """The listing as the command makes it, each time by a team that has read nothing yet."""
-    times = Rounds()
+async def list_in_process(app: App, number: int, samples: int) -> tuple[Rounds, float]:
+    """The listing as the command makes it, each time by a team that has read nothing yet; and the seconds of the
+    processor that one takes."""
+    times, busy = Rounds(), list[float]()
     times.begin()
     for _ in range(samples):
         team = await app.team()
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         found = await team.status(by=app.me)
         times.add(time.perf_counter() - began)
+        busy.append(time.process_time() - worked)
         if len(found) != number:
             raise RuntimeError(f"{len(found)} of {number} sessions are listed")
-    return times
+    return times, median(busy)
 
 
 def run_command(folder: Path) -> tuple[float, float]:
