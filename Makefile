@@ -10,7 +10,7 @@ COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-head
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits exposure_store library library_prompts lru_cache prompt registry variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explanations load_limits load_properties loads meta_tools tool_mapping triggered_skills)
 
-.PHONY: help run dist test faults check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference docs pictures clean
+.PHONY: help run dist test faults check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-team bench-guards bench-knowledge bench-asking bench-routing coverage-skills lock reference docs pictures clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -52,7 +52,7 @@ coverage-skills: $(STAMP) ## that tests take every branch of the modules that de
 	@$(BIN)/coverage run -m pytest -n 0 -p no:cacheprovider $(RUNTIME)
 	@$(BIN)/coverage report
 
-bench: bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-trail ## all benchmarks, side by side with the peers
+bench: bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-team bench-guards bench-knowledge bench-asking bench-trail ## all benchmarks, side by side with the peers
 
 bench-trail: $(STAMP)   ## speed of the trail next to bare SQLite, Chroma, LanceDB, PostgreSQL
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
@@ -76,6 +76,14 @@ bench-skills: $(STAMP) ## speed of skills next to skills-ref, FastMCP's skills a
 bench-runtime: $(STAMP) ## steps, crashes, contexts, sandbox and conversations of the runtime next to LangGraph and DBOS
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
 	@$(VENV)-bench/bin/python benchmarks/runtime.py $(ARGS)
+
+bench-team: $(STAMP) ## speed of the team next to a supervisor in LangGraph; ends with 1 where a promise is not kept
+	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
+	@$(VENV)-bench/bin/python benchmarks/team.py $(ARGS)
+
+bench-guards: $(STAMP) ## whether forbidden calls of AgentDojo's attacks are refused in an agent, its child and grandchild
+	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
+	@$(VENV)-bench/bin/python benchmarks/guards.py $(ARGS)
 
 bench-knowledge: $(STAMP) ## what is known: beliefs, calls, localisation, speed of the index; repositories in REPOS
 	@$(BIN)/python benchmarks/knowledge_all.py --repos $(REPOS) $(ARGS)

@@ -17,7 +17,9 @@ from speed.report import Finding, describe_machine, render, write_json
 from speed.timing import tell
 
 
-def run(measure: Callable[[argparse.Namespace, Path], Awaitable[list[Finding]]], arguments: argparse.Namespace) -> None:
+def run(
+    measure: Callable[[argparse.Namespace, Path], Awaitable[list[Finding]]], arguments: argparse.Namespace
+) -> list[Finding]:
     """Measure in a scratch folder, print the findings and write them to `arguments.json`."""
     signal.signal(signal.SIGTERM, end_cleanly)
     scratch = Path(tempfile.mkdtemp(prefix="clew-bench-", dir=arguments.scratch))
@@ -33,6 +35,7 @@ def run(measure: Callable[[argparse.Namespace, Path], Awaitable[list[Finding]]],
     print(render(findings))
     write_json(arguments.json, findings, about)
     tell(f"written to {arguments.json}")
+    return findings
 
 
 def end_cleanly(number: int, frame: object) -> NoReturn:

@@ -18,15 +18,19 @@ from speed.processes import clean_environment
 
 OURS, TALK = "clew", "conversation"
 GRAPH, GRAPH_ASYNC, DBOS = "langgraph", "langgraph-async", "dbos"
-PEERS = {GRAPH: "langgraph", GRAPH_ASYNC: "langgraph", DBOS: "dbos"}
+TEAM, SUPERVISOR, BARE = "team", "supervisor", "supervisor-bare"
+PEERS = {GRAPH: "langgraph", GRAPH_ASYNC: "langgraph", DBOS: "dbos", SUPERVISOR: "langgraph", BARE: "langgraph"}
 SHOWN = {
     OURS: "clew",
     TALK: "clew, conversation",
     GRAPH: "langgraph, durability sync",
     GRAPH_ASYNC: "langgraph, durability async",
     DBOS: "dbos",
+    TEAM: "clew, team",
+    SUPERVISOR: "langgraph, supervisor with agents",
+    BARE: "langgraph, supervisor with empty nodes",
 }
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +75,16 @@ class Served:
 
     def run(self, sessions: int, steps: int) -> Spent:
         """Run so many new sessions of so many steps."""
+        answer = self.measure(sessions, steps)
+        return Spent(answer["seconds"], answer["processor"])
+
+    def measure(self, sessions: int, steps: int) -> dict[str, float]:
+        """As `run`, with the steps that were counted."""
         names = [str(uuid4()) for _ in range(sessions)]  # as the runtime names its sessions
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"sessions": names, "steps": steps}) + "\n")
         self._process.stdin.flush()
-        answer = read_answer(self._process)
-        return Spent(answer["seconds"], answer["processor"])
+        return read_answer(self._process)
 
 
 @contextlib.contextmanager
@@ -95,7 +103,11 @@ def serving(name: str, folder: Path, steps: int = 0) -> Iterator[Served]:
 def crash(name: str, folder: Path, steps: int, at: int) -> None:
     """Let a contender begin a session, and be killed in the middle of it."""
     process = start(name, folder, "crash", steps, at)
-    process.communicate(timeout=PATIENCE)
+    try:
+        process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     if process.returncode != -9:
         raise RuntimeError(f"{name} was to be killed, and ended with {process.returncode}: {last_words(folder)}")
 

@@ -1,8 +1,8 @@
 """One contender in a process of its own, so that none has another's threads and garbage.
 
 Usage: step_process.py CONTENDER FOLDER serve | crash STEPS AT | resume STEPS. Served, it answers each line of JSON with
-`sessions` and `steps` with the seconds that it took, and the processor's seconds; resumed, it says when the session is
-done, and how many seconds of the processor it has used since its start.
+`sessions` and `steps` with the seconds that it took, those of the processor, and the steps where it counts them;
+resumed, it says when the session is done, and how many seconds of the processor it has used since its start.
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ def open_stepper(name: str, folder: Path, step: Step, steps: int) -> Stepper:
         from speed.step_conversation import ConversationStepper
 
         return ConversationStepper(folder, step, steps)
+    if name == "team":
+        from speed.step_team import TeamStepper
+
+        return TeamStepper(folder, step, steps)
+    if name.startswith("supervisor"):
+        from speed.team_graph import TeamGraphStepper
+
+        return TeamGraphStepper(folder, agents=not name.endswith("bare"))
     if name == "dbos":
         from speed.step_dbos import DbosStepper
 
@@ -39,9 +47,10 @@ def open_stepper(name: str, folder: Path, step: Step, steps: int) -> Stepper:
 def serve(stepper: Stepper) -> None:
     for line in sys.stdin:
         order = json.loads(line)
-        began, used = time.perf_counter(), time.process_time()
+        began, worked = time.perf_counter(), time.process_time()
         stepper.run(order["sessions"], order["steps"])
-        say({"seconds": time.perf_counter() - began, "processor": time.process_time() - used})
+        took, busy = time.perf_counter() - began, time.process_time() - worked
+        say({"seconds": took, "processor": busy, "steps": getattr(stepper, "steps", 0)})
 
 
 def say(answer: dict[str, float]) -> None:

@@ -151,6 +151,7 @@ class ClaimLoop:
         except LeaseLost as error:
             _log.warning("%s: the result is dropped: %s", self._consumer, error)
         except NotNow as later:
+            held.is_done = True  # its lease ends with the release, and needs no renewal
             await self._release(held, later.seconds)
         except asyncio.CancelledError as error:
             if not _is_being_cancelled():

@@ -1,0 +1,1 @@
+"""Agents that replay the calls of AgentDojo under rules and budgets."""
