@@ -26,7 +26,7 @@ from clew.team.machines.pipeline_moves import (
     take_failed_tests,
     take_inspection,
 )
-from clew.team.machines.pipeline_state import PipelineStatus, Stage, TaskPipeline, move
+from clew.team.machines.pipeline_state import FOR_USER, PipelineStatus, Stage, TaskPipeline, move
 from clew.team.messages.conversation import QUERY, conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, INSPECTOR, ORCHESTRATOR, RUNTIME, USER, MessageType
@@ -59,6 +59,13 @@ def start(pipeline: TaskPipeline) -> Moved:
 def step(pipeline: TaskPipeline, message: TeamMessage, node: PlanNode, gate: Gate) -> Moved:
     """The pipeline after a message, and the effects. A message that comes too late changes nothing. Raises IllegalState
     for an action of the user that the state does not allow."""
+    changed, effects = _step(pipeline, message, node, gate)
+    if not changed.is_time_up or changed.is_over or changed.stage in FOR_USER:
+        return changed, effects
+    return msgspec.structs.replace(changed, is_time_up=False), (*effects, *_time_limit(changed, node))
+
+
+def _step(pipeline: TaskPipeline, message: TeamMessage, node: PlanNode, gate: Gate) -> Moved:
     payload = message.payload
     if pipeline.is_over:
         if message.source == USER and message.type in _USER:
@@ -91,7 +98,7 @@ def _on_call(pipeline: TaskPipeline, result: CallResult, node: PlanNode, gate: G
     if result.call != call_id(pipeline):
         return pipeline, ()
     if result.status != "success":
-        return fail(pipeline, f"{result.tool}: {result.error or result.status}", message, retryable=True)
+        return fail(pipeline, f"{_FAILED_CALLS[pipeline.stage]}: {_reason(result)}", message, retryable=True)
     match pipeline.stage:
         case Stage.TREE:
             return _on_tree(pipeline, result.output, node)
@@ -104,6 +111,21 @@ def _on_call(pipeline: TaskPipeline, result: CallResult, node: PlanNode, gate: G
         case Stage.COVERING | Stage.SUITE:
             return _on_tests(pipeline, result.output, node, gate, message)
     return pipeline, ()
+
+
+_FAILED_CALLS = {
+    Stage.TREE: "its work tree cannot be made",
+    Stage.COMMIT: "its work cannot be committed",
+    Stage.LINT: "its files cannot be checked",
+    Stage.DIFF: "its changes cannot be read",
+    Stage.COVERING: "its tests cannot run",
+    Stage.SUITE: "its tests cannot run",
+}
+"""How a reason names the call of a stage."""
+
+
+def _reason(result: CallResult) -> str:
+    return result.error or f"the call was {result.status}"
 
 
 def _on_tree(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode) -> Moved:
@@ -287,8 +309,10 @@ def _time_limit(pipeline: TaskPipeline, node: PlanNode) -> Effects:
 
 
 def _on_timer(pipeline: TaskPipeline, key: str, message: TeamMessage) -> Moved:
-    if key != f"{pipeline.id}/timeout" or pipeline.stage in (Stage.QUESTION, Stage.CHOICE, Stage.PAUSED):
+    if key != f"{pipeline.id}/timeout":
         return pipeline, ()
+    if pipeline.stage in FOR_USER:  # the time of the user does not count: the limit starts again after the answer
+        return msgspec.structs.replace(pipeline, is_time_up=True), ()
     return fail(pipeline, "it took longer than its time limit", message, retryable=True)
 
 
