@@ -264,9 +264,8 @@ def _question(state: TeamState, text: str) -> AskAgent:
 # -- the user ------------------------------------------------------------------------------------------------------
 
 
-def interrupt(state: TeamState, message: TeamMessage) -> Moved:
+def interrupt(state: TeamState, given: UserInterrupt, message: TeamMessage) -> Moved:
     """The user halts, continues, adds a requirement, asks, suspends or stops."""
-    given = msgspec.convert(message.payload, UserInterrupt)
     match given.kind:
         case "halt" | "suspend":
             return msgspec.structs.replace(state, is_halted=True), ()

@@ -38,6 +38,7 @@ from clew.team.messages.payloads import (
     PipelineChoice,
     QuestionAnswer,
     RunEnd,
+    TaskReference,
     TaskText,
     TeamQuestion,
     TestFailure,
@@ -165,7 +166,9 @@ def _on_commit(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode, m
         return take_inspection(pipeline, tuple(issues), message)
     if pipeline.skips_inspector:
         return begin_tests(pipeline)
-    return run_check(pipeline, Stage.LINT, "lint", "changed")
+    asked = send(_T.VALIDATE_TASK, ORCHESTRATOR, INSPECTOR, TaskReference(pipeline=pipeline.id))
+    pipeline, effects = run_check(pipeline, Stage.LINT, "lint", "changed")
+    return pipeline, (asked, *effects)
 
 
 def _on_lint(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode, message: TeamMessage) -> Moved:

@@ -12,7 +12,7 @@ from clew.team.machines.pipeline_state import PipelineStatus, Stage, TaskPipelin
 from clew.team.messages.conversation import conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, INSPECTOR, ORCHESTRATOR, RUNTIME, TESTER, USER, MessageType
-from clew.team.messages.payloads import CheckIssue, Findings, PipelineResult, TeamQuestion, TestReport
+from clew.team.messages.payloads import CheckIssue, Findings, PipelineResult, TaskReference, TeamQuestion, TestReport
 
 Moved = tuple[TaskPipeline, Effects]
 _T, _S = MessageType, PipelineStatus
@@ -70,7 +70,9 @@ def begin_tests(pipeline: TaskPipeline) -> Moved:
     pipeline = move(pipeline, _S.TESTING, tester_id=conversation_id(pipeline.session_id, pipeline.id, TESTER))
     if pipeline.skips_tester:
         return complete_untested(pipeline)
-    return run_check(pipeline, Stage.COVERING, "test", "covering")
+    ready = send(_T.TESTS_READY, ORCHESTRATOR, TESTER, TaskReference(pipeline=pipeline.id))
+    pipeline, effects = run_check(pipeline, Stage.COVERING, "test", "covering")
+    return pipeline, (ready, *effects)
 
 
 def take_failed_tests(pipeline: TaskPipeline, report: TestReport) -> Moved:
