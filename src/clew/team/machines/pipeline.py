@@ -165,7 +165,7 @@ def _on_commit(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode, m
         ]
         return take_inspection(pipeline, tuple(issues), message)
     if pipeline.skips_inspector:
-        return begin_tests(pipeline)
+        return begin_tests(pipeline, message)
     asked = send(_T.VALIDATE_TASK, ORCHESTRATOR, INSPECTOR, TaskReference(pipeline=pipeline.id))
     pipeline, effects = run_check(pipeline, Stage.LINT, "lint", "changed")
     return pipeline, (asked, *effects)
@@ -351,10 +351,10 @@ def _on_user(pipeline: TaskPipeline, message: TeamMessage, node: PlanNode, gate:
             )
         case _T.USER_IGNORE_INSPECTOR:
             note = f"{pipeline.task_id}: findings of the Inspector were ignored by the user"
-            return _ignore(pipeline, note, is_inspector=True)
+            return _ignore(pipeline, note, message, is_inspector=True)
         case _T.USER_IGNORE_TESTER:
-            return _ignore(pipeline, "", is_inspector=False)
-        case _T.USER_CHOICE if pipeline.stage is Stage.CHOICE:
+            return _ignore(pipeline, "", message, is_inspector=False)
+        case _T.USER_CHOICE if pipeline.stage is Stage.CHOICE or message.payload.get("choice") == "fail":
             return _on_choice(pipeline, msgspec.convert(message.payload, PipelineChoice), message)
     if message.source == USER and message.type in _USER:
         raise _refused(message, pipeline)
@@ -368,14 +368,14 @@ def _prompt(pipeline: TaskPipeline, prompt: str) -> Moved:
     return ask_builder(pipeline, prompt)
 
 
-def _ignore(pipeline: TaskPipeline, note: str, *, is_inspector: bool) -> Moved:
+def _ignore(pipeline: TaskPipeline, note: str, message: TeamMessage, *, is_inspector: bool) -> Moved:
     """Leave the Inspector or the Tester out from now on, for this pipeline only."""
     if not is_inspector:
         pipeline = msgspec.structs.replace(pipeline, skips_tester=True)
         waits = pipeline.state is _S.TESTING
-        return complete_untested(pipeline) if waits else (pipeline, ())
+        return complete_untested(pipeline, message) if waits else (pipeline, ())
     pipeline = msgspec.structs.replace(pipeline, skips_inspector=True, overrides=(*pipeline.overrides, note))
-    return begin_tests(pipeline) if pipeline.state is _S.INSPECTING else (pipeline, ())
+    return begin_tests(pipeline, message) if pipeline.state is _S.INSPECTING else (pipeline, ())
 
 
 def _on_choice(pipeline: TaskPipeline, choice: PipelineChoice, message: TeamMessage) -> Moved:
@@ -389,7 +389,7 @@ def _on_choice(pipeline: TaskPipeline, choice: PipelineChoice, message: TeamMess
     reason = choice.reason or "ignored by the user"
     if pipeline.state is _S.INSPECTING:
         note = f"{pipeline.task_id}: findings of the Inspector: {reason}"
-        return _ignore(pipeline, note, is_inspector=True)
+        return _ignore(pipeline, note, message, is_inspector=True)
     note = f"{pipeline.task_id}: failed tests: {reason}"
     pipeline = msgspec.structs.replace(pipeline, overrides=(*pipeline.overrides, note))
     return complete(pipeline, message)
