@@ -40,7 +40,7 @@ from clew.team.evidence.receipts import (
 )
 from clew.team.evidence.related_tests import find_covering, loaded_statically
 from clew.team.evidence.report_parsers import ParsedReport, parse_report, parse_summary
-from clew.team.evidence.test_recording import CheckFolders, host_program, make_folders, split_summary
+from clew.team.evidence.run_recorder import CheckFolders, host_program, make_folders, split_summary
 from clew.team.messages.payloads import TestFailure
 from clew.team.worktrees.changes import compare_trees
 from clew.team.worktrees.confinement import CommandSetup, find_setup, worktree_confinement

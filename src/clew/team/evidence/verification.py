@@ -18,7 +18,7 @@ from clew.team.evidence.checks import (
 )
 from clew.team.evidence.gate import CompletionClaim, Verdict
 from clew.team.evidence.receipts import CheckReceipt, TestCounts
-from clew.team.evidence.test_recording import make_folders
+from clew.team.evidence.run_recorder import make_folders
 from clew.team.worktrees.confinement import find_setup
 from clew.team.worktrees.session_trees import SessionTrees
 from clew.trust import printable

@@ -1,5 +1,5 @@
-"""A plugin of pytest that reports every test to `test_host` while the tests run. `-p` loads it before any file of the
-project.
+"""A plugin of pytest that reports every test to `recorder_host` while the tests run. `-p` loads it before any file of
+the project.
 
 The tests run in this process, so that code written against this plugin can still report what it likes. The plugin makes
 the usual ways fail: it keeps its own references to functions, and what was sent cannot be taken back. It compares

@@ -26,7 +26,7 @@ SECONDS_AFTER_END = 5.0
 _PR_SET_DUMPABLE = 4
 
 
-class Summary:
+class RecordedEvents:
     """The events of a run, counted."""
 
     def __init__(self, key: bytes) -> None:
@@ -101,7 +101,7 @@ def hide_memory() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def read_events(source: int, summary: Summary) -> None:
+def read_events(source: int, summary: RecordedEvents) -> None:
     with os.fdopen(source, "rb") as lines:
         for line in lines:
             summary.take(line.rstrip(b"\n"))
@@ -115,7 +115,7 @@ def main(argv: list[str]) -> int:
     source, target = os.pipe()
     os.write(key_target, key)
     os.close(key_target)
-    summary = Summary(key)
+    summary = RecordedEvents(key)
     environment = {**os.environ, PIPES: f"{key_source},{target}"}
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=environment, pass_fds=(key_source, target))
     os.close(key_source)

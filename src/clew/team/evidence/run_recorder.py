@@ -1,4 +1,4 @@
-"""Test runs whose results come from a process that the tests cannot write to: `test_host` starts pytest, and
+"""Test runs whose results come from a process that the tests cannot write to: `recorder_host` starts pytest, and
 `pytest_recorder` reports to it."""
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from clew.team.evidence.sandboxed.import_recorder import FOLDER
 from clew.tools.sandbox.program import Program
 
 PLUGIN = "pytest_recorder"
-_MODULES = {"import_recorder.py": "sitecustomize.py", f"{PLUGIN}.py": f"{PLUGIN}.py", "test_host.py": "test_host.py"}
+_MODULES = {
+    "import_recorder.py": "sitecustomize.py",
+    f"{PLUGIN}.py": f"{PLUGIN}.py",
+    "recorder_host.py": "recorder_host.py",
+}
 """The files that a check needs, and their names there."""
 
 
@@ -63,7 +67,7 @@ def make_folders(place: Path) -> CheckFolders:
 
 def host_program(program: Program, folders: CheckFolders, python: str, nonce: str) -> Program:
     """The program as a child of the test host, which prints the summary after `nonce`."""
-    argv = (python, "-I", "-S", str(folders.modules / "test_host.py"), *program.argv)
+    argv = (python, "-I", "-S", str(folders.modules / "recorder_host.py"), *program.argv)
     return msgspec.structs.replace(program, argv=argv, stdin=nonce.encode())
 
 
