@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from clew.clock import SystemClock
 from clew.config import Config
 from clew.team.guide import build_message
 from clew.team.messages.message import message_draft
+from clew.team.pipelines import TeamPipelines
 from clew.team.team import Team
 from clew.trail.bootstrap import bootstrap
 from tests.servers import Served, serve
@@ -89,6 +91,47 @@ async def test_a_plan_is_started_read_approved_and_stopped(served: Served, http:
     assert types[0] == "PLAN_REQUEST"
     assert {"PLAN_APPROVED", "USER_TASK_QUERY", "USER_INTERRUPT"} <= set(types)
     assert (await http.post(f"/plans/{session}/merge")).status_code == 409
+
+
+@pytest.mark.req("SYL-50")
+@pytest.mark.req("SYL-52")
+async def test_a_task_has_a_channel_is_cancelled_and_has_a_result(served: Served, http: httpx.AsyncClient) -> None:
+    session = await begin(http, served)
+    await http.post(f"/plans/{session}/approve")
+    plan = (await http.get(f"/plans/{session}")).json()["plan"]
+    await tell(served, session, "DAG_EXECUTE", {"plan": plan}, "architect")
+    assert [each["id"] for each in (await http.get("/tasks")).json()["items"]] == ["api.1"]
+    feedback = {"passed": False, "pipeline": "api.1", "note": "line 3"}
+    await tell(served, session, "INSPECTOR_FEEDBACK", feedback, "inspector")
+    channel = (await http.get(f"/tasks/{session}/1/channel")).json()
+    assert (channel["is_closed"], [each["payload"]["note"] for each in channel["feedback"]]) == (False, ["line 3"])
+    early = await http.get(f"/tasks/{session}/1/result")
+    assert (early.status_code, early.json()["error"]["code"]) == (409, "illegal_state")
+    pipelines = TeamPipelines(await team_of(served))
+    async with asyncio.TaskGroup() as waiting:
+        waits = [waiting.create_task(pipelines.wait(session, "1", by=ME, seconds=60)) for _ in range(3)]
+        assert (await http.post(f"/tasks/{session}/api/cancel")).status_code == 200
+    assert {each.result().reason for each in waits} == {"cancelled by the user"}
+    result = (await http.get(f"/tasks/{session}/1/result")).json()
+    assert (result["pipeline_id"], result["success"], result["loops_used"]) == ("api.1", False, 0)
+    assert {"engineer_result", "inspector_result", "tester_result", "modified_files", "created_files"} <= set(result)
+    assert result["duration"] >= 0
+    assert (await http.get(f"/tasks/{session}/1/channel")).json()["is_closed"]
+    late = await http.post(f"/tasks/{session}/1", json={"action": "prompt", "text": "more"})
+    assert (late.status_code, late.json()["error"]["code"]) == (409, "illegal_state")
+    assert (await http.get("/tasks")).json()["items"] == []
+    by_dag = await pipelines.get_by_dag(session, plan["id"], by=ME)
+    assert (
+        [each.id for each in by_dag]
+        == ["api.1"]
+        == [each.id for each in await pipelines.get_by_session(session, by=ME)]
+    )
+
+
+async def team_of(served: Served) -> Team:
+    clock = SystemClock()
+    conversations = await open_conversations(served.trail, clock, by=ME)
+    return Team(served.trail, conversations, clock, lambda pipeline, node: (), me=ME)
 
 
 async def test_roles_and_owners_are_checked(served: Served, http: httpx.AsyncClient) -> None:

@@ -18,12 +18,32 @@ from clew.tools.files.edit_journal import MAX_ENTRIES, EditJournal, JournalEntry
 from clew.tools.files.edit_preview import Preview
 from clew.tools.files.file_tools import Operation, file_tools
 from clew.tools.files.folder import WorkingFolder
+from clew.tools.files.seen_versions import FolderSeenVersions
 from clew.tools.files.snapshots import MAX_FILE, Snapshots
 from tests.tools.working_folder import ANN, BEN, Toolbox, plant
 
 
 def box(root: Path, journal: Path | None = None) -> Toolbox:
     return Toolbox(file_tools(WorkingFolder(root), Snapshots(), journal=EditJournal(journal) if journal else None))
+
+
+def shared_box(root: Path, seen: Path) -> Toolbox:
+    """Tools of one process of several."""
+    return Toolbox(file_tools(WorkingFolder(root), Snapshots(seen=FolderSeenVersions(seen, str(root)))))
+
+
+@pytest.mark.req("SYL-107")
+async def test_an_agent_whose_calls_run_in_two_processes_is_one_reader(tmp_path: Path) -> None:
+    root = plant(tmp_path / "tree", {"a.py": "one\ntwo\n"})
+    first, second = shared_box(root, tmp_path / "seen"), shared_box(root, tmp_path / "seen")
+    await first.call("read-file", file_path="a.py")
+    await second.call("edit-file", file_path="a.py", old_string="two", new_string="three")
+    await first.call("edit-file", file_path="a.py", old_string="three", new_string="four")
+    assert (root / "a.py").read_text() == "one\nfour\n"
+    (root / "a.py").write_text("changed by somebody else\n")
+    for tools in (first, second):
+        with pytest.raises(InvalidInput, match="has changed"):
+            await tools.call("write-file", file_path="a.py", content="mine\n")
 
 
 def body(shown: str) -> str:

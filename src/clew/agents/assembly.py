@@ -30,7 +30,7 @@ from clew.agents.runs.model_hosts import ModelHosts
 from clew.agents.runs.run_limits import RunLimits, bounded
 from clew.agents.runs.run_records import RunRecords
 from clew.agents.runs.tools_runner import ToolDeps
-from clew.agents.runtime import ContextHandlers, Runtime, RuntimeParts
+from clew.agents.runtime import ContextHandlers, NeedsModel, Runtime, RuntimeParts
 from clew.agents.tools.note_tools import note_tools
 from clew.agents.tools.toolbox import FromRecord, Toolbox
 from clew.clock import Clock
@@ -100,17 +100,18 @@ async def build_runtime(
     deps.toolbox.add(_own_tools(deps))
     decider = PermissionDecider(deps.registry, deps.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
     parts = _parts(deps, decider, _hooks(deps, decider, skills, hooks))
-    return Runtime(replace(parts, always=(*parts.always, *more.handlers)))
+    return Runtime(replace(parts, always=(*parts.always, *more.handlers), needs_model=more.needs_model))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeAdditions:
-    """Parts of a runtime that a layer above agents brings: handlers, a lookup of budgets, and the open items that a
-    compaction keeps."""
+    """Parts of a runtime that a layer above agents brings: handlers, a lookup of budgets, the open items that a
+    compaction keeps, and the steps that wait for a process with a model."""
 
     handlers: Sequence[Handler] = ()
     find_budget: BudgetLookup | None = None
     open_items: OpenItems | None = None
+    needs_model: NeedsModel | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,6 +47,8 @@ PEER_CHECK = 1.0
 """Seconds between two looks whether the processes that have a model still run."""
 MODELS = "models"
 
+NeedsModel = Callable[[Event], Awaitable[bool]]
+"""Whether the step of an agent waits for a process with a model, however long, instead of ending without one."""
 ContextHandlers = Callable[[AgentDefinition], Sequence[Handler]]
 """The handlers that build the contexts of an agent."""
 
@@ -70,6 +72,7 @@ class RuntimeParts:
     """Handlers that run whatever agents there are."""
     unhurried: Sequence[Handler] = ()
     """Handlers that can wait: they leave most of the time to the others."""
+    needs_model: NeedsModel | None = None
 
 
 @dataclass(slots=True)
@@ -173,6 +176,8 @@ class Runtime:
             if await self.parts.hosts.has_peer():
                 self._yields.set()
                 raise NotNow(0.0)
+            if self.parts.needs_model is not None and await self.parts.needs_model(event):
+                raise NotNow(PEER_CHECK)
             return await handler.function(event, deps)
 
         return handle

@@ -15,7 +15,7 @@ from clew.errors import AccessDenied, IllegalState, InvalidInput
 from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message import TeamMessage, message_draft
 from clew.team.messages.message_types import ROUTES, USER, MessageType, read_payload
-from clew.team.sessions.session import SessionStatus, refusal
+from clew.team.sessions.session import SessionAction, SessionStatus, refusal
 from clew.team.sessions.session_manager import SessionManager
 from clew.trail.model.breadcrumb import Draft, check_key
 from clew.trail.store import Trail
@@ -24,6 +24,11 @@ VIA, HOP = "via", "guide"
 """The field of the metadata that shows that a message passed the Guide."""
 _RESUMING = frozenset({MessageType.SESSION_RESUME})
 """Messages to a session that is suspended."""
+_ACTIONS = {
+    MessageType.SESSION_SUSPEND: SessionAction.SUSPEND,
+    MessageType.SESSION_RESUME: SessionAction.RESUME,
+    MessageType.SESSION_COMPLETE: SessionAction.CLOSE,
+}
 
 
 class Guide:
@@ -51,7 +56,18 @@ class Guide:
             check_key(key)
             key = f"team/door/{stamped.session_id}/{key}"
         written = await self._records.create(passed_draft(stamped, key=key), by=self._by)
+        await self._act(stamped, by)
         return msgspec.convert(written.context, TeamMessage)
+
+    async def _act(self, message: TeamMessage, by: Principal) -> None:
+        """Carry out a message about a session, which the Guide itself receives."""
+        match message.type:
+            case MessageType.SESSION_CREATE:
+                await self._sessions.create(str(message.payload.get("name") or ""), by=by)
+            case MessageType.SESSION_SWITCH:
+                await self._sessions.switch(message.session_id, by=by)
+            case MessageType.SESSION_SUSPEND | MessageType.SESSION_RESUME | MessageType.SESSION_COMPLETE:
+                await self._sessions.act(message.session_id, _ACTIONS[message.type], by=by)
 
     async def _stamp(self, message: TeamMessage, by: Principal) -> TeamMessage:
         session = message.session_id or await self._own_session(by)

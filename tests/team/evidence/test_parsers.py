@@ -11,7 +11,7 @@ from clew.knowledge.project.tools import DiscoveredTool, ToolCategory
 from clew.team.evidence.check_commands import Report, lint_command, runner_command
 from clew.team.evidence.issue_parsers import parse_issues
 from clew.team.evidence.receipts import MAX_LOG, bounded_log
-from clew.team.evidence.report_parsers import parse_report
+from clew.team.evidence.report_parsers import parse_report, parse_summary
 
 LINES: dict[str, tuple[str, ToolCategory, str, tuple[str, int, int, str, str]]] = {
     "ruff": ("ruff", "linter", "a/b.py:3:7: F401 `os` imported", ("a/b.py", 3, 7, "error", "F401 `os` imported")),
@@ -33,12 +33,6 @@ FORMATTED: dict[str, tuple[str, str, str]] = {
     "rustfmt": ("rustfmt", "Diff in src/a.rs:3:\n-x", "src/a.rs"),
     "gofmt": ("gofmt", "a.go", "a.go"),
 }
-JUNIT = """<?xml version="1.0"?><testsuites><testsuite tests="4">
-<testcase classname="tests.test_a" name="test_one"/>
-<testcase classname="tests.test_a" name="test_two"><failure message="assert 1 == 2">assert 1 == 2</failure></testcase>
-<testcase classname="tests.test_a" name="test_three"><error message="boom">boom</error></testcase>
-<testcase classname="tests.test_a" name="test_four"><skipped message="x"/></testcase>
-</testsuite></testsuites>"""
 JEST = json.dumps(
     {
         "testResults": [
@@ -105,7 +99,6 @@ def test_other_output_is_no_issue(text: str) -> None:
 @pytest.mark.parametrize(
     ("form", "report", "stdout", "stderr", "expected"),
     [
-        ("junit", JUNIT, "", "", (3, 1, 2, 1)),
         ("jest", JEST, "", "", (3, 1, 2, 1)),
         ("go", "", GO, "", (2, 1, 1, 1)),
         ("mocha", "", f"noise\n{MOCHA}", "", (2, 1, 1, 0)),
@@ -124,9 +117,10 @@ def test_a_report_is_counted(
 
 
 def test_a_failure_has_the_values_that_were_compared(tmp_path: Path) -> None:
-    (tmp_path / "junit").write_text(JUNIT)
     (tmp_path / "jest").write_text(JEST)
-    first = parse_report("junit", tmp_path / "junit", "", "").failures[0]
+    states = {"passed": 1, "failed": 1, "skipped": 0}
+    failed = {"test": "tests/test_a.py::test_two", "file": "tests/test_a.py", "message": "assert 1 == 2", "trace": ""}
+    first = parse_summary({"states": states, "failures": [failed], "problems": []}).failures[0]
     assert (first.test_name, first.file, first.expected, first.actual) == (
         "tests.test_a.test_two",
         "tests/test_a.py",
@@ -137,11 +131,11 @@ def test_a_failure_has_the_values_that_were_compared(tmp_path: Path) -> None:
     assert (second.expected, second.actual) == ("1", "2")
 
 
-@pytest.mark.parametrize("form", ["junit", "jest", "go", "mocha", "unittest", "cargo", "tap", "none"])
+@pytest.mark.parametrize("form", ["jest", "go", "mocha", "unittest", "cargo", "tap", "none"])
 @pytest.mark.parametrize("text", ["", "nonsense", "{", "<a", '<!DOCTYPE x [<!ENTITY a "b">]><a/>', "[]", "null"])
 def test_nonsense_is_not_counted(tmp_path: Path, form: Report, text: str) -> None:
     (tmp_path / "report").write_text(text)
-    assert not parse_report(form, tmp_path / "report", text, text).counts.is_counted or form == "junit"
+    assert not parse_report(form, tmp_path / "report", text, text).counts.is_counted
     assert not parse_report(form, tmp_path / "missing", "", "").counts.is_counted
 
 

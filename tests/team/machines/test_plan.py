@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import clew.team
 from clew.errors import InvalidInput
 from clew.team.messages.message_types import AGENTS, MEMBERS, ROUTES, MessageType, read_payload
 from clew.team.planning.plan import overlap, read_plan
@@ -100,3 +103,17 @@ def test_every_type_of_message_has_a_payload_a_sender_and_a_receiver() -> None:
         with pytest.raises(InvalidInput):
             read_payload(type, {"no such field": 1})
     assert len(AGENTS) == 10
+
+
+WITHOUT_SENDER = {MessageType.TEST_PLAN_REQUEST, MessageType.TEST_DAG_REQUEST}
+"""Types that have no place in the design; decision 0026 says why."""
+
+
+@pytest.mark.req("SYL-44")
+def test_every_type_of_message_is_sent_by_the_program_or_by_a_door() -> None:
+    """A type that only the table of types names would be dead."""
+    root = Path(clew.team.__path__[0])
+    sources = [path for path in root.rglob("*.py") if path.name not in ("message_types.py", "phases.py")]
+    text = "\n".join(path.read_text() for path in sources)
+    unused = {each for each in MessageType if not re.search(rf"\b{each}\b", text)}
+    assert unused == WITHOUT_SENDER

@@ -112,8 +112,8 @@ class World:
 
     def _call(self, effect: CallTool) -> TeamMessage:
         output = self.tools.get(effect.tool, default_output)(effect)
-        status = output.pop("status", "success")
-        result = {"call": effect.call, "tool": effect.tool, "status": status, "output": output}
+        status, error = output.pop("status", "success"), output.pop("error", "")
+        result = {"call": effect.call, "tool": effect.tool, "status": status, "output": output, "error": error}
         return self.message(T.CALL_RESULT, RUNTIME, ORCHESTRATOR, result)
 
     def _ask(self, effect: AskAgent) -> list[TeamMessage]:

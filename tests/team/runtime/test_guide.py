@@ -200,3 +200,22 @@ async def test_the_user_of_another_session_is_refused(desk: Desk) -> None:
     other = msgspec.structs.replace(desk.me, agent_id="bob", roles=frozenset({"emitter", "subscriber"}))
     with pytest.raises(ClewError, match="another began"):
         await desk.guide.send(desk.message(session_id=session.id), by=other)
+
+
+@pytest.mark.req("SYL-44")
+async def test_the_guide_carries_out_messages_about_a_session(desk: Desk) -> None:
+    session = (await desk.new()).id
+    for type, state in (
+        ("SESSION_SUSPEND", "suspended"),
+        ("SESSION_RESUME", "active"),
+        ("SESSION_COMPLETE", "completed"),
+    ):
+        await desk.guide.send(desk.message(type, {}, session_id=session), by=desk.me)
+        assert (await desk.sessions.get(session, by=desk.me)).state == state
+    first, second = (await desk.new()).id, (await desk.new()).id
+    await desk.guide.send(desk.message("SESSION_SWITCH", {}, session_id=first), by=desk.me)
+    focused = await desk.sessions.focused(by=desk.me)
+    assert focused is not None
+    assert focused.id == first != second
+    await desk.guide.send(desk.message("SESSION_CREATE", {"name": "billing"}, session_id=first), by=desk.me)
+    assert "billing" in [each.title for each in await desk.sessions.list(by=desk.me)]

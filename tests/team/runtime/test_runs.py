@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,18 +11,28 @@ import msgspec
 import pytest
 
 from clew.access import Principal
+from clew.agents.assembly import build_runtime
+from clew.agents.conversations.conversation import Conversations
 from clew.clock import ManualClock
+from clew.config import Config
 from clew.errors import ClewError, IllegalState, NotFound
+from clew.llm.model import Models
 from clew.team.guide import build_message
 from clew.team.messages.message import TeamMessage, message_draft
+from clew.team.runtime.team_handlers import team_additions
 from clew.team.runtime.team_states import EXPIRED, TeamStates
 from clew.team.runtime.timers import timer_handler
+from clew.team.team import Team, TeamOptions
+from clew.tools.permissions.policy import read_policy
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event
+from clew.trail.model.flow import read_flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import NotNow
-from tests.team.runtime.scripted_crew import PLAN, SCRIPT, crew, no_gate
+from tests.agents.runtimes import ALLOW, PATIENCE, no_code
+from tests.team.runtime.scripted_crew import PLAN, ROLES, SCRIPT, TeamTools, crew, define, member_tools, no_gate
 
 JUDGED: list[dict[str, Any]] = [
     {"user": "All tasks of this request", "call": {"report": {"issues": []}}},
@@ -340,3 +351,46 @@ async def test_a_switch_to_a_suspended_session_continues_its_work(
         assert not (await team.team.state(session, by=me)).is_halted
         await team.team.approve(session, by=me)
         assert (await team.end(session)).outcome == "completed"
+
+
+@pytest.mark.req("SYL-41")
+async def test_a_process_without_a_model_leaves_the_steps_of_members_to_one_that_has_one(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    """As where `clew up` runs without a model, and `clew code` was killed."""
+    await bootstrap(trail, me)
+    await define(trail, me, ROLES)
+    flow = await read_flow(trail, by=me)
+    conversations = Conversations(trail, flow, clock)
+    own = team_additions(trail, conversations, clock, no_gate, by=me)
+    team = Team(trail, conversations, clock, no_gate, me=me)
+    was_left = asyncio.Event()
+
+    async def needs_model(event: Event) -> bool:
+        assert own.needs_model is not None
+        is_left = await own.needs_model(event)
+        if is_left:
+            was_left.set()
+        return is_left
+
+    runtime = await build_runtime(
+        trail,
+        clock,
+        Models(Config(), {}),
+        by=me,
+        from_record=no_code,
+        tools=[*TeamTools().tools(), *member_tools(lambda: team, clock)],
+        policy=read_policy(ALLOW),
+        additions=replace(own, needs_model=needs_model),
+    )
+    async with runtime.running():
+        session = (await team.start("Add add", by=me, options=TeamOptions(approves_plan=True))).id
+        async with asyncio.timeout(PATIENCE):
+            await was_left.wait()
+        async with crew(trail, clock, me, roles=()) as able:
+            ended = asyncio.create_task(able.end(session))
+            while not ended.done():  # the step that was left is due a second later
+                clock.advance(seconds=2)
+                await asyncio.wait([ended], timeout=0.5)
+            state = await ended
+    assert (state.outcome, state.reason) == ("completed", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -384,3 +385,36 @@ def test_a_merged_branch_is_removed_with_its_tree(project: TeamProject) -> None:
     assert [each.branch for each in remove_session_trees(project.trees, project.clock)] == ["clew-work/s1/m.1", ""]
     assert git(project.root, "branch", "--format=%(refname:short)").split() == ["clew-work/s1/m.1", "clew/s1", "main"]
     assert remove_worktree(project.trees, "n.1", project.clock).branch == ""
+
+
+def test_a_deleted_state_folder_is_named_with_where_the_work_is(project: TeamProject) -> None:
+    project.change("n.1", {"calc/core.py": "CHANGED = 1\n"})
+    project.merge("n.1")
+    shutil.rmtree(project.state)
+    with pytest.raises(NotFound) as raised:
+        project.trees.commit("n.1", "more", (), project.clock)
+    assert "clew/s1" in raised.value.hint
+    assert "was deleted" in raised.value.hint
+    assert "`clew code`" in raised.value.hint
+
+
+@pytest.mark.parametrize("part", ["trees/n.1", "gits/n.1"])
+def test_a_work_tree_that_was_deleted_by_hand_is_named_and_can_be_made_again(project: TeamProject, part: str) -> None:
+    done = project.change("n.1", {"calc/core.py": "CHANGED = 1\n"})
+    shutil.rmtree(project.state / "s1" / part)
+    for act in (lambda: project.trees.status("n.1"), lambda: project.trees.diff("n.1")):
+        with pytest.raises(NotFound) as raised:
+            act()
+        assert "clew-work/s1/n.1" in raised.value.hint
+    with pytest.raises(NotFound):
+        project.trees.commit("n.1", "more", (), project.clock)
+    again = project.pipeline("n.2", done.commit)
+    assert (again / "calc/core.py").read_text() == "CHANGED = 1\n"
+
+
+def test_the_files_of_a_session_that_were_deleted_by_hand_are_written_again(project: TeamProject) -> None:
+    folder = Path(project.opened.folder)
+    before = files_of(folder)
+    shutil.rmtree(folder)
+    assert project.trees.status("")[2]
+    assert files_of(folder) == before

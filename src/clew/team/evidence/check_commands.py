@@ -24,7 +24,7 @@ from clew.team.evidence.found_tests import is_test_file
 
 Discover = Callable[[Path, ToolCategory], Awaitable[Sequence[DiscoveredTool]]]
 """Finds the tools of one category in a folder."""
-Report = Literal["junit", "go", "jest", "mocha", "cargo", "tap", "unittest", "none"]
+Report = Literal["recorded", "go", "jest", "mocha", "cargo", "tap", "unittest", "none"]
 
 LINT: tuple[ToolCategory, ...] = ("linter", "formatter", "type_checker")
 MAX_PATHS = 400
@@ -33,7 +33,8 @@ MAX_PATHS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckCommand:
-    """One command. `report` is the form of its test report, which it writes to $CLEW_REPORT or prints."""
+    """One command. `report` is the form of its test report, which it writes to $CLEW_REPORT or
+    prints, or which the host of the tests records."""
 
     tool: str
     category: ToolCategory
@@ -65,7 +66,7 @@ _LINT_COMMANDS: dict[tuple[str, ToolCategory], str] = {
 """Commands that differ from those of the table of tools: they only look, and print one finding a line."""
 
 _TEST_COMMANDS: dict[str, tuple[str, Report]] = {
-    "pytest": ("pytest -q -p no:cacheprovider --junitxml={REPORT} {path}", "junit"),
+    "pytest": ("pytest -q -p no:cacheprovider -p pytest_recorder {path}", "recorded"),
     "unittest": ("python -m unittest -v {modules}", "unittest"),
     "go test": ("go test -json {packages}", "go"),
     "jest": ("jest --ci --json --outputFile={REPORT} {path}", "jest"),

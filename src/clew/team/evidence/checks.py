@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import secrets
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,6 @@ from clew.team.evidence.check_commands import (
     scan_tools,
 )
 from clew.team.evidence.found_tests import is_test_file
-from clew.team.evidence.import_recorder import SOURCE
 from clew.team.evidence.issue_parsers import parse_issues
 from clew.team.evidence.receipts import (
     CheckKind,
@@ -41,11 +39,13 @@ from clew.team.evidence.receipts import (
     hash_log,
 )
 from clew.team.evidence.related_tests import find_covering, loaded_statically
-from clew.team.evidence.report_parsers import parse_report
+from clew.team.evidence.report_parsers import ParsedReport, parse_report, parse_summary
+from clew.team.evidence.run_recorder import CheckFolders, host_program, make_folders, split_summary
 from clew.team.messages.payloads import TestFailure
 from clew.team.worktrees.changes import compare_trees
 from clew.team.worktrees.confinement import CommandSetup, find_setup, worktree_confinement
 from clew.team.worktrees.session_trees import SessionTrees, WorkTree, restore_files
+from clew.tools.sandbox.program import ProgramResult
 from clew.tools.shell import CommandRunner
 
 MAX_COMMANDS = 20
@@ -113,23 +113,14 @@ async def run_check(trees: SessionTrees, request: CheckRequest, tools: CheckTool
         raise InvalidInput("pipeline", f"{request.pipeline} has changes that are not committed", hint="Commit first")
     tree = await asyncio.to_thread(trees.tree, request.pipeline)
     subject = await asyncio.to_thread(describe_subject, request, tree, commit, tree_hash)
-    scratch = await asyncio.to_thread(make_scratch, trees.place)
+    folders = await asyncio.to_thread(make_folders, trees.place)
     try:
-        setup = await asyncio.to_thread(find_setup, tools.checkout, tree.project, scratch=scratch)
+        setup = await asyncio.to_thread(find_setup, tools.checkout, tree.project, scratch=folders.scratch)
         commands, missing, found = await _find_commands(subject, tools, setup)
-        outcomes = [await run_command(subject, each, tools, setup, scratch) for each in commands]
+        outcomes = [await run_command(subject, each, tools, setup, folders) for each in commands]
     finally:
-        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+        await asyncio.to_thread(folders.remove)
     return _conclude(subject, outcomes, missing, found)
-
-
-def make_scratch(place: Path) -> Path:
-    """A temporary folder for the caches and reports of one check."""
-    scratch = place / "scratch" / secrets.token_hex(8)
-    scratch.mkdir(parents=True)
-    (scratch / "python").mkdir()
-    (scratch / "python" / "sitecustomize.py").write_text(SOURCE)
-    return scratch
 
 
 def describe_subject(request: CheckRequest, tree: WorkTree, commit: str, tree_hash: str) -> CheckSubject:
@@ -211,21 +202,13 @@ def _has_tests(subject: CheckSubject) -> bool:
 
 
 async def run_command(
-    subject: CheckSubject, check: CheckCommand, tools: CheckTools, setup: CommandSetup, scratch: Path
+    subject: CheckSubject, check: CheckCommand, tools: CheckTools, setup: CommandSetup, folders: CheckFolders
 ) -> CommandOutcome:
     """Run one command in the sandbox, and write its receipt."""
-    report = scratch / f"report-{secrets.token_hex(4)}"
-    imported = scratch / "python" / "imported"
-    sources = os.pathsep.join(filter(None, (str(scratch / "python"), setup.variables.get("PYTHONPATH", ""))))
-    program = setup.program(check.command, CLEW_REPORT=str(report), PYTHONPATH=sources)
-    readable = await asyncio.to_thread(setup.readable, "" if check.tool == SHELL else check.program)
-    tree = subject.tree
-    confinement = worktree_confinement(tree.folder, scratch=scratch, programs=readable, cwd=tree.project, net=tools.net)
-    started_at = tools.clock.now()
-    ran = await tools.sandbox.run(program, confinement)
+    tree, started_at = subject.tree, tools.clock.now()
+    ran, parsed = await _execute(subject, check, tools, setup, folders)
     is_test = check.category == "test_framework"
-    parsed = parse_report(check.report, report, ran.stdout, ran.stderr)
-    loaded = await asyncio.to_thread(_find_loaded, subject, imported) if is_test else ()
+    loaded = await asyncio.to_thread(_find_loaded, subject, folders.imported) if is_test else ()
     was_changed = await asyncio.to_thread(restore_files, tree.git, subject.commit)
     log = bounded_log(ran.stdout, ran.stderr)
     comparison = subject.comparison
@@ -252,9 +235,36 @@ async def run_command(
         changed_tree=was_changed,
         killed_by=ran.killed_by or "",
         environment=_environment(check, tools, setup),
+        problem=parsed.problem if is_test and not ran.code and not ran.killed_by else "",
     )
     issues = () if is_test or check.tool == SHELL else _issues(check, ran.stdout, ran.stderr, str(tree.project))
     return CommandOutcome(receipt=receipt, issues=issues, failures=parsed.failures)
+
+
+async def _execute(
+    subject: CheckSubject, check: CheckCommand, tools: CheckTools, setup: CommandSetup, folders: CheckFolders
+) -> tuple[ProgramResult, ParsedReport]:
+    """Run one command, and read the report of its tests."""
+    report = folders.scratch / f"report-{secrets.token_hex(4)}"
+    variables = folders.variables(setup.variables.get("PYTHONPATH", ""))
+    program = setup.program(check.command, CLEW_REPORT=str(report), **variables)
+    readable = await asyncio.to_thread(setup.readable, "" if check.tool == SHELL else check.program)
+    is_recorded = check.report == "recorded"
+    python = setup.python_beside(check.program) if is_recorded else ""
+    nonce = secrets.token_hex(16)
+    confinement = worktree_confinement(
+        subject.tree.folder,
+        scratch=folders.scratch,
+        programs=(*readable, str(folders.modules), *(setup.readable(python) if is_recorded else ())),
+        cwd=subject.tree.project,
+        net=tools.net,
+    )
+    if not is_recorded:
+        ran = await tools.sandbox.run(program, confinement)
+        return ran, parse_report(check.report, report, ran.stdout, ran.stderr)
+    ran = await tools.sandbox.run(host_program(program, folders, python, nonce), confinement)
+    output, summary = split_summary(ran.stdout, nonce)
+    return msgspec.structs.replace(ran, stdout=output), parse_summary(summary)
 
 
 def _count(counts: TestCounts, comparison: TestComparison) -> TestCounts:
@@ -313,7 +323,8 @@ def _conclude(
 
 def _is_good(receipt: CheckReceipt) -> bool:
     is_empty = receipt.tests is not None and receipt.tests.is_counted and receipt.tests.run == 0
-    return receipt.exit_code == 0 and not receipt.killed_by and not is_empty and not receipt.changed_tree
+    is_sound = not receipt.changed_tree and not receipt.problem
+    return receipt.exit_code == 0 and not receipt.killed_by and not is_empty and is_sound
 
 
 def _skipped(subject: CheckSubject, receipts: Sequence[CheckReceipt], missing: Sequence[str], found: _ToolKinds) -> str:

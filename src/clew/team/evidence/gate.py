@@ -112,6 +112,8 @@ def _check_receipt(receipt: CheckReceipt, claim: CompletionClaim, state: GateSta
         yield f"`{shown}` was killed ({receipt.killed_by})."
     elif receipt.exit_code != 0:
         yield f"`{shown}` ended with exit code {receipt.exit_code}."
+    if receipt.problem:
+        yield f"The report of `{shown}` cannot be believed: {receipt.problem}."
     if receipt.changed_tree:
         yield f"`{shown}` changed files that it was to check."
     if mask := find_mask(receipt.command):

@@ -31,7 +31,7 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"(?:^|[;&|\n]\s*)(?:if|while|until)\s.*\b(?:pytest|test|check|lint|ruff|mypy)\b",
             "tests a failure with `if`",
         ),
-        (r"-p\s+no:(?:python|junitxml|main|terminal)\b", "switches off a part of pytest"),
+        (r"-p\s+no:(?:python|main|terminal|pytest_recorder|clew-recorder)\b", "switches off a part of pytest"),
     )
 )
 _PIPE = re.compile(r"(?<!\|)\|(?!\|)")

@@ -51,7 +51,8 @@ class CodeIssue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class CheckReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """The proof that a command ran. `run` is the request that it answers, `tree` the git tree that was tested.
     `changed_tree` says that the command itself changed tracked files. `imported` are changed files that the tests
-    loaded, `test_changes` describe tests that were deleted or weakened, in words."""
+    loaded, `test_changes` describe tests that were deleted or weakened, in words. `problem` says why the report of the
+    tests cannot be believed."""
 
     id: str
     session: str
@@ -75,6 +76,7 @@ class CheckReceipt(msgspec.Struct, frozen=True, kw_only=True):
     changed_tree: bool = False
     killed_by: str = ""
     environment: str = ""
+    problem: str = ""
 
     @property
     def digest(self) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+
+import msgspec
 
 from clew.team.evidence.check_commands import Report
 from clew.team.evidence.receipts import TestCounts, shorten
@@ -24,6 +25,8 @@ _UNITTEST = re.compile(
     r"^(?P<name>\w+) \((?P<owner>[\w.]+)\).*? \.\.\. (?P<state>ok|FAIL|ERROR|skipped|expected failure)"
 )
 _CARGO = re.compile(r"^test (?P<name>\S+)(?: - should panic)? \.\.\. (?P<state>ok|FAILED|ignored)")
+_CARGO_PLAN = re.compile(r"(?m)^running (?P<count>\d+) tests?$")
+_UNITTEST_END = re.compile(r"(?m)^Ran (?P<count>\d+) tests? in .*(?:\n+(?:OK|FAILED)\b)")
 _TAP = re.compile(r"^\s*(?P<bad>not )?ok\b\s*\d*\s*-?\s*(?P<name>[^#]*)(?:#\s*(?P<mark>SKIP|TODO)\b)?", re.IGNORECASE)
 
 
@@ -40,21 +43,20 @@ class TestOutcome:
     trace: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedReport:
-    """Counts and failures of a run. Without a readable report nothing is counted."""
-
-    __test__ = False
+class ParsedReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts and failures of a run. Without a readable report nothing is counted. `problem` says why the report cannot
+    be believed."""
 
     counts: TestCounts
     failures: tuple[TestFailure, ...] = ()
+    problem: str = ""
 
 
 def parse_report(form: Report, report: Path, stdout: str, stderr: str) -> ParsedReport:
     """Read the report of a test run; from its file, or from what it printed."""
+    outcomes: list[TestOutcome] | None
+    announced: int | None = None
     match form:
-        case "junit":
-            outcomes = _read_junit(report)
         case "jest":
             outcomes = _read_jest(report)
         case "mocha":
@@ -63,14 +65,45 @@ def parse_report(form: Report, report: Path, stdout: str, stderr: str) -> Parsed
             outcomes = _read_go(stdout)
         case "cargo":
             outcomes = _by_lines(stdout, _CARGO, {"ok": "passed", "FAILED": "failed", "ignored": "skipped"})
+            announced = sum(int(match["count"]) for match in _CARGO_PLAN.finditer(stdout))
         case "unittest":
             states = {"ok": "passed", "FAIL": "failed", "ERROR": "failed", "expected failure": "skipped"}
             outcomes = _by_lines(stderr, _UNITTEST, states)
+            announced = sum(int(match["count"]) for match in _UNITTEST_END.finditer(stderr))
         case "tap":
             outcomes = _read_tap(stdout)
         case _:
-            outcomes = None
-    return ParsedReport(counts=TestCounts()) if outcomes is None else _summarise(outcomes)
+            return ParsedReport(counts=TestCounts())
+    if outcomes is None:
+        return ParsedReport(counts=TestCounts(), problem="" if form == "tap" else "it left no report of its tests")
+    found = _summarise(outcomes)
+    if announced is not None and announced != len(outcomes):
+        problem = f"it counts {announced} tests and reports {len(outcomes)}"
+        return msgspec.structs.replace(found, problem=problem)
+    return found
+
+
+def parse_summary(summary: dict[str, Any] | None) -> ParsedReport:
+    """Read the summary that the host of the tests printed."""
+    if summary is None:
+        return ParsedReport(counts=TestCounts(), problem="the process that records the tests was ended")
+    states = summary["states"]
+    passed, failed, skipped = (int(states[name]) for name in ("passed", "failed", "skipped"))
+    failures = [
+        TestOutcome(
+            name=each["test"].removesuffix(".py").replace(".py::", ".").replace("::", ".").replace("/", "."),
+            state="failed",
+            file=each["file"],
+            message=each["message"],
+            trace=each["trace"],
+        )
+        for each in summary["failures"]
+    ]
+    return ParsedReport(
+        counts=TestCounts(run=passed + failed, passed=passed, failed=failed, skipped=skipped, is_counted=True),
+        failures=tuple(map(_failure, failures)),
+        problem="; ".join(summary["problems"]),
+    )
 
 
 def _summarise(outcomes: Iterable[TestOutcome]) -> ParsedReport:
@@ -100,31 +133,6 @@ def _read_text(report: Path) -> str | None:
         return report.read_text(errors="replace") if report.stat().st_size <= MAX_REPORT else None
     except OSError:
         return None
-
-
-def _read_junit(report: Path) -> list[TestOutcome] | None:
-    text = _read_text(report)
-    if text is None or "<!DOCTYPE" in text or "<!ENTITY" in text:
-        return None
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError:
-        return None
-    return [_junit_case(case) for case in root.iter("testcase")]
-
-
-def _junit_case(case: ElementTree.Element) -> TestOutcome:
-    owner = case.get("classname", "")
-    name = f"{owner}.{case.get('name', '')}".strip(".")
-    bad = next((each for each in case if each.tag in ("failure", "error")), None)
-    is_skipped = bad is None and any(each.tag == "skipped" for each in case)
-    return TestOutcome(
-        name=name,
-        state="failed" if bad is not None else "skipped" if is_skipped else "passed",
-        file=case.get("file") or (f"{owner.replace('.', '/')}.py" if owner else ""),
-        message=(bad.get("message") or "") if bad is not None else "",
-        trace=(bad.text or "") if bad is not None else "",
-    )
 
 
 def _read_jest(report: Path) -> list[TestOutcome] | None:

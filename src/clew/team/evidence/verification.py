@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Sequence
 
 import msgspec
@@ -15,11 +14,11 @@ from clew.team.evidence.checks import (
     CheckRequest,
     CheckTools,
     describe_subject,
-    make_scratch,
     run_command,
 )
 from clew.team.evidence.gate import CompletionClaim, Verdict
 from clew.team.evidence.receipts import CheckReceipt, TestCounts
+from clew.team.evidence.run_recorder import make_folders
 from clew.team.worktrees.confinement import find_setup
 from clew.team.worktrees.session_trees import SessionTrees
 from clew.trust import printable
@@ -109,15 +108,15 @@ async def verify(trees: SessionTrees, evidence: TaskEvidence, tools: CheckTools)
             base_commit=claim.base_commit,
         )
         subject = await asyncio.to_thread(describe_subject, request, tree, claim.commit, found)
-        scratch = await asyncio.to_thread(make_scratch, trees.place)
+        folders = await asyncio.to_thread(make_folders, trees.place)
         try:
-            setup = await asyncio.to_thread(find_setup, tools.checkout, tree.project, scratch=scratch)
+            setup = await asyncio.to_thread(find_setup, tools.checkout, tree.project, scratch=folders.scratch)
             repeated = [
-                _compare(receipt, (await run_command(subject, _command(receipt), tools, setup, scratch)).receipt)
+                _compare(receipt, (await run_command(subject, _command(receipt), tools, setup, folders)).receipt)
                 for receipt in _distinct(evidence.receipts)
             ]
         finally:
-            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+            await asyncio.to_thread(folders.remove)
     is_same = not any(each.difference for each in repeated)
     return TaskVerification(task=evidence.task, tree=found, matches=is_same, commands=tuple(repeated))
 
@@ -141,6 +140,8 @@ def _compare(recorded: CheckReceipt, now: CheckReceipt) -> RepeatedCommand:
     difference = ""
     if now.killed_by:
         difference = f"it was killed ({now.killed_by})"
+    elif now.problem:
+        difference = now.problem
     elif recorded.exit_code != now.exit_code:
         difference = f"exit code {now.exit_code} instead of {recorded.exit_code}"
     elif recorded.tests and now.tests and _counted(recorded.tests) != _counted(now.tests):

@@ -9,13 +9,13 @@ import msgspec
 
 from clew.errors import IllegalState
 from clew.team.machines import dag as dags
+from clew.team.machines import handoff, quality_phase
 from clew.team.machines import pipeline as pipelines
-from clew.team.machines import quality_phase
 from clew.team.machines.dag import MAX_CONFLICTS, NodeStatus
 from clew.team.machines.effects import AskAgent, Effects, SendMessage, StartTimer, send
 from clew.team.machines.phases import Phase
 from clew.team.machines.pipeline_moves import fail
-from clew.team.machines.pipeline_state import PipelineContext, TaskPipeline
+from clew.team.machines.pipeline_state import PipelineContext, TaskPipeline, repeated
 from clew.team.machines.planning_phase import ask_architect
 from clew.team.machines.team_end import Moved, call_tool, end_failed
 from clew.team.machines.team_state import Outcome, TeamStage, TeamState
@@ -105,6 +105,8 @@ def start_node(state: TeamState, id: str, message: TeamMessage) -> Moved:
     node, progress = state.dag.plan.node(id), state.dag.nodes[id]
     previous, attempts = state.pipelines.get(progress.pipeline), progress.attempts + 1
     name = f"{id}.{attempts}"
+    if previous is not None and not previous.base_commit and not progress.note:
+        return _start(state, repeated(previous, name, message), attempts)
     context = PipelineContext(
         task_prompt=f"{node.prompt}\n\n{progress.note}" if progress.note else node.prompt,
         task_constraints=node.context.constraints,
@@ -127,9 +129,14 @@ def start_node(state: TeamState, id: str, message: TeamMessage) -> Moved:
         skips_tester=previous.skips_tester if previous else False,
         touches_tests=state.dag.plan.touches_tests,
     )
+    return _start(state, new, attempts)
+
+
+def _start(state: TeamState, new: TaskPipeline, attempts: int) -> Moved:
+    assert state.dag is not None
     new, effects = pipelines.start(new)
-    dag = dags.mark(state.dag, id, NodeStatus.RUNNING, pipeline=name, attempts=attempts, note="")
-    return msgspec.structs.replace(state, dag=dag, pipelines={**state.pipelines, name: new}), effects
+    dag = dags.mark(state.dag, new.task_id, NodeStatus.RUNNING, pipeline=new.id, attempts=attempts, note="")
+    return msgspec.structs.replace(state, dag=dag, pipelines={**state.pipelines, new.id: new}), effects
 
 
 # -- the end of a pipeline -----------------------------------------------------------------------------------------
@@ -210,7 +217,8 @@ def _retry_or_fail(state: TeamState, result: PipelineResult, message: TeamMessag
     pause = dags.retry_pause(dag, result.task) if ended.is_retryable else None
     state = msgspec.structs.replace(state, dag=dag)
     if pause is None:
-        state, effects = _fail_node(state, result.task, result.reason, message)
+        taken_back = handoff.take_back(state, ended)
+        state, effects = taken_back or _fail_node(state, result.task, result.reason, message)
         state, more = start_nodes(state, message)
         return state, (*effects, *more)
     waiting = dags.mark(dag, result.task, NodeStatus.WAITING)
@@ -271,9 +279,8 @@ def _question(state: TeamState, text: str) -> AskAgent:
 # -- the user ------------------------------------------------------------------------------------------------------
 
 
-def interrupt(state: TeamState, message: TeamMessage) -> Moved:
+def interrupt(state: TeamState, given: UserInterrupt, message: TeamMessage) -> Moved:
     """The user halts, continues, adds a requirement, asks, suspends or stops."""
-    given = msgspec.convert(message.payload, UserInterrupt)
     match given.kind:
         case "halt" | "suspend":
             return msgspec.structs.replace(state, is_halted=True), ()

@@ -129,9 +129,25 @@ def _recover(state: TeamState, bundled: PipelineHandoff) -> Moved:
     if not bundled.was_retried:
         again = msgspec.structs.replace(bundled, was_retried=True)
         return _call_commit(msgspec.structs.replace(state, handoffs={**state.handoffs, old: again}), old)
+    return _keep(state, bundled)
+
+
+def _keep(state: TeamState, bundled: PipelineHandoff) -> Moved:
+    """End a hand-off that failed: its state goes to the Archivalist, and the old pipeline continues."""
+    old = bundled.old_pipeline_id
     stored = StoreRequest(category=FALLBACK, content=msgspec.to_builtins(bundled), pipeline=old)
     left = {id: each for id, each in state.handoffs.items() if id != old}
     return msgspec.structs.replace(state, handoffs=left), (send(_T.STORE_SUMMARY, RUNTIME, ARCHIVALIST, stored),)
+
+
+def take_back(state: TeamState, failed: TaskPipeline) -> Moved | None:
+    """Give a task back to the pipeline that wanted to hand it over, if the new one could not start; None if there is
+    no such pipeline."""
+    old, bundled = state.pipelines.get(failed.previous), state.handoffs.get(failed.previous)
+    if old is None or bundled is None or old.is_over or state.dag is None:
+        return None
+    dag = mark(state.dag, old.task_id, NodeStatus.RUNNING, pipeline=old.id)
+    return _keep(msgspec.structs.replace(state, dag=dag), bundled)
 
 
 def notes_of(bundled: PipelineHandoff) -> str:

@@ -36,7 +36,7 @@ ALLOWED: dict[Phase, tuple[MessageType, ...]] = {
     Phase.EXECUTION: (_T.USER_INTERRUPT, *_CHOICES, *_TASK),
     Phase.INSPECTION: (_T.USER_INTERRUPT, _T.USER_OVERRIDE, *_CHOICES),
     Phase.TESTING: (_T.USER_INTERRUPT, _T.USER_OVERRIDE, *_CHOICES),
-    Phase.COMPLETE: (_T.PLAN_REQUEST,),
+    Phase.COMPLETE: (),
 }
 """The messages that change the work and that the user may send in each phase."""
 

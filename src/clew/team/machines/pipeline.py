@@ -26,7 +26,7 @@ from clew.team.machines.pipeline_moves import (
     take_failed_tests,
     take_inspection,
 )
-from clew.team.machines.pipeline_state import PipelineStatus, Stage, TaskPipeline, move
+from clew.team.machines.pipeline_state import FOR_USER, PipelineStatus, Stage, TaskPipeline, move
 from clew.team.messages.conversation import QUERY, conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, INSPECTOR, ORCHESTRATOR, RUNTIME, USER, MessageType
@@ -38,6 +38,7 @@ from clew.team.messages.payloads import (
     PipelineChoice,
     QuestionAnswer,
     RunEnd,
+    TaskReference,
     TaskText,
     TeamQuestion,
     TestFailure,
@@ -59,6 +60,13 @@ def start(pipeline: TaskPipeline) -> Moved:
 def step(pipeline: TaskPipeline, message: TeamMessage, node: PlanNode, gate: Gate) -> Moved:
     """The pipeline after a message, and the effects. A message that comes too late changes nothing. Raises IllegalState
     for an action of the user that the state does not allow."""
+    changed, effects = _step(pipeline, message, node, gate)
+    if not changed.is_time_up or changed.is_over or changed.stage in FOR_USER:
+        return changed, effects
+    return msgspec.structs.replace(changed, is_time_up=False), (*effects, *_time_limit(changed, node))
+
+
+def _step(pipeline: TaskPipeline, message: TeamMessage, node: PlanNode, gate: Gate) -> Moved:
     payload = message.payload
     if pipeline.is_over:
         if message.source == USER and message.type in _USER:
@@ -91,7 +99,7 @@ def _on_call(pipeline: TaskPipeline, result: CallResult, node: PlanNode, gate: G
     if result.call != call_id(pipeline):
         return pipeline, ()
     if result.status != "success":
-        return fail(pipeline, f"{result.tool}: {result.error or result.status}", message, retryable=True)
+        return fail(pipeline, f"{_FAILED_CALLS[pipeline.stage]}: {_reason(result)}", message, retryable=True)
     match pipeline.stage:
         case Stage.TREE:
             return _on_tree(pipeline, result.output, node)
@@ -104,6 +112,21 @@ def _on_call(pipeline: TaskPipeline, result: CallResult, node: PlanNode, gate: G
         case Stage.COVERING | Stage.SUITE:
             return _on_tests(pipeline, result.output, node, gate, message)
     return pipeline, ()
+
+
+_FAILED_CALLS = {
+    Stage.TREE: "its work tree cannot be made",
+    Stage.COMMIT: "its work cannot be committed",
+    Stage.LINT: "its files cannot be checked",
+    Stage.DIFF: "its changes cannot be read",
+    Stage.COVERING: "its tests cannot run",
+    Stage.SUITE: "its tests cannot run",
+}
+"""How a reason names the call of a stage."""
+
+
+def _reason(result: CallResult) -> str:
+    return result.error or f"the call was {result.status}"
 
 
 def _on_tree(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode) -> Moved:
@@ -142,8 +165,10 @@ def _on_commit(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode, m
         ]
         return take_inspection(pipeline, tuple(issues), message)
     if pipeline.skips_inspector:
-        return begin_tests(pipeline)
-    return run_check(pipeline, Stage.LINT, "lint", "changed")
+        return begin_tests(pipeline, message)
+    asked = send(_T.VALIDATE_TASK, ORCHESTRATOR, INSPECTOR, TaskReference(pipeline=pipeline.id))
+    pipeline, effects = run_check(pipeline, Stage.LINT, "lint", "changed")
+    return pipeline, (asked, *effects)
 
 
 def _on_lint(pipeline: TaskPipeline, output: dict[str, Any], node: PlanNode, message: TeamMessage) -> Moved:
@@ -287,8 +312,10 @@ def _time_limit(pipeline: TaskPipeline, node: PlanNode) -> Effects:
 
 
 def _on_timer(pipeline: TaskPipeline, key: str, message: TeamMessage) -> Moved:
-    if key != f"{pipeline.id}/timeout" or pipeline.stage in (Stage.QUESTION, Stage.CHOICE, Stage.PAUSED):
+    if key != f"{pipeline.id}/timeout":
         return pipeline, ()
+    if pipeline.stage in FOR_USER:  # the time of the user does not count: the limit starts again after the answer
+        return msgspec.structs.replace(pipeline, is_time_up=True), ()
     return fail(pipeline, "it took longer than its time limit", message, retryable=True)
 
 
@@ -324,10 +351,10 @@ def _on_user(pipeline: TaskPipeline, message: TeamMessage, node: PlanNode, gate:
             )
         case _T.USER_IGNORE_INSPECTOR:
             note = f"{pipeline.task_id}: findings of the Inspector were ignored by the user"
-            return _ignore(pipeline, note, is_inspector=True)
+            return _ignore(pipeline, note, message, is_inspector=True)
         case _T.USER_IGNORE_TESTER:
-            return _ignore(pipeline, "", is_inspector=False)
-        case _T.USER_CHOICE if pipeline.stage is Stage.CHOICE:
+            return _ignore(pipeline, "", message, is_inspector=False)
+        case _T.USER_CHOICE if pipeline.stage is Stage.CHOICE or message.payload.get("choice") == "fail":
             return _on_choice(pipeline, msgspec.convert(message.payload, PipelineChoice), message)
     if message.source == USER and message.type in _USER:
         raise _refused(message, pipeline)
@@ -341,14 +368,14 @@ def _prompt(pipeline: TaskPipeline, prompt: str) -> Moved:
     return ask_builder(pipeline, prompt)
 
 
-def _ignore(pipeline: TaskPipeline, note: str, *, is_inspector: bool) -> Moved:
+def _ignore(pipeline: TaskPipeline, note: str, message: TeamMessage, *, is_inspector: bool) -> Moved:
     """Leave the Inspector or the Tester out from now on, for this pipeline only."""
     if not is_inspector:
         pipeline = msgspec.structs.replace(pipeline, skips_tester=True)
         waits = pipeline.state is _S.TESTING
-        return complete_untested(pipeline) if waits else (pipeline, ())
+        return complete_untested(pipeline, message) if waits else (pipeline, ())
     pipeline = msgspec.structs.replace(pipeline, skips_inspector=True, overrides=(*pipeline.overrides, note))
-    return begin_tests(pipeline) if pipeline.state is _S.INSPECTING else (pipeline, ())
+    return begin_tests(pipeline, message) if pipeline.state is _S.INSPECTING else (pipeline, ())
 
 
 def _on_choice(pipeline: TaskPipeline, choice: PipelineChoice, message: TeamMessage) -> Moved:
@@ -362,7 +389,7 @@ def _on_choice(pipeline: TaskPipeline, choice: PipelineChoice, message: TeamMess
     reason = choice.reason or "ignored by the user"
     if pipeline.state is _S.INSPECTING:
         note = f"{pipeline.task_id}: findings of the Inspector: {reason}"
-        return _ignore(pipeline, note, is_inspector=True)
+        return _ignore(pipeline, note, message, is_inspector=True)
     note = f"{pipeline.task_id}: failed tests: {reason}"
     pipeline = msgspec.structs.replace(pipeline, overrides=(*pipeline.overrides, note))
     return complete(pipeline, message)

@@ -12,7 +12,7 @@ from clew.team.machines.pipeline_state import PipelineStatus, Stage, TaskPipelin
 from clew.team.messages.conversation import conversation_id
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ARCHITECT, INSPECTOR, ORCHESTRATOR, RUNTIME, TESTER, USER, MessageType
-from clew.team.messages.payloads import CheckIssue, Findings, PipelineResult, TeamQuestion, TestReport
+from clew.team.messages.payloads import CheckIssue, Findings, PipelineResult, TaskReference, TeamQuestion, TestReport
 
 Moved = tuple[TaskPipeline, Effects]
 _T, _S = MessageType, PipelineStatus
@@ -58,7 +58,7 @@ def take_inspection(
     pipeline = msgspec.structs.replace(pipeline, context=context, inspector_result=findings, inspector_loops=loop)
     pipeline = msgspec.structs.replace(pipeline, inspected_tree=pipeline.tree)
     if passed:
-        return begin_tests(pipeline)
+        return begin_tests(pipeline, message)
     told = send(_T.INSPECTOR_FEEDBACK, INSPECTOR, pipeline.builder, findings)
     if loop >= pipeline.max_loops:
         return ask_user(pipeline, "the Inspector still finds issues", (told,))
@@ -66,11 +66,13 @@ def take_inspection(
     return pipeline, (told, *effects)
 
 
-def begin_tests(pipeline: TaskPipeline) -> Moved:
+def begin_tests(pipeline: TaskPipeline, message: TeamMessage) -> Moved:
     pipeline = move(pipeline, _S.TESTING, tester_id=conversation_id(pipeline.session_id, pipeline.id, TESTER))
     if pipeline.skips_tester:
-        return complete_untested(pipeline)
-    return run_check(pipeline, Stage.COVERING, "test", "covering")
+        return complete_untested(pipeline, message)
+    ready = send(_T.TESTS_READY, ORCHESTRATOR, TESTER, TaskReference(pipeline=pipeline.id))
+    pipeline, effects = run_check(pipeline, Stage.COVERING, "test", "covering")
+    return pipeline, (ready, *effects)
 
 
 def take_failed_tests(pipeline: TaskPipeline, report: TestReport) -> Moved:
@@ -93,10 +95,10 @@ def ask_user(pipeline: TaskPipeline, why: str, told: Effects) -> Moved:
     return pipeline, (*told, send(_T.CLARIFICATION_REQUEST, ARCHITECT, USER, question))
 
 
-def complete_untested(pipeline: TaskPipeline) -> Moved:
+def complete_untested(pipeline: TaskPipeline, message: TeamMessage) -> Moved:
     note = f"{pipeline.task_id}: tests were skipped by the user"
     pipeline = msgspec.structs.replace(pipeline, overrides=(*pipeline.overrides, note))
-    return _end(move(pipeline, _S.COMPLETED, stage=Stage.NONE), True, "")
+    return _end(move(pipeline, _S.COMPLETED, stage=Stage.NONE, completed_at=message.timestamp), True, "")
 
 
 def complete(pipeline: TaskPipeline, message: TeamMessage) -> Moved:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from clew.errors import IllegalState
+from clew.team.messages.message import TeamMessage
 from clew.team.messages.payloads import Findings, TestReport
 
 MAX_LOOPS = 3
@@ -39,6 +40,9 @@ class Stage(StrEnum):
     PAUSED = "the user"
     NONE = ""
 
+
+FOR_USER = (Stage.QUESTION, Stage.CHOICE, Stage.PAUSED)
+"""The stages in which a pipeline waits for the user."""
 
 TRANSITIONS: dict[PipelineStatus, frozenset[PipelineStatus]] = {
     PipelineStatus.CREATED: frozenset({PipelineStatus.RUNNING, PipelineStatus.FAILED}),
@@ -93,6 +97,8 @@ class TaskPipeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether the builder said that the task is done, in its present run."""
     is_run_active: bool = False
     was_asked_again: bool = False
+    is_time_up: bool = False
+    """Whether the time limit ended while the pipeline waited for the user."""
     skips_inspector: bool = False
     skips_tester: bool = False
     overrides: tuple[str, ...] = ()
@@ -128,6 +134,22 @@ class TaskPipeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     @property
     def is_over(self) -> bool:
         return self.state in (PipelineStatus.COMPLETED, PipelineStatus.FAILED)
+
+
+def repeated(pipeline: TaskPipeline, name: str, message: TeamMessage) -> TaskPipeline:
+    """A new attempt of a pipeline that ended before it had a work tree. It starts from the same commit, and takes the
+    place of the same predecessor."""
+    return msgspec.structs.replace(
+        pipeline,
+        id=name,
+        state=PipelineStatus.CREATED,
+        stage=Stage.TREE,
+        created_at=message.timestamp,
+        completed_at=None,
+        reason="",
+        is_retryable=False,
+        calls=0,
+    )
 
 
 def move(pipeline: TaskPipeline, state: PipelineStatus, **changes: Any) -> TaskPipeline:

@@ -6,7 +6,7 @@ import msgspec
 
 from clew.errors import IllegalState
 from clew.team.machines import prompts
-from clew.team.machines.effects import AskAgent, CallTool, send
+from clew.team.machines.effects import AskAgent, send
 from clew.team.machines.phases import Phase
 from clew.team.machines.team_end import Moved, call_tool, end_failed
 from clew.team.machines.team_state import TeamStage, TeamState
@@ -52,26 +52,10 @@ def ask_architect(state: TeamState, prompt: str) -> Moved:
 
 
 def _begin(state: TeamState, request: PlanRequest) -> Moved:
-    """Start a request: open the branch of the session, and ask for research or for a plan. A later request of the same
-    session goes on from its head."""
-    state = TeamState(
-        session=state.session,
-        request=request,
-        branch=state.branch,
-        folder=state.folder,
-        base_commit=state.base_commit,
-        head=state.head,
-        tree=state.tree,
-        notes=state.notes,
-        dag_history=state.dag_history,
-        calls=state.calls,
-        tokens=state.tokens,
-        messages=state.messages,
-    )
-    opening: tuple[CallTool, ...] = ()
-    if not state.is_opened:
-        input = {"session": state.session, "base": request.base, "take_changes": request.takes_changes}
-        state, opening = call_tool(state, "open", "team-open", input)
+    """Start the request of a session: open its branch, and ask for research or for a plan."""
+    state = TeamState(session=state.session, request=request, messages=state.messages)
+    input = {"session": state.session, "base": request.base, "take_changes": request.takes_changes}
+    state, opening = call_tool(state, "open", "team-open", input)
     if request.research:
         state = msgspec.structs.replace(state, phase=Phase.RESEARCH, stage=TeamStage.RESEARCH)
         conversation = conversation_id(state.session, "", ACADEMIC)

@@ -26,12 +26,14 @@ from clew.team.messages.payloads import (
     RunEnd,
     TeamQuestion,
     TestReport,
+    TextPayload,
     UserOverride,
 )
 
 _T = MessageType
 CHECK = "check"
 """The purpose of a call that checks the whole session."""
+_WHOLE = "All tasks are merged. Inspect the whole work."
 
 
 def begin(state: TeamState, message: TeamMessage) -> Moved:
@@ -43,7 +45,9 @@ def begin(state: TeamState, message: TeamMessage) -> Moved:
         told = send(_T.VALIDATION_FULL, INSPECTOR, USER, checked.inspector_result or Findings(passed=True))
         state, effects = _complete(state)
         return state, (told, *effects)
-    return _check(state, TeamStage.LINT, "lint")
+    asked = send(_T.INSPECTION_REQUEST, ARCHITECT, INSPECTOR, TextPayload(text=_WHOLE))
+    state, effects = _check(state, TeamStage.LINT, "lint")
+    return state, (asked, *effects)
 
 
 def _checked_pipeline(state: TeamState) -> TaskPipeline | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from clew.errors import IllegalState
-from clew.team.machines import execution_phase, handoff, pipeline, planning_phase, quality_phase
+from clew.team.machines import execution_phase, handoff, pipeline, planning_phase, quality_phase, user_text
 from clew.team.machines.effects import Effects
 from clew.team.machines.phases import require_allowed
 from clew.team.machines.pipeline import Gate
@@ -21,10 +23,16 @@ from clew.team.messages.message_types import (
     MessageType,
     read_payload,
 )
-from clew.team.messages.payloads import CallResult, RunEnd, TeamQuestion
+from clew.team.messages.payloads import CallResult, RunEnd, TeamQuestion, UserInterrupt
 
 _T = MessageType
 Stepped = tuple[TeamState, Effects]
+_SESSION_KINDS: dict[MessageType, Literal["suspend", "continue", "stop"]] = {
+    _T.SESSION_SUSPEND: "suspend",
+    _T.SESSION_RESUME: "continue",
+    _T.SESSION_COMPLETE: "stop",
+}
+"""The effect of a message about the session on the work in it."""
 
 
 def step(state: TeamState, message: TeamMessage, gate: Gate) -> Stepped:
@@ -34,7 +42,7 @@ def step(state: TeamState, message: TeamMessage, gate: Gate) -> Stepped:
     if message.source == USER:
         require_allowed(state.phase, message.type, f"session {state.session}")
     state = msgspec.structs.replace(state, messages=state.messages + 1)
-    if state.is_over and message.type is not _T.PLAN_REQUEST:
+    if state.is_over:
         return state, ()
     state, effects = _dispatch(state, message, gate)
     return _without_settled(state), effects
@@ -45,6 +53,8 @@ def _dispatch(state: TeamState, message: TeamMessage, gate: Gate) -> Stepped:
     match message.type:
         case _T.PLAN_REQUEST | _T.PLAN_RESPONSE | _T.PLAN_APPROVED | _T.PLAN_MODIFIED:
             return planning_phase.step(state, message)
+        case _T.USER_INPUT | _T.USER_RESPONSE:
+            return state, (user_text.understand(state, message),)
         case _T.DAG_EXECUTE:
             return execution_phase.execute(state, message)
         case _T.PIPELINE_COMPLETE | _T.PIPELINE_FAILED:
@@ -56,7 +66,9 @@ def _dispatch(state: TeamState, message: TeamMessage, gate: Gate) -> Stepped:
         case _T.TIMER_DUE:
             return _on_timer(state, message, gate)
         case _T.USER_INTERRUPT:
-            return execution_phase.interrupt(state, message)
+            return execution_phase.interrupt(state, msgspec.convert(message.payload, UserInterrupt), message)
+        case _T.SESSION_SUSPEND | _T.SESSION_RESUME | _T.SESSION_COMPLETE if state.request is not None:
+            return execution_phase.interrupt(state, UserInterrupt(kind=_SESSION_KINDS[message.type]), message)
         case _T.USER_OVERRIDE:
             return quality_phase.override(state, message)
         case _T.CLARIFICATION_REQUEST:

@@ -12,7 +12,8 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.fences import clean
 from clew.secrecy import mask_document
-from clew.team.evidence.checks import CheckRequest, make_scratch, run_check
+from clew.team.evidence.checks import CheckRequest, run_check
+from clew.team.evidence.run_recorder import make_scratch
 from clew.team.messages.conversation import TeamConversation
 from clew.team.worktrees.confinement import find_setup, worktree_confinement
 from clew.team.worktrees.team_tools import TeamFolder

@@ -142,7 +142,7 @@ ROUTES: dict[MessageType, TypeRoute] = {
     _T.TEST_PLAN_REQUEST: TypeRoute(p.TextPayload, (ARCHITECT,), (TESTER,)),
     _T.TEST_PLAN_RESPONSE: TypeRoute(p.TextPayload, (TESTER,), (USER,)),
     _T.TEST_DAG_REQUEST: TypeRoute(p.TextPayload, (TESTER,), (ARCHITECT,)),
-    _T.TESTS_READY: TypeRoute(p.TextPayload, (ORCHESTRATOR,), (TESTER,)),
+    _T.TESTS_READY: TypeRoute(p.TaskReference, (ORCHESTRATOR,), (TESTER,)),
     _T.TEST_RESULTS: TypeRoute(p.TestReport, (TESTER,), (USER, ARCHITECT)),
     _T.TEST_CORRECTIONS: TypeRoute(p.TestReport, (TESTER,), (ARCHITECT,)),
     _T.USER_OVERRIDE: TypeRoute(p.UserOverride, (USER,), (INSPECTOR, TESTER)),

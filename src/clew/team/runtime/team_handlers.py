@@ -6,8 +6,10 @@ from clew.access import Principal
 from clew.agents.assembly import RuntimeAdditions
 from clew.agents.budgets.budget_tree import Budgets
 from clew.agents.conversations.conversation import Conversations
+from clew.agents.runtime import NeedsModel
 from clew.clock import Clock
 from clew.team.machines.pipeline import Gate
+from clew.team.messages.conversation import find_conversation
 from clew.team.runtime.bridges import TeamBridges
 from clew.team.runtime.coordinator import Coordinator
 from clew.team.runtime.effect_drafts import EffectDrafts
@@ -16,6 +18,9 @@ from clew.team.runtime.status_records import StatusRecords
 from clew.team.runtime.team_states import TeamStates
 from clew.team.runtime.timers import timer_handler
 from clew.team.sessions.session_manager import SessionManager
+from clew.trail.model.event import Event
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 
@@ -36,4 +41,18 @@ def team_additions(
     return RuntimeAdditions(
         handlers=(coordinator.handler(), *bridges.handlers(), timer_handler(clock, by=by)),
         find_budget=budgets.of_run,
+        needs_model=_needs_model(trail, conversations.flow, by),
     )
+
+
+def _needs_model(trail: Trail, flow: Flow, by: Principal) -> NeedsModel:
+    """The steps of members wait for a process with a model, unless a breadcrumb configures one."""
+    configs = Selector(schema_name=flow.tool_config, all_tags=(f"tool:{flow.model_tool}",))
+
+    async def needs_model(event: Event) -> bool:
+        record = event.breadcrumb
+        if record is None or find_conversation(record.session) is None:
+            return False
+        return not (await trail.records.list(configs, by=by, limit=1)).items
+
+    return needs_model

@@ -46,6 +46,11 @@ class CommandSetup:
         """The place of a program."""
         return shutil.which(program, path=self.variables["PATH"])
 
+    def python_beside(self, program: str) -> str:
+        """The Python in the folder of a program; else the first one."""
+        beside = os.path.join(os.path.dirname(self.find(program) or ""), "python3")
+        return beside if os.access(beside, os.X_OK) else self.find("python3") or self.find("python") or "python3"
+
     def readable(self, program: str = "") -> tuple[str, ...]:
         """Paths outside of the system that a program needs, or that any command may need."""
         named = [program] if program else ["python", "python3", "node", "cargo"]

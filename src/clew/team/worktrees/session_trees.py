@@ -129,8 +129,10 @@ class SessionTrees:
     def tree(self, pipeline: str = "") -> WorkTree:
         """The work tree of a pipeline, or of the session. Raises NotFound."""
         folder, gitdir = self._places(pipeline)
-        if not (gitdir / "ready").exists():
-            raise NotFound("work tree", pipeline or self.record.session, hint="Open it with team-worktree")
+        if not (gitdir / "ready").exists() or not folder.is_dir():
+            branch = f"{short(TASK_BRANCHES)}{self.record.session}/{pipeline}" if pipeline else short(self.branch)
+            hint = f"Its folder was deleted: {folder}. Work that was committed is on the branch {branch}"
+            raise NotFound("work tree of", pipeline or f"session {self.record.session}", hint=hint)
         return self._work_tree(folder, gitdir, self._read_pipeline(pipeline))
 
     def session_tree(self) -> WorkTree:
@@ -236,7 +238,9 @@ class SessionTrees:
     def _check_out(self, folder: Path, gitdir: Path, commit: str, *, is_reset: bool) -> None:
         """Write the files of a commit. Files of a tree that is ready stay, unless it `is_reset`."""
         ready = gitdir / "ready"
-        if ready.exists() and (not is_reset or ready.read_text() == commit):
+        if not folder.is_dir():
+            (gitdir / "index").unlink(missing_ok=True)  # it would list files that are not there
+        elif ready.exists() and (not is_reset or ready.read_text() == commit):
             return
         folder.mkdir(parents=True, exist_ok=True)
         git = make_git_folder(self.repository, gitdir, folder)
@@ -311,7 +315,8 @@ def find_session(root: Path, state: Path, session: str, *, has_pointer: bool = T
     check_name("session", session)
     record = _read_session(state / session)
     if record is None:
-        raise NotFound("session with work trees", session, hint="Open it with team-open")
+        hint = f"{state / session} was deleted. Merged work is on the branch clew/{session}; start the rest again"
+        raise NotFound("work trees of session", session, hint=f"{hint} with `clew code`")
     repository = _at(find_repository(root, state), record)
     return SessionTrees(repository, state / session, record, has_pointer=has_pointer)
 

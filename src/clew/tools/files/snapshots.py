@@ -15,14 +15,13 @@ from clew.clock import Clock, SystemClock
 from clew.errors import InvalidInput
 from clew.llm.tokens import estimate_tokens
 from clew.tools.files.folder import Stamp, WorkingFolder, stamp_of
+from clew.tools.files.seen_versions import MemorySeenVersions, SeenVersions
 from clew.tools.files.text_encoding import Decoded, decode
 from clew.trust import printable
 
 MAX_FILE = 5_000_000
 """The limit for files that are read completely, in bytes."""
 MAX_KEPT = 64_000_000
-MAX_READERS = 20_000
-"""The number of versions seen by readers that are remembered. The oldest are dropped."""
 
 _RACY_NS = 50_000_000
 """The resolution of file times. A file that is read this soon after a change may change again with the same time."""
@@ -68,11 +67,13 @@ class Snapshots:
     """The cache of one working folder. A file with the same time and size is not read again. Safe to use from several
     threads."""
 
-    def __init__(self, clock: Clock | None = None, *, max_bytes: int = MAX_KEPT) -> None:
+    def __init__(
+        self, clock: Clock | None = None, *, max_bytes: int = MAX_KEPT, seen: SeenVersions | None = None
+    ) -> None:
         self._clock = clock or SystemClock()
         self._max_bytes = max_bytes
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._seen = seen or MemorySeenVersions()
         self._bytes = self._hits = self._misses = 0
         self._lock = threading.Lock()
 
@@ -100,17 +101,12 @@ class Snapshots:
 
     def note_seen(self, reader: str, real: str, hash: str) -> None:
         """Record the version of a file that a reader has seen."""
-        with self._lock:
-            self._seen[reader, real] = hash
-            self._seen.move_to_end((reader, real))
-            if len(self._seen) > MAX_READERS:
-                self._seen.popitem(last=False)
+        self._seen.note(reader, real, hash)
 
     def seen_by(self, reader: str, real: str) -> str | None:
         """Return the hash of the version that a reader has seen; None if it has not read the file, or the record was
         dropped."""
-        with self._lock:
-            return self._seen.get((reader, real))
+        return self._seen.find(reader, real)
 
     def stats(self) -> SnapshotStats:
         with self._lock:

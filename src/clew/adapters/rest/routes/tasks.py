@@ -14,6 +14,7 @@ from clew.errors import AccessDenied, IllegalState, InvalidInput, NotFound
 from clew.team.evidence.verification import TaskEvidence, TaskVerification
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.messages.message import TeamMessage
+from clew.team.pipelines import PipelineChannel, PipelineOutcome, TeamPipelines
 from clew.team.team import TaskAction
 
 
@@ -77,6 +78,26 @@ async def verify_task(call: RestCall) -> RestAnswer:
     return reply(await team.verify(call.path["session"], call.path["task"], by=call.by))
 
 
+async def list_active(call: RestCall) -> RestAnswer:
+    pipelines = TeamPipelines(await open_team(call))
+    return reply(TeamTasks(items=[_view(each) for each in await pipelines.get_active(by=call.by)]))
+
+
+async def get_result(call: RestCall) -> RestAnswer:
+    pipelines = TeamPipelines(await open_team(call))
+    return reply(await pipelines.get_result(call.path["session"], call.path["task"], by=call.by))
+
+
+async def get_channel(call: RestCall) -> RestAnswer:
+    pipelines = TeamPipelines(await open_team(call))
+    return reply(await pipelines.channel(call.path["session"], call.path["task"], by=call.by))
+
+
+async def cancel_task(call: RestCall) -> RestAnswer:
+    pipelines = TeamPipelines(await open_team(call))
+    return reply(await pipelines.cancel(call.path["session"], call.path["task"], by=call.by))
+
+
 def _view(pipeline: TaskPipeline) -> TaskView:
     context = pipeline.context
     return TaskView(
@@ -99,6 +120,47 @@ def _view(pipeline: TaskPipeline) -> TaskView:
 _ONE = "/tasks/{session}/{task}"
 
 OPERATIONS = (
+    RestOperation(
+        method="GET",
+        path="/tasks",
+        handler=list_active,
+        summary="The tasks of all sessions that are under way",
+        group="team",
+        verb="read",
+        answer=TeamTasks,
+        raises=(AccessDenied, NotFound),
+    ),
+    RestOperation(
+        method="GET",
+        path=f"{_ONE}/result",
+        handler=get_result,
+        summary="The result of a task that is over: its agents' results, files, rounds and duration",
+        group="team",
+        verb="read",
+        answer=PipelineOutcome,
+        raises=(AccessDenied, IllegalState, NotFound),
+    ),
+    RestOperation(
+        method="GET",
+        path=f"{_ONE}/channel",
+        handler=get_channel,
+        summary="The private channel of a task: feedback for its Engineer, and its end",
+        group="team",
+        verb="read",
+        answer=PipelineChannel,
+        raises=(AccessDenied, NotFound),
+    ),
+    RestOperation(
+        method="POST",
+        path=f"{_ONE}/cancel",
+        handler=cancel_task,
+        summary="Let a task fail; its runs are cancelled, and its work stays on its branch",
+        group="team",
+        verb="create",
+        writes=True,
+        answer=TeamMessage,
+        raises=(AccessDenied, IllegalState, InvalidInput, NotFound),
+    ),
     RestOperation(
         method="GET",
         path="/tasks/{session}",

@@ -16,6 +16,7 @@ from clew.tools.content import GuidedContent
 from clew.tools.files.edit_journal import EditJournal
 from clew.tools.files.file_tools import Line, file_tools
 from clew.tools.files.folder import WorkingFolder
+from clew.tools.files.seen_versions import FolderSeenVersions
 from clew.tools.files.snapshots import Snapshots
 from clew.tools.permissions.policy import decide
 from clew.tools.shell import MAX_SECONDS, OUTPUT_BYTES, CommandResult
@@ -50,7 +51,9 @@ class TreeFiles:
         return await self._deps.folder_of(place.session, place.pipeline)
 
     def _make(self, folder: WorkingFolder) -> dict[str, Tool]:
-        return {each.name: each for each in file_tools(folder, Snapshots(self._deps.clock), journal=self._journal)}
+        seen = FolderSeenVersions(self._deps.own / JOURNAL / "seen", folder.root)
+        snapshots = Snapshots(self._deps.clock, seen=seen)
+        return {each.name: each for each in file_tools(folder, snapshots, journal=self._journal)}
 
 
 def file_toolkit(deps: MemberDeps, files: TreeFiles) -> tuple[Tool, ...]:

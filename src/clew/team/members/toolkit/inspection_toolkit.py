@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,8 +12,8 @@ from clew.team.members.toolkit.file_toolkit import TreeFiles, read_text
 from clew.team.members.toolkit.member_deps import READS, SENDS, MemberDeps, in_session
 from clew.team.members.toolkit.task_toolkit import brief_of, require_pipeline
 from clew.team.messages.conversation import get_conversation
-from clew.team.messages.message_types import MessageType
-from clew.team.messages.payloads import CheckIssue, Findings
+from clew.team.messages.message_types import LIBRARIAN, MessageType
+from clew.team.messages.payloads import CheckIssue, Findings, TeamQuery, TeamReply
 from clew.tools.tool import Effects, Tool, ToolContext, ToolLimits, tool
 
 CHECK_SECONDS = 900.0
@@ -49,14 +49,13 @@ def _checks(deps: MemberDeps) -> tuple[Tool, ...]:
         place = get_conversation(ctx.by.session)
         pipeline = require_pipeline(place)
         brief = brief_of(await deps.state_of(place.session), pipeline)
-        found = await deps.check(place.session, pipeline, "lint", "changed", ())
+        found = await check_with_discovery(deps, ctx, "lint", "changed")
         return {**checked(found), "criteria": list(brief.criteria), "checks": list(brief.checks)}
 
     @tool(name="validate_full", searchable=False, effects=CHECKS, limits=LIMITS)
     async def validate_full(ctx: ToolContext) -> dict[str, Any]:
         """Run the linters, formatters and type checkers of the project on the whole session."""
-        place = get_conversation(ctx.by.session)
-        return checked(await deps.check(place.session, "", "lint", "all", ()))
+        return checked(await check_with_discovery(deps, ctx, "lint", "all", is_whole=True))
 
     @tool(name="check_style", searchable=False, effects=CHECKS, limits=LIMITS)
     async def check_style(ctx: ToolContext, scope: Literal["changed", "all"] = "changed") -> dict[str, Any]:
@@ -65,10 +64,32 @@ def _checks(deps: MemberDeps) -> tuple[Tool, ...]:
         Args:
             scope: the changed files, or all
         """
-        place = get_conversation(ctx.by.session)
-        return checked(await deps.check(place.session, place.pipeline, "lint", scope, ()))
+        return checked(await check_with_discovery(deps, ctx, "lint", scope))
 
     return validate_task, validate_full, check_style
+
+
+async def check_with_discovery(
+    deps: MemberDeps,
+    ctx: ToolContext,
+    kind: Literal["lint", "test"],
+    scope: str,
+    commands: Sequence[str] = (),
+    *,
+    is_whole: bool = False,
+) -> Mapping[str, Any]:
+    """Run a check of the caller's task, or of the whole session. The Librarian is asked for the tools of the project,
+    and answers with those that ran."""
+    place = get_conversation(ctx.by.session)
+    pipeline = "" if is_whole else place.pipeline
+    query = f"{'test runner' if kind == 'test' else 'linters, formatters and type checkers'} of the project"
+    asked = await deps.tell(_T.TOOL_DISCOVERY_REQUEST, TeamQuery(query=query, pipeline=pipeline), ctx)
+    found = await deps.check(place.session, pipeline, kind, scope, commands)
+    names = dict.fromkeys(str(each.get("tool")) for each in found.get("receipts") or ())
+    text = ", ".join(names) or str(found.get("skipped_reason") or "none")
+    reply = TeamReply(text=text, request=asked.id, pipeline=pipeline)
+    await deps.tell(_T.TOOL_DISCOVERY_RESPONSE, reply, ctx, target=ctx.by.agent_id, source=LIBRARIAN)
+    return found
 
 
 def _report(deps: MemberDeps) -> Tool:

@@ -9,7 +9,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.team.members.toolkit.file_toolkit import TreeFiles
-from clew.team.members.toolkit.inspection_toolkit import CHECKS, LIMITS, around, checked
+from clew.team.members.toolkit.inspection_toolkit import CHECKS, LIMITS, around, check_with_discovery, checked
 from clew.team.members.toolkit.member_deps import READS, SENDS, MemberDeps
 from clew.team.messages.conversation import get_conversation
 from clew.team.messages.message_types import USER, MessageType
@@ -107,8 +107,7 @@ def _running(deps: MemberDeps, files: TreeFiles) -> tuple[Tool, ...]:
             scope: the tests that cover the change, or all
             commands: further commands that must pass
         """
-        place = get_conversation(ctx.by.session)
-        return checked(await deps.check(place.session, place.pipeline, "test", scope, commands))
+        return checked(await check_with_discovery(deps, ctx, "test", scope, commands))
 
     @tool(name="analyze_failures", searchable=False, effects=READS)
     async def analyze_failures(ctx: ToolContext) -> list[dict[str, Any]]:
