@@ -55,7 +55,7 @@ def test_a_request_is_planned_approved_proven_and_merged(clew: Clew, project: Pa
         "inspector: 1 finding: no file has changed, so the task is not done",
         "inspector: 1 finding: fares.py:3 F401",
         "tester: 1 of 2 tests passed",
-        "total.1: passed after 3 corrections",
+        "total: passed after 3 corrections",
         "The work is completed.",
         "modified: fares.py",
         "tests: 2 of 2 passed",

@@ -28,10 +28,12 @@ MAX_COMMAND = 160
 
 
 class TaskEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The evidence for a finished task: its claim, the receipts and the verdict."""
+    """The evidence for a task: its claim, the receipts and the verdict. `progress` says how far a task is that is not
+    finished; its verdict is about the work so far."""
 
     task: str
     title: str = ""
+    progress: str = ""
     claim: CompletionClaim
     receipts: tuple[CheckReceipt, ...] = ()
     verdict: Verdict
@@ -60,15 +62,17 @@ def why_done(evidence: TaskEvidence) -> str:
     """The evidence for a task as text: the verdict, then one line for each receipt."""
     claim, verdict = evidence.claim, evidence.verdict
     head = f"{evidence.task}{f': {printable(evidence.title, 100)}' if evidence.title else ''}"
+    stands = evidence.progress or f"is {'accepted' if verdict.accepted else 'refused'}"
+    files = f"{len(claim.changed)} file{'' if len(claim.changed) == 1 else 's'} changed"
     lines = [
-        f"{head} is {'accepted' if verdict.accepted else 'refused'}",
-        f"  tree {claim.tree[:12]} at commit {claim.commit[:12]}, {len(claim.changed)} files changed",
-        *(f"  ✗ {reason}" for reason in verdict.reasons),
+        f"{head} {stands}",
+        *([f"  tree {claim.tree[:12]} at commit {claim.commit[:12]}, {files}"] if claim.commit else []),
+        *(f"  ✗ {reason}" for reason in verdict.reasons if not evidence.progress),
         *(f"  {_line(receipt)}" for receipt in evidence.receipts),
-        *(f"  note: {note}" for note in verdict.notes),
+        *(f"  note: {note}" for note in verdict.notes if not evidence.progress),
     ]
     if not evidence.receipts:
-        lines.append("  no receipts")
+        lines.append("  no receipts yet" if evidence.progress else "  no receipts")
     return "\n".join(lines)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from clew.errors import IllegalState
@@ -70,7 +72,9 @@ def _begin(state: TeamState, request: PlanRequest) -> Moved:
     )
     opening: tuple[CallTool, ...] = ()
     if not state.is_opened:
-        input = {"session": state.session, "base": request.base, "take_changes": request.takes_changes}
+        input: dict[str, Any] = {"session": state.session, "base": request.base, "take_changes": request.takes_changes}
+        if request.branch:
+            input["branch"] = request.branch
         state, opening = call_tool(state, "open", "team-open", input)
     if request.research:
         state = msgspec.structs.replace(state, phase=Phase.RESEARCH, stage=TeamStage.RESEARCH)

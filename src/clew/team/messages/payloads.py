@@ -62,6 +62,8 @@ class PlanRequest(Payload, frozen=True, kw_only=True):
     research: bool = False
     budget: Annotated[int, Meta(ge=0)] = 0
     max_agents: Annotated[int, Meta(ge=1, le=64)] = 4
+    branch: str = ""
+    """The branch that the session would like to have; another one where it is taken."""
 
 
 class PlanProposal(Payload, frozen=True, kw_only=True):

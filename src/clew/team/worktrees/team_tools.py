@@ -86,7 +86,7 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
 
     @_team_tool("team-open")
     async def open_tree(
-        session: str, ctx: ToolContext, base: str = "HEAD", take_changes: bool = False
+        session: str, ctx: ToolContext, base: str = "HEAD", take_changes: bool = False, branch: str = ""
     ) -> OpenedSession:
         """Make the branch and the work tree of a session, outside of the user's checkout.
 
@@ -94,6 +94,7 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
             session: the name of the session
             base: the branch or commit to start from
             take_changes: whether uncommitted changes of the checkout become a commit on the session's branch
+            branch: the branch to make, such as clew/name; where it is taken, the session's id is added
         """
         require_team(ctx)
         return await asyncio.to_thread(
@@ -103,6 +104,7 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
             session,
             base,
             take_changes=take_changes,
+            branch=branch,
             clock=folder.clock,
             has_pointer=folder.has_pointer,
         )
