@@ -50,7 +50,7 @@ def missing_part() -> str:
 
     missing = [program for program in NEEDED if shutil.which(program, path=search_path()) is None]
     if missing:
-        return f"The team needs {' and '.join(missing)} here. Install it, or use the environment of `make run`."
+        return f"The team needs {', '.join(missing)}. Install what is missing, or use the environment of `make run`."
     if open_sandbox(production=False).wall == "none":
         return "The team works only in a sandbox, and this machine has none. `clew doctor` says what to install."
     return ""

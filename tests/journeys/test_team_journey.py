@@ -108,7 +108,7 @@ def test_events_are_printed_as_json_with_the_end(clew: Clew, project: Path) -> N
     (project / "notes.txt").write_text("unfinished")
     shown = clew("code", REQUEST, "--yes", "--json", "--script", SCRIPT)
     assert shown.code == 0, shown.err
-    assert "1 changed file, which stay out; --take-changes" in shown.err
+    assert "without 1 changed file of the checkout; --take-changes" in shown.err
     assert '"PLAN_REQUEST"' in shown.lines[0]
     assert '"outcome":"completed"' in shown.lines[-1]
 

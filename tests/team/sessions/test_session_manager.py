@@ -14,7 +14,7 @@ from clew.access import Principal
 from clew.agents.conversations.conversation import open_conversations
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, IllegalState, InvalidInput, TooLarge
-from clew.team.sessions.session import Session, SessionAction, SessionConfig, read_session
+from clew.team.sessions.session import Session, SessionAction, SessionConfig, branch_name, read_session
 from clew.team.sessions.session_context import ContextChange, SessionContext, change_context
 from clew.team.sessions.session_manager import SessionManager, open_sessions
 from clew.trail.model.breadcrumb import Draft

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from clew.cli.options import HERE, Here, open_here
 from clew.cli.project import project_root
-from clew.cli.terminal.output import can_ask, note, print_json, say, say_wrapped
+from clew.cli.terminal.output import can_ask, count, note, print_json, say, say_wrapped
 from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -214,10 +214,10 @@ def _takes_changes(app: App, options: CodeOptions) -> bool:
         return False
     if not found or options.take_changes is not None:
         return bool(options.take_changes)
-    files = f"{len(found)} changed {'file' if len(found) == 1 else 'files'}"
+    files = count(len(found), "changed file")
     if can_ask() and not options.json:
         return agrees(f"The checkout has {files}. Take them along? (No starts from the last commit)")
-    note(f"The checkout has {files}, which stay out; --take-changes takes them along.")
+    note(f"The team starts without {files} of the checkout; --take-changes takes them along.")
     return False
 
 

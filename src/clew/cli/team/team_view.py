@@ -13,16 +13,19 @@ import msgspec
 from clew.agents.conversations.steps import Answered, Step, ToolAnswered, ToolCalled
 from clew.cli.team.team_lines import end_lines, message_line, plan_rows, status_line, task_line
 from clew.cli.terminal.output import (
+    GREEN,
+    RED,
+    YELLOW,
     clean,
     clean_json,
     is_terminal,
     one_line,
-    say,
+    paint,
     say_wrapped,
     wants_styles,
     wrap,
 )
-from clew.team.machines.team_state import TeamState
+from clew.team.machines.team_state import Outcome, TeamState
 from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message_types import MEMBERS, MessageType
 from clew.team.team import TeamEvent
@@ -30,6 +33,7 @@ from clew.team.team import TeamEvent
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
+    from rich.text import Text
 
 MAX_ACTIVITY = 80
 ROOM = 3
@@ -70,12 +74,11 @@ class PlainLines:
 
     def show(self, event: TeamEvent, state: TeamState) -> None:
         if line := event_line(event):
-            say(line)
+            say_wrapped(line, style_of(event))
             sys.stdout.flush()
 
     def end(self, state: TeamState) -> None:
-        for line in end_lines(state):
-            say_wrapped(line)
+        show_end(state)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -98,9 +101,8 @@ class LiveView:
         line = event_line(event)
         if event.step is not None:
             self._note(event.conversation, event.step)
-        if line:
-            for part in wrap(clean(line)):
-                self._console.print(part)
+        for part in wrap(clean(line)) if line else ():
+            self._console.print(self._styled(paint(part, style)) if (style := style_of(event)) else part)
         lines = fit_height(live_lines(state, self.activity), self._console.height - 2)
         if not line and self._shown == "\n".join(lines):
             return
@@ -110,14 +112,19 @@ class LiveView:
 
     def end(self, state: TeamState) -> None:
         self._live.stop()
-        for line in end_lines(state):
-            say_wrapped(line)
+        show_end(state)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         self._live.stop()
         self._live, self._shown = self._new_live(), ""  # a stopped one would erase what was written since
         yield
+
+    @staticmethod
+    def _styled(line: str) -> Text:
+        from rich.text import Text  # for terminals alone
+
+        return Text.from_ansi(line)
 
     def _new_live(self) -> Live:
         from rich.live import Live  # for terminals alone
@@ -143,6 +150,27 @@ def event_line(event: TeamEvent) -> str:
     """The line of a message. The end of the work has lines of its own."""
     message = event.message
     return "" if message is None or message.type is MessageType.WORKFLOW_COMPLETE else message_line(message)
+
+
+def style_of(event: TeamEvent) -> str:
+    """The colour of a message: of a task that passed, of findings, and of a failure."""
+    message = event.message
+    match message.type if message is not None else None:
+        case MessageType.PIPELINE_COMPLETE:
+            return GREEN
+        case MessageType.INSPECTOR_FEEDBACK | MessageType.TESTER_FEEDBACK:
+            return "" if message is not None and message.payload.get("passed") else YELLOW
+        case MessageType.PIPELINE_FAILED | MessageType.MESSAGE_REFUSED:
+            return RED
+    return ""
+
+
+def show_end(state: TeamState) -> None:
+    """The summary of the work."""
+    first, *rest = end_lines(state)
+    say_wrapped(first, GREEN if state.outcome is Outcome.COMPLETED else RED)
+    for line in rest:
+        say_wrapped(line)
 
 
 def live_lines(state: TeamState, activity: dict[str, str]) -> list[str]:

@@ -59,7 +59,7 @@ class TaskVerification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why_done(evidence: TaskEvidence) -> str:
-    """The evidence for a task as text: the verdict, then one line for each receipt."""
+    """The evidence for a task as text: the verdict, then two lines for each receipt."""
     claim, verdict = evidence.claim, evidence.verdict
     head = f"{evidence.task}{f': {printable(evidence.title, 100)}' if evidence.title else ''}"
     stands = evidence.progress or f"is {'accepted' if verdict.accepted else 'refused'}"
@@ -68,7 +68,7 @@ def why_done(evidence: TaskEvidence) -> str:
         f"{head} {stands}",
         *([f"  tree {claim.tree[:12]} at commit {claim.commit[:12]}, {files}"] if claim.commit else []),
         *(f"  ✗ {reason}" for reason in verdict.reasons if not evidence.progress),
-        *(f"  {_line(receipt)}" for receipt in evidence.receipts),
+        *(f"  {line}" for receipt in evidence.receipts for line in _lines(receipt)),
         *(f"  note: {note}" for note in verdict.notes if not evidence.progress),
     ]
     if not evidence.receipts:
@@ -76,12 +76,12 @@ def why_done(evidence: TaskEvidence) -> str:
     return "\n".join(lines)
 
 
-def _line(receipt: CheckReceipt) -> str:
+def _lines(receipt: CheckReceipt) -> tuple[str, str]:
     mark = "✓" if receipt.exit_code == 0 and not receipt.killed_by else "✗"
     tests = f", {describe_tests(receipt.tests)}" if receipt.tests else ""
     return (
-        f"{mark} {printable(receipt.command, MAX_COMMAND)}: exit code {receipt.exit_code}{tests}"
-        f" ({receipt.seconds:.1f} s, log {receipt.log_hash[:12]}, run {receipt.run})"
+        f"{mark} {printable(receipt.command, MAX_COMMAND)}: exit code {receipt.exit_code}{tests}",
+        f"    {receipt.seconds:.1f} s, log {receipt.log_hash[:12]}, run {receipt.run}",
     )
 
 
