@@ -7,6 +7,7 @@ left running; without one it ends by itself. Neither a network nor a key is need
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 import signal
@@ -257,6 +258,7 @@ STARTED_WITH = os.environ.get("PATH")
 
 
 def run(what: str) -> None:
+    logging.disable(logging.INFO)  # a foreign server that is imported here turns on the log of every request
     try:
         asyncio.run(main(what))
     except (KeyboardInterrupt, asyncio.CancelledError):
