@@ -83,7 +83,10 @@ def require_team(context: ToolContext) -> None:
 
 def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
     """The tools of the team for one project."""
+    return (*_opening_tools(folder), *_change_tools(folder), _check_tool(folder))
 
+
+def _opening_tools(folder: TeamFolder) -> tuple[Tool, ...]:
     @_team_tool("team-open")
     async def open_tree(
         session: str, ctx: ToolContext, base: str = "HEAD", take_changes: bool = False, branch: str = ""
@@ -121,6 +124,10 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
         require_team(ctx)
         return await asyncio.to_thread(folder.find(session).open_pipeline, pipeline, start)
 
+    return open_tree, open_pipeline
+
+
+def _change_tools(folder: TeamFolder) -> tuple[Tool, ...]:
     @_team_tool("team-commit")
     async def commit(
         session: str, pipeline: str, ctx: ToolContext, message: str = "", files: tuple[str, ...] = ()
@@ -158,7 +165,7 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
         require_team(ctx)
         return await asyncio.to_thread(folder.find(session).diff, pipeline)
 
-    return (open_tree, open_pipeline, commit, merge, diff, _check_tool(folder))
+    return commit, merge, diff
 
 
 def _check_tool(folder: TeamFolder) -> Tool:
