@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -47,6 +48,7 @@ def test_a_request_is_planned_approved_proven_and_merged(clew: Clew, project: Pa
     assert "clew team approve" in planned.err
     assert clew("team", "status").rows[0][1] == "waits for you"
     assert "cannot merge" in clew("code", "merge").err
+    assert "total: Add total(adults, children) has not started; the plan waits" in clew("why", "done").out
     assert clew("team", "approve", "fares").code == 0
 
     worked = clew("code", "--resume", "fares", "--script", SCRIPT)
@@ -67,8 +69,9 @@ def test_a_request_is_planned_approved_proven_and_merged(clew: Clew, project: Pa
     (status,) = clew("team", "status", "--json").json["items"]
     assert (status["outcome"], status["passed"]) == ("completed", 1)
     session = clew("session", "show", "fares", "--json").json
-    assert session["state"] == "completed"
+    assert (session["state"], session["branch_name"], status["branch"]) == ("completed", "clew/fares", "clew/fares")
     assert session["active_dag_id"]
+    assert clew("team", "log", "fares").lines[0] == "time\ttask\tmessage"
 
     evidence = clew("why", "done", "total", "fares", "--json").json
     assert evidence["verdict"]["accepted"] is True
@@ -86,6 +89,14 @@ def test_a_dry_run_shows_the_plan_and_the_estimate_and_stops(clew: Clew, project
     assert "one agent, about" in shown.out
     assert "engineer starts" not in shown.out
     assert clew("team", "status").rows[0][1] == "stopped"
+
+
+def test_a_plan_is_one_json_object_among_the_events(clew: Clew, project: Path) -> None:
+    shown = clew("code", REQUEST, "--dry-run", "--json", "--script", SCRIPT)
+    assert shown.code == 0, shown.err
+    events = [json.loads(line) for line in shown.lines]
+    (plan,) = [each for each in events if each["type"] == "plan"]
+    assert [each["id"] for each in plan["plan"]["nodes"]] == ["total"]
 
 
 def test_a_plan_that_waits_is_approved_by_resume_with_yes(clew: Clew, project: Path) -> None:

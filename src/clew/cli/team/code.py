@@ -126,8 +126,9 @@ async def _start(app: App, team: Team, request: str, options: CodeOptions) -> st
 async def _resume(app: App, team: Team, session: str, options: CodeOptions) -> None:
     """Let a session go on, show where it was left, and approve its plan with --yes."""
     state = await team.resume(session, by=app.me)
-    _show_state(state, as_json=options.json)
-    if options.yes and state.stage == "approval":
+    if state.stage != "approval":  # the question about a plan shows it
+        _show_state(state, as_json=options.json)
+    elif options.yes:
         await team.approve(session, by=app.me)
 
 

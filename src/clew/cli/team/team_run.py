@@ -12,7 +12,6 @@ from clew.agents.conversations.steps import PermissionAnswered, PermissionAsked
 from clew.cli import INTERRUPTED
 from clew.cli.chat.chat_input import Lines
 from clew.cli.chat.chat_turn import Asker, Interrupts, Left
-from clew.cli.team.team_lines import estimate_line, plan_lines
 from clew.cli.team.team_view import TeamDisplay
 from clew.cli.terminal.output import note, one_line, say_wrapped
 from clew.errors import AlreadyExists, ClewError
@@ -159,7 +158,7 @@ class TeamRun:
     async def _ask_approval(self, state: TeamState) -> int | None:
         assert state.plan is not None
         with self._parts.display.paused():
-            self._show_plan(state)
+            self._parts.display.plan(state)
             if self._parts.plan_only:
                 await self._team.reject(self._session, by=self._by, reason="only the plan was wanted")
                 return None
@@ -189,13 +188,6 @@ class TeamRun:
                 note("Type approve, modify and a text, ask and a text, or stop.")
                 return False
         return True
-
-    def _show_plan(self, state: TeamState) -> None:
-        assert state.plan is not None
-        for line in plan_lines(state.plan):
-            say_wrapped(line)
-        if state.preflight is not None:
-            say_wrapped(estimate_line(state.preflight, state.request.budget if state.request else 0))
 
     async def _ask_question(self, id: str, question: str) -> int | None:
         with self._parts.display.paused():

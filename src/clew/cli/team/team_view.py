@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from clew.agents.conversations.steps import Answered, Step, ToolAnswered, ToolCalled
-from clew.cli.team.team_lines import end_lines, message_line, plan_rows, status_line, task_line
+from clew.cli.team.team_lines import (
+    end_lines,
+    estimate_line,
+    message_line,
+    plan_lines,
+    plan_rows,
+    status_line,
+    task_line,
+)
 from clew.cli.terminal.output import (
     GREEN,
     RED,
@@ -48,6 +56,10 @@ class TeamDisplay(Protocol):
 
     def show(self, event: TeamEvent, state: TeamState) -> None: ...
 
+    def plan(self, state: TeamState) -> None:
+        """Show the plan that waits for approval, with its estimate."""
+        ...
+
     def end(self, state: TeamState) -> None: ...
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
@@ -60,6 +72,9 @@ class EventLines:
 
     def show(self, event: TeamEvent, state: TeamState) -> None:
         print_event({"type": "message" if event.message else "step", "event": event})
+
+    def plan(self, state: TeamState) -> None:
+        print_event({"type": "plan", "plan": state.plan, "preflight": state.preflight})
 
     def end(self, state: TeamState) -> None:
         print_event({"type": "end", "outcome": state.outcome, "reason": state.reason, "summary": state.summary})
@@ -76,6 +91,9 @@ class PlainLines:
         if line := event_line(event):
             say_wrapped(line, style_of(event))
             sys.stdout.flush()
+
+    def plan(self, state: TeamState) -> None:
+        show_plan(state)
 
     def end(self, state: TeamState) -> None:
         show_end(state)
@@ -109,6 +127,9 @@ class LiveView:
         self._shown = "\n".join(lines)
         self._live.start()
         self._live.update(as_text(lines, self._console.width - ROOM), refresh=True)
+
+    def plan(self, state: TeamState) -> None:
+        show_plan(state)
 
     def end(self, state: TeamState) -> None:
         self._live.stop()
@@ -163,6 +184,14 @@ def style_of(event: TeamEvent) -> str:
         case MessageType.PIPELINE_FAILED | MessageType.MESSAGE_REFUSED:
             return RED
     return ""
+
+
+def show_plan(state: TeamState) -> None:
+    """The plan and its estimate."""
+    for line in plan_lines(state.plan) if state.plan else ():
+        say_wrapped(line)
+    if state.preflight is not None:
+        say_wrapped(estimate_line(state.preflight, state.request.budget if state.request else 0))
 
 
 def show_end(state: TeamState) -> None:
