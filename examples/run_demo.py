@@ -1,12 +1,13 @@
 """The example workspace of `clew demo`: three domains, a handbook and a foreign MCP server of a ferry line.
 
-`start`, the second part of `make run`, lets an agent walk through the workspace, and kills a conversation.
+`start`, the second part of `make run`, lets an agent walk through the workspace, and kills a conversation and a team.
 `walk` shows every step of that walk, `events` the search and the live events of the trail. On a terminal the server is
 left running; without one it ends by itself. Neither a network nor a key is needed.
 """
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 import signal
@@ -31,6 +32,7 @@ HERE = Path(__file__).parent
 DATA = HERE / "data" / "northline.jsonl"
 WORKSPACE = HERE / "06_workspace"
 RESUME = HERE / "10_resume.py"
+TEAM = HERE / "11_team.py"
 SEARCH = "customer was charged twice"
 PAUSE = 0.4
 """Seconds between the writes, so that a person can watch them arrive."""
@@ -46,8 +48,10 @@ async def main(what: str) -> None:
         config = prepare(folder / "northline")
         await agree(config, is_shown=what == "walk")
         await fill(config, is_shown=what != "start")
-        async with running_server(config) as url:
+        async with running_server(config) as url, started_team(what == "start") as team:
             await show(what, url, config)
+            if team is not None:
+                await show_team(team)
             await stay(url)
     finally:
         os.chdir(HERE)
@@ -197,6 +201,33 @@ async def run_example(example: Path) -> None:
         say(f"  {line}")
 
 
+@asynccontextmanager
+async def started_team(is_wanted: bool) -> AsyncIterator[asyncio.subprocess.Process | None]:
+    """The team at work beside the rest, since it takes longest."""
+    if not is_wanted:
+        yield None
+        return
+    out = asyncio.subprocess.PIPE
+    team = await asyncio.create_subprocess_exec(sys.executable, str(TEAM), "brief", stdout=out, stderr=out)
+    try:
+        yield team
+    finally:
+        if team.returncode is None:
+            team.terminate()
+        await team.communicate()
+
+
+async def show_team(team: asyncio.subprocess.Process) -> None:
+    say("4  A team adds a function to a repository, proves it with ruff and pytest, and is killed on the way.\n")
+    assert team.stdout is not None
+    assert team.stderr is not None
+    async for line in team.stdout:
+        say(f"  {line.decode().rstrip()}")
+    if await team.wait():
+        say(f"  The team did not end its work: {(await team.stderr.read()).decode().strip()[-200:]}")
+    say()
+
+
 async def all_tools() -> list[dict[str, Any]]:
     """Every tool of the workspace as servers list tools where nothing stands between them and the agent."""
     from geo_server import server  # both are found only after `prepare`
@@ -214,6 +245,7 @@ async def stay(url: str) -> None:
         say(f"  . {activate}")
     say('  clew ask "where is ..."         # an answer that cites your files')
     say("  clew connect claude-code        # your coding agent asks the same")
+    say('  clew code "add ..."             # the same team, with a model of yours')
     say("  clew demo                       # more to see: walk, events, agents, skills and others")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say(f"The server answered at {url}; without a terminal it ends here.")
@@ -226,6 +258,7 @@ STARTED_WITH = os.environ.get("PATH")
 
 
 def run(what: str) -> None:
+    logging.disable(logging.INFO)  # a foreign server that is imported here turns on the log of every request
     try:
         asyncio.run(main(what))
     except (KeyboardInterrupt, asyncio.CancelledError):

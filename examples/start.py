@@ -1,4 +1,5 @@
-"""Clew in two screens: a question, an agent's walk, a conversation that survives `kill -9`. `make run` shows this."""
+"""Clew in two screens: a question, an agent's walk, a conversation and a team that survive `kill -9`. `make run` shows
+this."""
 
 import asyncio
 import sys

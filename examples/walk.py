@@ -17,6 +17,8 @@ from question import say
 
 QUESTION = "Passenger 4711 disputes a charge: she never booked those trips. Is it fraud, and what do we do?"
 MANY = 300
+PATIENCE = 60.0
+"""Seconds for one request, also on a machine that has much to do."""
 
 
 class Agent:
@@ -72,7 +74,7 @@ def what_it_says(content: str) -> str:
 async def open_agent(url: str, token: str) -> AsyncIterator[tuple[Agent, list[dict[str, Any]]]]:
     """An agent at the MCP door of a server, and the tools that the server lists for it."""
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
     ):
         listed = await client.list_tools()

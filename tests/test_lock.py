@@ -48,7 +48,15 @@ def test_the_build_backend_is_in_the_lock(lock: str) -> None:
 def test_running_installs_no_tool_of_development() -> None:
     needed = {canonicalize_name(Requirement(each).name) for each in PROJECT["project"]["dependencies"]}
     assert needed <= pinned("requirements-run.lock") <= pinned("requirements.lock")
-    assert not pinned("requirements-run.lock") & {"pytest", "mypy", "ruff", "hypothesis", "openai", "anthropic", "uv"}
+    assert not pinned("requirements-run.lock") & {"mypy", "hypothesis", "coverage", "openai", "anthropic", "uv"}
+
+
+@pytest.mark.req("BEY-11")
+def test_the_team_of_make_run_finds_a_linter_and_tests_but_a_user_of_the_wheel_installs_neither() -> None:
+    assert {"pytest", "ruff"} <= pinned("requirements-run.lock")
+    assert not {"pytest", "ruff"} & {
+        canonicalize_name(Requirement(each).name) for each in PROJECT["project"]["dependencies"]
+    }
 
 
 @pytest.mark.req("BEY-11")

@@ -50,9 +50,9 @@ EXPECTED = {
         "The tool ran 1 time.",
     ],
     "11_team.py": [
-        "total.1: inspector: 1 finding: no file has changed, so the task is not done",
+        "total: inspector: 1 finding: no file has changed, so the task is not done",
         "F401 [*] `os` imported but unused\n  (kill -9; a new process goes on)\n$ clew code --resume\n",
-        "total.1: tester: 1 of 2 tests passed",
+        "total: tester: 1 of 2 tests passed",
         "The work is completed.",
         "total: the same results on tree ",
         "Your branch was moved forward to ",

@@ -25,7 +25,7 @@ from clew.cli.parser import build_parser
 from clew.config import read_config
 from tests.docs.test_snippets import PAGES, ROOT
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 FENCE = re.compile(r"^(`{3,})(\w*)(?: (\S+))?\n(.*?)^\1\n", re.S | re.M)
 MARK = "=== session line "
 

@@ -18,7 +18,7 @@ import pytest
 from tests.docs.test_examples import EXAMPLES, EXPECTED, environment
 from tests.knowledge.code.repositories import git
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 READ = ("examples", "docs/decisions", "src/clew/trail")
 """What the demonstration asks about: a repository of its own with these is read in seconds. An example of its own
 reads all of this one."""
@@ -118,6 +118,12 @@ def test_clew_demo_lists_all_examples_and_runs_one_by_name(tmp_path: Path) -> No
     assert "Did you mean edges?" in missing.stderr
 
 
+NO_PROGRAMS = """
+import runpy, shutil, sys
+shutil.which = lambda *_, **__: None
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 STEPS = [
     '  $ clew ask "where is the lease of a claim extended"\n  src/clew/trail/',
     "  1  ask  Passenger 4711",
@@ -129,15 +135,24 @@ STEPS = [
     "(kill -9; a new process goes on)\n",
     "The crossing takes three hours.\n",
     "The tool ran 1 time.\n",
+    '  $ clew code "add the total fare of a group" --name fares --yes\n',
+    "inspector: 1 finding: no file has changed, so the task is not done\n",
+    "F401 [*] `os` imported but unused\n    (kill -9; a new process goes on)\n  $ clew code --resume\n",
+    "tester: 1 of 2 tests passed",
+    "total: passed after 3 corrections\n",
+    "  The work is completed.\n",
+    "    proof of total, tree ",
+    "    branch: clew/fares\n",
     "  clew ask ",
     "  clew connect claude-code",
+    "  clew code ",
     "  clew demo",
     "its reference is at http://127.0.0.1:",
 ]
 
 
-@pytest.mark.req("RCR-54", "ERN-15", "BEY-11")
-def test_make_run_shows_a_question_a_walk_and_a_killed_conversation_on_two_screens_and_stays_until_ctrl_c(
+@pytest.mark.req("RCR-54", "ERN-15", "BEY-11", "BEY-10")
+def test_make_run_shows_a_question_a_walk_a_killed_conversation_and_a_team_on_two_screens_and_stays_until_ctrl_c(
     demo: Path, tmp_path: Path
 ) -> None:
     leader, follower = pty.openpty()
@@ -164,6 +179,16 @@ def test_make_run_shows_a_question_a_walk_and_a_killed_conversation_on_two_scree
     assert in_order(shown, STEPS)
     assert len(shown.splitlines()) <= 90
     assert max(map(len, shown.splitlines())) <= 110
+
+
+def test_the_team_of_the_demo_says_in_one_line_what_it_needs(demo: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", NO_PROGRAMS, str(demo / "11_team.py"), "brief"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        done.stdout
+        == "The team needs git, ruff, pytest. Install what is missing, or use the environment of `make run`.\n"
+    )
 
 
 def test_the_example_workspace_works_from_the_command_line_as_its_page_says(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -47,6 +48,7 @@ def test_a_request_is_planned_approved_proven_and_merged(clew: Clew, project: Pa
     assert "clew team approve" in planned.err
     assert clew("team", "status").rows[0][1] == "waits for you"
     assert "cannot merge" in clew("code", "merge").err
+    assert "total: Add total(adults, children) has not started; the plan waits" in clew("why", "done").out
     assert clew("team", "approve", "fares").code == 0
 
     worked = clew("code", "--resume", "fares", "--script", SCRIPT)
@@ -55,7 +57,7 @@ def test_a_request_is_planned_approved_proven_and_merged(clew: Clew, project: Pa
         "inspector: 1 finding: no file has changed, so the task is not done",
         "inspector: 1 finding: fares.py:3 F401",
         "tester: 1 of 2 tests passed",
-        "total.1: passed after 3 corrections",
+        "total: passed after 3 corrections",
         "The work is completed.",
         "modified: fares.py",
         "tests: 2 of 2 passed",
@@ -67,8 +69,9 @@ def test_a_request_is_planned_approved_proven_and_merged(clew: Clew, project: Pa
     (status,) = clew("team", "status", "--json").json["items"]
     assert (status["outcome"], status["passed"]) == ("completed", 1)
     session = clew("session", "show", "fares", "--json").json
-    assert session["state"] == "completed"
+    assert (session["state"], session["branch_name"], status["branch"]) == ("completed", "clew/fares", "clew/fares")
     assert session["active_dag_id"]
+    assert clew("team", "log", "fares").lines[0] == "time\ttask\tmessage"
 
     evidence = clew("why", "done", "total", "fares", "--json").json
     assert evidence["verdict"]["accepted"] is True
@@ -86,6 +89,14 @@ def test_a_dry_run_shows_the_plan_and_the_estimate_and_stops(clew: Clew, project
     assert "one agent, about" in shown.out
     assert "engineer starts" not in shown.out
     assert clew("team", "status").rows[0][1] == "stopped"
+
+
+def test_a_plan_is_one_json_object_among_the_events(clew: Clew, project: Path) -> None:
+    shown = clew("code", REQUEST, "--dry-run", "--json", "--script", SCRIPT)
+    assert shown.code == 0, shown.err
+    events = [json.loads(line) for line in shown.lines]
+    (plan,) = [each for each in events if each["type"] == "plan"]
+    assert [each["id"] for each in plan["plan"]["nodes"]] == ["total"]
 
 
 def test_a_plan_that_waits_is_approved_by_resume_with_yes(clew: Clew, project: Path) -> None:
@@ -108,7 +119,7 @@ def test_events_are_printed_as_json_with_the_end(clew: Clew, project: Path) -> N
     (project / "notes.txt").write_text("unfinished")
     shown = clew("code", REQUEST, "--yes", "--json", "--script", SCRIPT)
     assert shown.code == 0, shown.err
-    assert "1 changed file, which stay out; --take-changes" in shown.err
+    assert "without 1 changed file of the checkout; --take-changes" in shown.err
     assert '"PLAN_REQUEST"' in shown.lines[0]
     assert '"outcome":"completed"' in shown.lines[-1]
 

@@ -14,7 +14,8 @@ from clew.team.machines.pipeline_state import PipelineStatus, TaskPipeline
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import MessageType
 from clew.team.messages.payloads import Findings, TestReport
-from clew.team.team import TaskAction, Team, find_task
+from clew.team.runtime.task_lookup import find_task
+from clew.team.team import TaskAction, Team
 
 FEEDBACK, DONE = 8, 1
 """How many messages of feedback, and of the end, a channel shows; the trail keeps all of them."""

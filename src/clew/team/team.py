@@ -20,17 +20,16 @@ from clew.errors import AccessDenied, IllegalState, InvalidInput, NotFound
 from clew.team.evidence.verification import TaskEvidence, TaskVerification, verify
 from clew.team.guide import Guide, build_message, passed_draft
 from clew.team.machines.pipeline import Gate
-from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.machines.team_state import Outcome, TeamState
 from clew.team.messages import payloads as p
 from clew.team.messages.message import SCHEMA, SESSION_TAG, TYPE_TAG, TeamMessage, read_message
 from clew.team.messages.message_types import INSPECTOR, TESTER, USER, MessageType
-from clew.team.runtime.completion_gate import evidence_of
 from clew.team.runtime.file_locks import HEAD
 from clew.team.runtime.resources import TeamResources
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.snapshot_parts import snapshot_parts
 from clew.team.runtime.status_records import StatusRecords, TeamStatus
+from clew.team.runtime.task_lookup import find_question, find_task, task_evidence
 from clew.team.runtime.team_states import TeamStates, apply, session_selector
 from clew.team.sessions.session import Session, SessionAction, SessionConfig, SessionStatus, label
 from clew.team.sessions.session_manager import SessionManager
@@ -129,6 +128,7 @@ class Team:
             hint = 'Begin another session with `clew code "TEXT"`'
             raise IllegalState("start", f"session {label(session)}", "with work of its own", (), hint=hint)
         await self._budgets.open(session.id, chosen.budget)
+        payload = msgspec.structs.replace(payload, branch=session.branch_name)
         await self._send(session.id, MessageType.PLAN_REQUEST, payload, by)
         return session
 
@@ -149,7 +149,7 @@ class Team:
 
     async def answer(self, session: str, text: str, *, by: Principal, question: str = "") -> TeamMessage:
         """Answer an open question: the one of this id, or the only one. Raises NotFound, InvalidInput, IllegalState."""
-        id = _find_question(await self.state(session, by=by), question)
+        id = find_question(await self.state(session, by=by), question)
         asked = (await self.state(session, by=by)).questions[id]
         payload = p.QuestionAnswer(text=_text(text), request=id, pipeline=asked.pipeline)
         return await self._send(session, MessageType.CLARIFICATION_RESPONSE, payload, by)
@@ -338,7 +338,9 @@ class Team:
         state = await self.state(session, by=by)
         if state.outcome is not Outcome.COMPLETED:
             allowed = ("wait for the end",) if not state.is_over else (f"look at the branch {state.branch}",)
-            raise IllegalState("merge", f"session {session}", state.outcome or f"in the phase {state.phase}", allowed)
+            raise IllegalState(
+                "merge", f"session {session[-8:]}", state.outcome or f"in the phase {state.phase}", allowed
+            )
         trees = self._project().find(session)
         files = (*(await asyncio.to_thread(trees.diff, "")).files, HEAD)
         async with self.resources.locks.hold("write", files, session=session, task="merge"):
@@ -346,12 +348,12 @@ class Team:
 
     async def why_done(self, session: str, which: str, *, by: Principal) -> TaskEvidence:
         """The evidence of a task: its claim, its receipts and the verdict. Raises NotFound."""
-        return _evidence(await self.state(session, by=by), which)
+        return task_evidence(await self.state(session, by=by), which)
 
     async def verify(self, session: str, which: str, *, by: Principal) -> TaskVerification:
         """Run the commands of a task again on the tree that they were run on. Raises NotFound, InvalidInput."""
         by.require("administer")
-        evidence = _evidence(await self.state(session, by=by), which)
+        evidence = task_evidence(await self.state(session, by=by), which)
         folder = self._project()
         return await verify(folder.find(session), evidence, folder.checks())
 
@@ -403,40 +405,7 @@ def _within_limits(request: p.PlanRequest, session: Session) -> p.PlanRequest:
     )
 
 
-def find_task(state: TeamState, which: str) -> TaskPipeline:
-    """The pipeline of a task: by the id of the pipeline or the task, or by the number of the task in the plan. Of
-    several pipelines of a task it is the newest. Raises NotFound."""
-    plan = state.dag.plan if state.dag else None
-    ids = [each.id for each in plan.nodes] if plan else []
-    if which.isdecimal() and 1 <= int(which) <= len(ids):
-        which = ids[int(which) - 1]
-    found = [each for each in state.pipelines.values() if which in (each.id, each.task_id)]
-    if not found:
-        hint = f"Tasks are {', '.join(f'{at} {id}' for at, id in enumerate(ids, 1))}" if ids else "No task has started"
-        raise NotFound("task", which[:50], hint=hint)
-    return found[-1]
-
-
-def _evidence(state: TeamState, which: str) -> TaskEvidence:
-    pipeline = find_task(state, which)
-    node = state.find_node(pipeline.task_id)
-    assert node is not None  # a pipeline belongs to a plan
-    return evidence_of(pipeline, node)
-
-
-def _find_question(state: TeamState, question: str) -> str:
-    """The id of an open question, or of the only one where none is named. Raises NotFound, InvalidInput."""
-    found = [id for id in state.questions if not question or id == question or id.startswith(question)]
-    if not state.questions:
-        raise IllegalState("answer", "a question", "without an open question", ("wait for one",))
-    if not found:
-        raise NotFound("question", question[:50], hint=f"Open questions are {', '.join(state.questions)}")
-    if len(found) > 1:
-        raise InvalidInput("question", f"{len(found)} are open", hint=f"Name one: {', '.join(found)}")
-    return found[0]
-
-
 def _text(text: str) -> str:
     if not text.strip():
-        raise InvalidInput("text", "is empty")
+        raise InvalidInput("text", "is empty", hint="Say in words what you want")
     return text

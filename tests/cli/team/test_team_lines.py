@@ -11,7 +11,7 @@ import pytest
 from clew.agents.conversations.steps import ToolCalled
 from clew.cli.team.team_commands import state_lines
 from clew.cli.team.team_lines import end_lines, estimate_line, message_line, plan_lines, task_line, team_row
-from clew.cli.team.team_view import describe_call, live_lines
+from clew.cli.team.team_view import AGENT, describe_call, fit_height, live_lines
 from clew.team.machines.pipeline_state import PipelineContext, PipelineStatus, Stage, TaskPipeline
 from clew.team.machines.team_state import Outcome, TeamState
 from clew.team.messages.message import TeamMessage
@@ -56,22 +56,22 @@ FAILURE = {"test_name": "test_limit", "message": "assert 3 == 2"}
     [
         ("PLAN_REQUEST", {"request": "add\nlimits"}, "request: add limits"),
         ("PLAN_RESPONSE", {"plan": {"nodes": [1, 2]}}, "architect: a plan with 2 tasks"),
-        ("TASK_COMPLETE", {"pipeline": "api.1", "summary": "done"}, "api.1: engineer says that it is done: done"),
+        ("TASK_COMPLETE", {"pipeline": "api.1", "summary": "done"}, "api: engineer says that it is done: done"),
         (
             "INSPECTOR_FEEDBACK",
             {"pipeline": "api.1", "passed": False, "issues": [ISSUE]},
-            "api.1: inspector: 1 finding: api.py:3 F401 unused import",
+            "api: inspector: 1 finding: api.py:3 F401 unused import",
         ),
         (
             "TESTER_FEEDBACK",
             {"pipeline": "api.1", "passed": False, "tests_run": 3, "tests_passed": 2, "failures": [FAILURE]},
-            "api.1: tester: 2 of 3 tests passed: test_limit assert 3 == 2",
+            "api: tester: 2 of 3 tests passed: test_limit assert 3 == 2",
         ),
-        ("PIPELINE_COMPLETE", {"pipeline": "api.1", "task": "api", "success": True}, "api.1: passed"),
+        ("PIPELINE_COMPLETE", {"pipeline": "api.1", "task": "api", "success": True}, "api: passed"),
         (
             "PIPELINE_FAILED",
             {"pipeline": "api.1", "task": "api", "success": False, "reason": "no time"},
-            "api.1: failed: no time",
+            "api: failed: no time",
         ),
         ("USER_INTERRUPT", {"kind": "add", "text": "log it"}, "you add: log it"),
         ("MESSAGE_REFUSED", {"message": "m", "reason": "late", "hint": "Ask"}, "refused: late. Ask"),
@@ -92,7 +92,7 @@ def test_a_question_says_who_asks_whom() -> None:
     asked = message("CLARIFICATION_REQUEST", {"question": "per user?"}, "architect", "user")
     assert message_line(asked) == "architect asks you: per user?"
     help = message("TASK_HELP", {"question": "per user?", "pipeline": "api.1"}, "engineer")
-    assert message_line(help) == "api.1: engineer asks the orchestrator: per user?"
+    assert message_line(help) == "api: engineer asks the orchestrator: per user?"
 
 
 def test_hostile_text_cannot_take_a_second_line_or_flood_one() -> None:
@@ -119,13 +119,16 @@ def test_an_estimate_names_both_ways_and_a_budget_that_is_too_small() -> None:
 
 def test_an_agent_is_one_line_with_its_round_and_command() -> None:
     running = pipeline(state=PipelineStatus.RUNNING, stage=Stage.BUILD, inspector_loops=1, tokens=1_200)
-    line = task_line(running, "engineer_run_command ruff check")
-    assert line == "api.1 engineer · running (build) · round 2 · 1,200 tokens · engineer_run_command ruff check"
-    assert task_line(pipeline(state=PipelineStatus.COMPLETED, stage=Stage.NONE)) == "api.1 engineer · completed"
+    line = task_line(running, "run_command ruff check")
+    assert line == "api: engineer builds · round 2 · 1,200 tokens · run_command ruff check"
+    assert task_line(pipeline(state=PipelineStatus.TESTING, stage=Stage.SUITE)) == "api: tester runs all tests"
+    assert task_line(pipeline(state=PipelineStatus.COMPLETED, stage=Stage.NONE)) == "api: engineer completed"
     step = ToolCalled(
         seq=1, session="s", run="r", id="i", request_id="q", tool="run", input={"n": 1, "command": "ls\n"}
     )
     assert describe_call(step) == "run ls"
+    assert describe_call(msgspec.structs.replace(step, tool="engineer_write_file")) == "write_file ls"
+    assert describe_call(msgspec.structs.replace(step, tool="team-check")) == ""
 
 
 def test_the_end_lists_files_tests_overrides_and_receipts() -> None:
@@ -153,7 +156,8 @@ def test_the_end_lists_files_tests_overrides_and_receipts() -> None:
         "  tests: 3 of 3 passed",
         "  validation: passed",
         "  deferred: docs: no network",
-        "  api: pytest -q: exit code 0, 3 of 3 tests, tree abcdef123456",
+        "  proof of api, tree abcdef123456:",
+        "    ✓ pytest -q: exit code 0, 3 of 3 tests",
         "  branch: clew/s",
     ]
     stopped = TeamState(session="s", outcome=Outcome.STOPPED, reason="the user stopped it")
@@ -165,10 +169,27 @@ def test_a_status_and_the_live_view_show_what_waits_and_who_works() -> None:
     running = pipeline(state=PipelineStatus.RUNNING, stage=Stage.BUILD)
     state = TeamState(session="s", request=asked, plan=PLAN, pipelines={"api.1": running}, tokens=40, is_halted=True)
     assert team_row(status_of(state)) == ("s", "waits for you", "-", "40 of 100", "add limits")
-    shown = "\n".join(str(each) for each in live_lines(state, {"s.api.1.engineer": "ruff check"}).renderables)
-    assert "session · 40 tokens · paused" in shown
-    assert "api.1 engineer · running (build) · ruff check" in shown
-    assert state_lines(state)[-1] == "  api.1 engineer · running (build)"
+    shown = live_lines(state, {"s.api.1.engineer": "ruff check", "s.main.architect": "plan Limits"})
+    assert shown == [
+        "session · 40 tokens · paused",
+        "     architect · plan Limits",
+        "Rate limiting",
+        "1. api (engineer): Limit requests [files api.py; checks pytest -q]",
+        "     api: engineer builds · ruff check",
+        "  2. docs (designer): Describe it [files docs/*.md; after api]",
+    ]
+    assert state_lines(state)[-1] == "  api: engineer builds"
+
+
+def test_a_plan_that_is_higher_than_the_terminal_keeps_the_agents_and_loses_what_passed() -> None:
+    tasks = [f"{at}. [{'passed' if at < 30 else 'running'}] t{at} (engineer): Task" for at in range(40)]
+    agents = [f"{AGENT}t{at}: engineer builds" for at in (30, 31)]
+    shown = fit_height(["execution", *tasks[:31], agents[0], tasks[31], agents[1], *tasks[32:]], 12)
+    assert len(shown) == 12
+    assert (shown[0], shown[-1]) == ("execution", "… and 32 more lines")
+    assert set(agents) <= set(shown)
+    assert not [line for line in shown if "[passed]" in line]
+    assert fit_height(["a", "b"], 12) == ["a", "b"]
 
 
 def test_a_plan_says_that_it_weakens_tests_and_shows_every_check():

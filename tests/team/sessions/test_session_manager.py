@@ -14,7 +14,7 @@ from clew.access import Principal
 from clew.agents.conversations.conversation import open_conversations
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, IllegalState, InvalidInput, TooLarge
-from clew.team.sessions.session import Session, SessionAction, SessionConfig, read_session
+from clew.team.sessions.session import Session, SessionAction, SessionConfig, branch_name, read_session
 from clew.team.sessions.session_context import ContextChange, SessionContext, change_context
 from clew.team.sessions.session_manager import SessionManager, open_sessions
 from clew.trail.model.breadcrumb import Draft
@@ -52,7 +52,7 @@ async def test_a_session_with_all_its_fields_is_read_as_it_was_written(manager: 
     await manager.set_plan(made.id, "plan-1", by=ADA)
     found = await manager.set_plan(made.id, "plan-2", by=ADA)
     assert (found.active_dag_id, found.dag_history) == ("plan-2", ("plan-1",))
-    assert (found.branch_name, found.base_branch, found.config) == (f"clew/{made.id}", "main", config)
+    assert (found.branch_name, found.base_branch, found.config) == ("clew/work", "main", config)
     assert found.metadata == {"ticket": 12}
     assert await manager.get(made.id, by=ADA) == found
     assert msgspec.json.decode(msgspec.json.encode(found), type=Session) == found
@@ -197,7 +197,10 @@ async def test_every_record_of_a_session_counts_as_activity_before_it_is_suspend
 async def test_each_session_has_a_branch_of_its_own_unless_it_wants_none(manager: SessionManager) -> None:
     made = await manager.create("rate limiting", by=ADA)
     without = await manager.create("plain", by=ADA, config=SessionConfig(enable_git_isolation=False))
-    assert (made.branch_name, without.branch_name) == (f"clew/{made.id}", "")
+    unnamed = await manager.create(by=ADA)
+    assert (made.branch_name, without.branch_name) == ("clew/rate-limiting", "")
+    assert unnamed.branch_name == f"clew/{unnamed.id[-8:]}"
+    assert (await manager.set_branch(made.id, "clew/other", by=ADA)).branch_name == "clew/other"
     with pytest.raises(InvalidInput, match="base_branch"):
         await manager.create("odd", by=ADA, base_branch="--upload-pack=x")
 
@@ -223,3 +226,19 @@ async def test_conversations_of_the_agents_of_a_session_are_not_sessions_of_thei
         )
         await trail.records.create(draft, by=ADA)
     assert {each.id for each in await manager.list(by=ADA)} == {made.id, "chat.of.old"}
+
+
+@pytest.mark.parametrize(
+    ("name", "branch"),
+    [
+        ("rate limiting", "clew/rate-limiting"),
+        ("Überholung: 2. Versuch", "clew/Uberholung-2-Versuch"),
+        ("../../etc --force", "clew/etc-force"),
+        ("a..b.lock", "clew/a-b-lock"),
+        ("kettle\u202e;$(reboot)", "clew/kettle-reboot"),
+        ("日本", "clew/12345678"),
+        ("x" * 100, f"clew/{'x' * 60}"),
+    ],
+)
+def test_a_branch_has_the_name_of_its_session_in_safe_characters(name: str, branch: str) -> None:
+    assert branch_name(name, "0000-12345678") == branch

@@ -68,6 +68,26 @@ def test_every_step_gives_the_same_result_again(project: TeamProject) -> None:
     assert git(project.root, "log", "--format=%s", "clew/s1").split("\n")[0] == "once"
 
 
+@pytest.mark.req("SYL-10")
+def test_a_session_gets_the_branch_that_it_wants_and_another_one_where_it_is_taken(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    root = make_repository(tmp_path / "checkout")
+
+    def branch_of(session: str, wanted: str) -> str:
+        return open_session(
+            root, tmp_path / "state", session, "HEAD", take_changes=False, clock=clock, branch=wanted
+        ).branch
+
+    assert branch_of("id-11111111", "clew/limits") == "clew/limits"
+    assert branch_of("id-11111111", "clew/limits") == "clew/limits"
+    assert branch_of("id-22222222", "clew/limits") == "clew/limits-22222222"
+    assert find_session(root, tmp_path / "state", "id-22222222").branch == "refs/heads/clew/limits-22222222"
+    for hostile in ("clew/../../main", "clew/-f", "refs/heads/main", "clew/a b"):
+        with pytest.raises(InvalidInput, match="cannot be a branch"):
+            branch_of("id-33333333", hostile)
+
+
 @pytest.mark.parametrize("missing", ["refs/heads/clew/s1", "tree", "git/ready"])
 def test_opening_is_completed_after_a_crash_in_its_middle(project: TeamProject, missing: str) -> None:
     if missing.startswith("refs/"):

@@ -172,7 +172,7 @@ async def why(
     For a route: who may use it, what revealed it to you and when, and how many tokens it takes. For a skill or toolset:
     whether it is loaded, by what, and what would load it. For the context of an agent, by its id or the id of the
     message: the breadcrumbs in it; a second id asks about one breadcrumb. For `done` and a task of the team, and a
-    session if it is not the newest: the commands that prove it.
+    session if it is not the newest: the commands that prove it, or how far it is. Without a task: all tasks.
 
         clew why repo://tools/search
         clew why warehouse://tools/hidden/query --handle clew-Tu3NKGM5AqgxXEgy
@@ -180,10 +180,11 @@ async def why(
         clew why context 9b2f4c1d
         clew why done api
     """
-    if what[:1] == ("done",) and 2 <= len(what) <= 3:
+    if what[:1] == ("done",) and len(what) <= 3:
         from clew.cli.team.team import why_done_task  # for commands about the team
 
-        return await why_done_task(what[1], "".join(what[2:]), as_json=json, here=here)
+        task, session = (*what[1:], "", "")[:2]
+        return await why_done_task(task, session, as_json=json, here=here)
     if what[:1] == ("context",):
         return await why_context(what[1:], as_json=json, here=here)
     if not what or len(what) > 2:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from clew.cli.folder_access import open_here
 from clew.cli.options import HERE, Here
 from clew.cli.project import project_root
-from clew.cli.terminal.output import can_ask, is_terminal, note, print_json, say
+from clew.cli.terminal.output import can_ask, count, note, print_json, say, say_wrapped
 from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,8 +30,15 @@ MERGE = "merge"
 class CodeOptions:
     """The options of the command line."""
 
+    name: str
+    session: str
+    budget: int
+    agents: int
     yes: bool
     dry_run: bool
+    base: str
+    take_changes: bool | None
+    research: bool
     allow: tuple[str, ...]
     script: Path | None
     json: bool
@@ -75,34 +82,61 @@ async def code(
     logging.getLogger("clew.agents").setLevel(logging.ERROR)  # failures are part of the view
     if text[:1] == (MERGE,) and len(text) <= 2:
         return await _merge(text[1] if len(text) > 1 else "", ff_only=ff_only, as_json=json, here=here)
-    options = CodeOptions(yes=yes, dry_run=dry_run, allow=allow, script=script, json=json)
-    request = " ".join(text).strip()
-    if not resume and not request:
-        raise InvalidInput("TEXT", "is missing", hint='For example clew code "add rate limiting to the API"')
-    from clew.team.team import TeamOptions
+    options = CodeOptions(
+        name=name,
+        session=in_session,
+        budget=budget,
+        agents=agents,
+        yes=yes,
+        dry_run=dry_run,
+        base=base,
+        take_changes=take_changes,
+        research=research,
+        allow=allow,
+        script=script,
+        json=json,
+    )
+    return await _run(" ".join(text).strip(), options, here, is_resumed=resume)
 
+
+async def _run(text: str, options: CodeOptions, here: Here, *, is_resumed: bool) -> int:
+    """Start or resume a session, and follow it. `text` is the request, or the session to resume."""
+    if not is_resumed and not text:
+        raise InvalidInput("TEXT", "is missing", hint='For example clew code "add rate limiting to the API"')
     async with open_here(here, create=True, tell_first=True) as app:
         await app.bootstrap()
         async with _working(app, options) as team:
-            if resume:
-                session, after = await find_session(team, app, request), await app.trail.log.head()
-                state = await team.resume(session, by=app.me)
-                _show_state(state, as_json=json)
-                if yes and state.stage == "approval":
-                    await team.approve(session, by=app.me)
+            if not is_resumed:
+                session, after = await _start(app, team, text, options), 0
             else:
-                wanted = TeamOptions(
-                    name=name,
-                    session=in_session,
-                    budget=budget,
-                    max_agents=agents,
-                    base=base,
-                    takes_changes=_takes_changes(app, take_changes, options),
-                    approves_plan=yes and not dry_run,
-                    research=research,
-                )
-                session, after = (await team.start(request, by=app.me, options=wanted)).id, 0
+                session, after = await find_session(team, app, text), await app.trail.log.head()
+                await _resume(app, team, session, options)
             return await _follow(app, team, session, options, after)
+
+
+async def _start(app: App, team: Team, request: str, options: CodeOptions) -> str:
+    from clew.team.team import TeamOptions
+
+    wanted = TeamOptions(
+        name=options.name,
+        session=options.session,
+        budget=options.budget,
+        max_agents=options.agents,
+        base=options.base,
+        takes_changes=_takes_changes(app, options),
+        approves_plan=options.yes and not options.dry_run,
+        research=options.research,
+    )
+    return (await team.start(request, by=app.me, options=wanted)).id
+
+
+async def _resume(app: App, team: Team, session: str, options: CodeOptions) -> None:
+    """Let a session go on, show where it was left, and approve its plan with --yes."""
+    state = await team.resume(session, by=app.me)
+    if state.stage != "approval":  # the question about a plan shows it
+        _show_state(state, as_json=options.json)
+    elif options.yes:
+        await team.approve(session, by=app.me)
 
 
 @asynccontextmanager
@@ -129,7 +163,7 @@ def _show_state(state: TeamState, *, as_json: bool) -> None:
     from clew.cli.team.team_commands import state_lines
 
     for line in () if as_json else state_lines(state):
-        say(line)
+        say_wrapped(line)
 
 
 async def _follow(app: App, team: Team, session: str, options: CodeOptions, after: int) -> int:
@@ -137,18 +171,19 @@ async def _follow(app: App, team: Team, session: str, options: CodeOptions, afte
     from clew.cli.chat.chat_input import open_lines
     from clew.cli.chat.chat_turn import answer_from, ask_person, interrupts
     from clew.cli.team.team_run import RunParts, TeamRun
-    from clew.cli.team.team_view import EventLines, LiveView, PlainLines
+    from clew.cli.team.team_view import open_display
+    from clew.team.sessions.session import label
 
     is_asked = can_ask() and not options.json
-    display = EventLines() if options.json else LiveView() if is_terminal() else PlainLines()
     conversations = await open_conversations(app.trail, app.clock, by=app.me, scopes=app.me.scopes)
     with interrupts() as caught, open_lines() as lines:
         parts = RunParts(
             team=team,
             conversations=conversations,
             session=session,
+            label=label(await team.sessions.get(session, by=app.me)),
             by=app.me,
-            display=display,
+            display=open_display(as_json=options.json),
             asker=ask_person(lines, options.allow) if is_asked else answer_from(options.allow),
             interrupts=caught,
             lines=lines if is_asked else None,
@@ -173,7 +208,7 @@ async def find_session(team: Team, app: App, which: str) -> str:
     return known[0]
 
 
-def _takes_changes(app: App, wanted: bool | None, options: CodeOptions) -> bool:
+def _takes_changes(app: App, options: CodeOptions) -> bool:
     """Whether uncommitted changes go along: as the option says, else as the user says, else not."""
     from clew.cli.terminal.output import agrees
     from clew.team.worktrees.checkout_state import changed_files
@@ -185,12 +220,12 @@ def _takes_changes(app: App, wanted: bool | None, options: CodeOptions) -> bool:
             "This folder has no git repository: the team works in a copy, and `clew code merge` copies the result back."
         )
         return False
-    if not found or wanted is not None:
-        return bool(wanted)
-    files = f"{len(found)} changed {'file' if len(found) == 1 else 'files'}"
+    if not found or options.take_changes is not None:
+        return bool(options.take_changes)
+    files = count(len(found), "changed file")
     if can_ask() and not options.json:
         return agrees(f"The checkout has {files}. Take them along? (No starts from the last commit)")
-    note(f"The checkout has {files}, which stay out; --take-changes takes them along.")
+    note(f"The team starts without {files} of the checkout; --take-changes takes them along.")
     return False
 
 

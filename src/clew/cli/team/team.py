@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +12,8 @@ from clew.cli.folder_access import open_here
 from clew.cli.options import HERE, Here, Json
 from clew.cli.project import trail_file
 from clew.cli.team.code import find_session
-from clew.cli.terminal.output import note, print_json, print_rows, say, short_ids, show_time
+from clew.cli.terminal.output import is_terminal, note, print_json, print_rows, say, say_wrapped, short_ids, show_time
+from clew.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from clew.app import App
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 Session = Annotated[str, Parameter(help="Its name, or the end of its id. [default: the focused or newest one]")]
 InSession = Annotated[str, Parameter(name="--session", help="The session. [default: the focused or newest one]")]
-Words = Annotated[str, Parameter(help="The text.")]
+Words = Annotated[str, Parameter(help="What you say; quotes are not needed.")]
 
 
 async def status(*, json: Json = False, here: Here = HERE) -> None:
@@ -66,16 +67,20 @@ async def log(
         clew team log
         clew team log 4f1c22ab --json
     """
-    from clew.cli.team.team_lines import message_line
+    from clew.cli.team.team_lines import message_row
 
     async with _open(here) as (team, app):
         found = await team.log(await find_session(team, app, session), by=app.me, limit=limit)
     if json:
         print_json({"items": found})
         return
-    for each in found:
-        if line := message_line(each):
-            say(f"{show_time(each.timestamp)}  {line}")
+    rows = [(show_time(each.timestamp), *message_row(each)) for each in found]
+    if not is_terminal():
+        print_rows(("time", "task", "message"), [row for row in rows if row[2]])
+        return
+    for time, task, line in rows:
+        if line:
+            say_wrapped(f"{time}  {task}{': ' if task else ''}{line}")
 
 
 async def approve(
@@ -104,8 +109,9 @@ async def modify(*text: Words, session: InSession = "", json: Json = False, here
 
         clew team modify "keep the public API as it is"
     """
+    words = _words(text, 'clew team modify "keep the public API as it is"')
     async with _open(here) as (team, app):
-        sent = await team.modify(await find_session(team, app, session), " ".join(text), by=app.me)
+        sent = await team.modify(await find_session(team, app, session), words, by=app.me)
     _sent(sent, "The Architect will propose another plan.", as_json=json)
 
 
@@ -116,14 +122,15 @@ async def ask(*text: Words, session: InSession = "", json: Json = False, here: H
 
         clew team ask "why two tasks?"
     """
+    words = _words(text, 'clew team ask "why two tasks?"')
     async with _open(here) as (team, app):
-        sent = await team.ask(await find_session(team, app, session), " ".join(text), by=app.me)
+        sent = await team.ask(await find_session(team, app, session), words, by=app.me)
     _sent(sent, "The Architect will answer; `clew team log` shows it.", as_json=json)
 
 
 async def answer(
     *text: Words,
-    question: Annotated[str, Parameter(help="The id of the question, where several are open.")] = "",
+    question: Annotated[str, Parameter(help="Its number or id, where several are open.")] = "",
     session: InSession = "",
     json: Json = False,
     here: Here = HERE,
@@ -133,11 +140,13 @@ async def answer(
     The task that asked goes on with your answer.
 
         clew team answer "per user, ten a second"
+        clew team answer --question 2 "yes"
     """
+    words = _words(text, 'clew team answer "per user, ten a second"')
     async with _open(here) as (team, app):
         id = await find_session(team, app, session)
-        sent = await team.answer(id, " ".join(text), by=app.me, question=question)
-    _sent(sent, "Answered.", as_json=json)
+        sent = await team.answer(id, words, by=app.me, question=question)
+    _sent(sent, "Answered. `clew code --resume` or a running `clew up` goes on.", as_json=json)
 
 
 async def add(*text: Words, session: InSession = "", json: Json = False, here: Here = HERE) -> None:
@@ -147,14 +156,18 @@ async def add(*text: Words, session: InSession = "", json: Json = False, here: H
 
         clew team add "log refused requests"
     """
+    words = _words(text, 'clew team add "log refused requests"')
     async with _open(here) as (team, app):
-        sent = await team.interrupt(await find_session(team, app, session), "add", " ".join(text), by=app.me)
+        sent = await team.interrupt(await find_session(team, app, session), "add", words, by=app.me)
     _sent(sent, "The Architect takes it into the plan.", as_json=json)
 
 
 async def task(
     which: Annotated[str, Parameter(help="The id of the task, or its number in the plan.")],
-    action: Literal["prompt", "query", "interrupt", "ignore_inspector", "ignore_tester"],
+    action: Annotated[
+        Literal["prompt", "query", "interrupt", "ignore_inspector", "ignore_tester"],
+        Parameter(help="What to do with the task."),
+    ],
     /,
     *text: Words,
     session: InSession = "",
@@ -169,14 +182,18 @@ async def task(
         clew team task api query "what is left?"
         clew team task api ignore_tester "the test needs a network"
     """
+    if action in ("prompt", "query"):
+        _words(text, f'clew team task {which} {action} "use the existing clock"')
     async with _open(here) as (team, app):
         id = await find_session(team, app, session)
         sent = await team.task(id, which, action, " ".join(text), by=app.me)
-    _sent(sent, "Sent.", as_json=json)
+    _sent(sent, "Sent. `clew team log` shows what comes of it.", as_json=json)
 
 
 async def choose(
-    choice: Literal["ignore", "retry", "fail"],
+    choice: Annotated[
+        Literal["ignore", "retry", "fail"], Parameter(help="Accept its findings, try it again, or let it fail.")
+    ],
     which: Annotated[str, Parameter(help="The task; without one, the findings of the whole session.")] = "",
     /,
     *,
@@ -195,7 +212,7 @@ async def choose(
     async with _open(here) as (team, app):
         id = await find_session(team, app, session)
         sent = await team.choose(id, choice, by=app.me, task=which, reason=reason)
-    _sent(sent, "Decided.", as_json=json)
+    _sent(sent, "Decided. `clew code --resume` or a running `clew up` goes on.", as_json=json)
 
 
 async def override(
@@ -213,10 +230,11 @@ async def override(
 
         clew team override --what testing "the suite needs a database"
     """
+    words = _words(reason, 'clew team override "the linter is wrong here"')
     async with _open(here) as (team, app):
         id = await find_session(team, app, session)
-        sent = await team.override(id, " ".join(reason), by=app.me, what=what)
-    _sent(sent, "Accepted.", as_json=json)
+        sent = await team.override(id, words, by=app.me, what=what)
+    _sent(sent, "Accepted. The summary will list it as deferred.", as_json=json)
 
 
 async def stop(
@@ -239,15 +257,28 @@ async def stop(
 
 
 async def why_done_task(task: str, session: str, *, as_json: bool, here: Here) -> None:
-    """Print the evidence of a task."""
+    """Print the evidence of a task, or of all tasks where none is named."""
     from clew.team.evidence.verification import why_done
 
     async with _open(here) as (team, app):
-        found = await team.why_done(await find_session(team, app, session), task, by=app.me)
+        id = await find_session(team, app, session)
+        plan = (await team.state(id, by=app.me)).plan
+        if not task and plan is None:
+            raise NotFound("plan", "", hint="The Architect has not planned yet; `clew team log` shows the work")
+        wanted = [task] if task or plan is None else [each.id for each in plan.nodes]
+        found = [await team.why_done(id, each, by=app.me) for each in wanted]
     if as_json:
-        print_json(found)
-    else:
-        say(why_done(found))
+        print_json(found[0] if task else {"items": found})
+        return
+    for line in "\n".join(map(why_done, found)).splitlines():
+        say_wrapped(line)
+
+
+def _words(text: Sequence[str], example: str) -> str:
+    """The words as one text. Raises InvalidInput where there are none."""
+    if not (words := " ".join(text).strip()):
+        raise InvalidInput("TEXT", "is missing", hint=f"For example {example}")
+    return words
 
 
 def _sent(message: TeamMessage, outcome: str, *, as_json: bool) -> None:

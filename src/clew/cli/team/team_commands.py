@@ -7,7 +7,7 @@ from typing import cast
 from clew.app import App
 from clew.cli.team.code import find_session
 from clew.cli.team.team_lines import estimate_line, plan_lines, status_line, task_line
-from clew.cli.terminal.output import note, say
+from clew.cli.terminal.output import note, say_wrapped
 from clew.errors import InvalidInput
 from clew.team.machines.team_state import TeamState
 from clew.team.team import TASK_TYPES, TaskAction, Team
@@ -22,7 +22,7 @@ async def run_team_command(text: str, team: Team, app: App) -> None:
     match command.lower():
         case "/plan" if not rest:
             for line in state_lines(await team.state(session, by=app.me)):
-                say(line)
+                say_wrapped(line)
         case "/plan":
             await team.modify(session, rest, by=app.me)
             note("The Architect will propose another plan.")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clew.cli.terminal.output import count, one_line
-from clew.team.machines.pipeline_state import TaskPipeline
+from clew.team.machines.pipeline_state import Stage, TaskPipeline
 from clew.team.machines.team_state import Outcome, TeamState
 from clew.team.messages.conversation import MAIN
 from clew.team.messages.message import TeamMessage
-from clew.team.messages.message_types import USER, MessageType
+from clew.team.messages.message_types import INSPECTOR, TESTER, USER, MessageType
 from clew.team.planning.plan import Plan, PlanNode
 from clew.team.planning.preflight import Preflight
 from clew.team.runtime.file_locks import HEAD
@@ -25,8 +25,24 @@ _T = MessageType
 def message_line(message: TeamMessage) -> str:
     """One line about a message, with the task that it belongs to; empty for a message that a reader can do without."""
     text = _describe(message, message.payload)
-    task = str(message.payload.get("pipeline") or MAIN)
-    return f"{task}: {text}" if text and task != MAIN else text
+    task = task_of(message)
+    return f"{task}: {text}" if text and task else text
+
+
+def message_row(message: TeamMessage) -> tuple[str, str]:
+    """The task of a message, and its line without the task."""
+    return task_of(message), _describe(message, message.payload)
+
+
+def task_of(message: TeamMessage) -> str:
+    """The task that a message belongs to, as commands accept it; empty for the whole team."""
+    pipeline = str(message.payload.get("pipeline") or MAIN)
+    return "" if pipeline == MAIN else short_pipeline(pipeline)
+
+
+def short_pipeline(pipeline: str) -> str:
+    """The first attempt at a task is named like the task."""
+    return pipeline.removesuffix(".1")
 
 
 def _describe(message: TeamMessage, payload: dict[str, Any]) -> str:
@@ -122,22 +138,33 @@ def tests_text(payload: dict[str, Any]) -> str:
     failures: Sequence[dict[str, Any]] = payload.get("failures") or ()
     run, passed = payload.get("tests_run", 0), payload.get("tests_passed", 0)
     counts = f"{passed} of {count(run, 'test')} passed" if run else ""
-    names = "; ".join(_cut(f"{each['test_name']} {each.get('message', '')}") for each in failures[:SHOWN_ISSUES])
+    names = "; ".join(_failure(each) for each in failures[:SHOWN_ISSUES])
     note = _cut(payload.get("note") or "")
     return ": ".join(filter(None, (counts, names or note))) or ("passed" if payload.get("passed") else "not passed")
 
 
+def _failure(failure: dict[str, Any]) -> str:
+    """A test that failed, with the first line of its message."""
+    first = next((line for line in str(failure.get("message") or "").splitlines() if line.strip()), "")
+    return _cut(f"{failure['test_name']} {first}".strip())
+
+
 def plan_lines(plan: Plan, state: TeamState | None = None) -> Iterator[str]:
     """The tasks of a plan with number, status, files, checks and dependencies."""
+    return (line for _, line in plan_rows(plan, state))
+
+
+def plan_rows(plan: Plan, state: TeamState | None = None) -> Iterator[tuple[str, str]]:
+    """The lines of a plan, each with the id of its task; it is empty for a line about the whole plan."""
     statuses = {id: str(each.status) for id, each in state.dag.nodes.items()} if state and state.dag else {}
     if plan.summary:
-        yield one_line(plan.summary)[:WIDTH]
+        yield "", one_line(plan.summary)[:WIDTH]
     for number, node in enumerate(plan.nodes, 1):
         depth = next((at for at, layer in enumerate(plan.execution_order) if node.id in layer), 0)
         status = f"[{statuses[node.id]}] " if node.id in statuses else ""
-        yield f"{'  ' * depth}{number}. {status}{node.id} ({node.agent}): {_cut(node.label)}{_limits(node)}"
+        yield node.id, f"{'  ' * depth}{number}. {status}{node.id} ({node.agent}): {_cut(node.label)}{_limits(node)}"
     if plan.touches_tests:
-        yield "This plan may delete, skip or weaken tests."
+        yield "", "This plan may delete, skip or weaken tests."
 
 
 def _limits(node: PlanNode) -> str:
@@ -163,12 +190,32 @@ def estimate_line(found: Preflight, budget: int) -> str:
     )
 
 
+_STAGES = {
+    Stage.TREE: "gets a work tree",
+    Stage.BUILD: "builds",
+    Stage.COMMIT: "commits",
+    Stage.LINT: "runs the linters",
+    Stage.DIFF: "reads the change",
+    Stage.JUDGE: "judges the change",
+    Stage.COVERING: "runs the tests of the change",
+    Stage.SUITE: "runs all tests",
+    Stage.QUESTION: "waits for an answer of yours",
+    Stage.CHOICE: "waits for a decision of yours",
+    Stage.PAUSED: "is paused",
+}
+_AGENTS = dict.fromkeys((Stage.LINT, Stage.DIFF, Stage.JUDGE), INSPECTOR) | dict.fromkeys(
+    (Stage.COVERING, Stage.SUITE), TESTER
+)
+"""Who works in a stage; in the others it is the builder."""
+
+
 def task_line(pipeline: TaskPipeline, activity: str = "") -> str:
-    """One line about the agent of a task: its state, the rounds, tokens, and its current command."""
+    """One line about the agent of a task: what it does, the round, tokens, and its current command."""
     rounds = max(pipeline.inspector_loops, pipeline.tester_loops)
+    agent = _AGENTS.get(pipeline.stage, pipeline.builder)
+    does = pipeline.state if pipeline.is_over else _STAGES.get(pipeline.stage, pipeline.state)
     parts = [
-        f"{pipeline.id} {pipeline.builder}",
-        pipeline.state if pipeline.is_over or not pipeline.stage else f"{pipeline.state} ({pipeline.stage})",
+        f"{short_pipeline(pipeline.id)}: {agent} {does}",
         f"round {rounds + 1}" if rounds else "",
         f"{pipeline.tokens:,} tokens" if pipeline.tokens else "",
         _cut(activity),
@@ -207,12 +254,16 @@ def end_lines(state: TeamState) -> Iterator[str]:
 
 
 def receipt_lines(pipeline: TaskPipeline) -> Iterator[str]:
-    """The commands that prove a task."""
+    """The commands that prove a task, below the tree that they ran on."""
+    tree = ""
     for each in pipeline.receipts:
+        if (found := str(each.get("tree", ""))[:12]) != tree:
+            tree = found
+            yield f"  proof of {short_pipeline(pipeline.id)}, tree {tree}:"
         tests = each.get("tests") or {}
         counted = f", {tests.get('passed', 0)} of {count(tests['run'], 'test')}" if tests.get("run") else ""
-        code, tree = each.get("exit_code", 0), str(each.get("tree", ""))[:12]
-        yield f"  {pipeline.task_id}: {_cut(each.get('command', ''))}: exit code {code}{counted}, tree {tree}"
+        code = each.get("exit_code", 0)
+        yield f"    {'✗' if code else '✓'} {_cut(each.get('command', ''))}: exit code {code}{counted}"
 
 
 def team_row(status: TeamStatus) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from dataclasses import dataclass
 
 from clew.access import Principal
@@ -11,9 +12,8 @@ from clew.agents.conversations.steps import PermissionAnswered, PermissionAsked
 from clew.cli import INTERRUPTED
 from clew.cli.chat.chat_input import Lines
 from clew.cli.chat.chat_turn import Asker, Interrupts, Left
-from clew.cli.team.team_lines import estimate_line, plan_lines
 from clew.cli.team.team_view import TeamDisplay
-from clew.cli.terminal.output import note, one_line, say
+from clew.cli.terminal.output import note, one_line, say_wrapped
 from clew.errors import AlreadyExists, ClewError
 from clew.team.machines.pipeline_state import Stage
 from clew.team.machines.team_state import Outcome, TeamStage, TeamState
@@ -35,6 +35,8 @@ class RunParts:
     team: Team
     conversations: Conversations
     session: str
+    label: str
+    """The session as commands accept it: its name, or the end of its id."""
     by: Principal
     display: TeamDisplay
     asker: Asker
@@ -51,6 +53,7 @@ class TeamRun:
     def __init__(self, parts: RunParts) -> None:
         self._parts = parts
         self._team, self._session, self._by = parts.team, parts.session, parts.by
+        self._label = shlex.quote(parts.label)
         self._seen: set[str] = set()
         self._answered: set[str] = set()
         self._is_asking = False
@@ -118,7 +121,7 @@ class TeamRun:
             return 0
         self._parts.display.end(state)
         if state.outcome is Outcome.COMPLETED:
-            note(f"Merge it with: clew code merge {self._session[-8:]}", dim=True)
+            note(f"Merge it with: clew code merge {self._label}", dim=True)
         return 0 if state.outcome is Outcome.COMPLETED else 1
 
     async def _permit(self, asked: PermissionAsked) -> None:
@@ -155,12 +158,12 @@ class TeamRun:
     async def _ask_approval(self, state: TeamState) -> int | None:
         assert state.plan is not None
         with self._parts.display.paused():
-            self._show_plan(state)
+            self._parts.display.plan(state)
             if self._parts.plan_only:
                 await self._team.reject(self._session, by=self._by, reason="only the plan was wanted")
                 return None
             if self._parts.lines is None:
-                return self._waits(f"the plan waits for you: clew team approve {self._session[-8:]}")
+                return self._waits(f"the plan waits for you: clew team approve {self._label}")
             while True:
                 word, text = await self._read(_APPROVAL)
                 try:
@@ -186,18 +189,11 @@ class TeamRun:
                 return False
         return True
 
-    def _show_plan(self, state: TeamState) -> None:
-        assert state.plan is not None
-        for line in plan_lines(state.plan):
-            say(line)
-        if state.preflight is not None:
-            say(estimate_line(state.preflight, state.request.budget if state.request else 0))
-
     async def _ask_question(self, id: str, question: str) -> int | None:
         with self._parts.display.paused():
             if self._parts.lines is None:
                 return self._waits(f'the Architect asks: {question} Answer with: clew team answer "TEXT"')
-            say(f"The Architect asks: {question}")
+            say_wrapped(f"The Architect asks: {question}")
             text = await self._parts.interrupts.unless_left(self._parts.lines.read("answer> "))
         if text and text.strip():
             await self._team.answer(self._session, text, by=self._by, question=id)
@@ -208,7 +204,7 @@ class TeamRun:
         with self._parts.display.paused():
             if self._parts.lines is None:
                 return self._waits(f"{subject} waits for you ({reason}): clew team choose ignore|retry|fail {task}")
-            say(f"{subject[:1].upper()}{subject[1:]} waits for you: {reason}")
+            say_wrapped(f"{subject[:1].upper()}{subject[1:]} waits for you: {reason}")
             while (answer := await self._read(_CHOICE))[0] not in ("ignore", "retry", "fail"):
                 note("Type ignore and a reason, retry, or fail.")
         choice, text = answer
@@ -220,25 +216,37 @@ class TeamRun:
 
     async def _steer(self) -> int | None:
         """Ask what Ctrl-C meant; where nobody can be asked, the work is paused."""
+        if self._parts.lines is None:
+            return await self._pause()
         with self._parts.display.paused():
-            word, text = await self._read(_STEERING) if self._parts.lines is not None else ("pause", "")
-        try:
-            match word:
-                case "steer" | "add" if text:
-                    await self._team.interrupt(self._session, "add", text, by=self._by)
-                case "stop":
-                    await self._team.stop(self._session, by=self._by, reason="stopped by the user")
-                case "continue" | "c":
-                    return None
-                case _:
+            while True:
+                word, text = await self._read(_STEERING)
+                if word in ("pause", "p"):
                     return await self._pause()
-        except ClewError as error:
-            note(f"clew: {error}")
-        return None
+                try:
+                    if await self._redirect(word, text):
+                        return None
+                except ClewError as error:
+                    note(f"clew: {error}")
+                    return None
+
+    async def _redirect(self, word: str, text: str) -> bool:
+        """Carry out an answer to Ctrl-C; whether it was one."""
+        match word:
+            case "steer" | "add" if text:
+                await self._team.interrupt(self._session, "add", text, by=self._by)
+            case "stop":
+                await self._team.stop(self._session, by=self._by, reason="stopped by the user")
+            case "continue" | "c" | "":
+                pass
+            case _:
+                note("Type pause, steer and a text, stop, or continue.")
+                return False
+        return True
 
     async def _pause(self) -> int:
         await self._team.interrupt(self._session, "halt", by=self._by)
-        note(f"Paused. Continue with: clew code --resume {self._session[-8:]}")
+        note(f"Paused. Continue with: clew code --resume {self._label}")
         return INTERRUPTED
 
     async def _read(self, prompt: str) -> tuple[str, str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,6 +80,19 @@ def say(text: str = "", style: str = "") -> None:
     """One line of the result."""
     shown = clean(text)
     sys.stdout.write(f"{paint(shown, style) if style else shown}\n")
+
+
+def say_wrapped(text: str, style: str = "") -> None:
+    """One line of the result; on a terminal its words wrap, below the beginning of the line."""
+    for line in wrap(text) if is_terminal() else (text,):
+        say(line, style)
+
+
+def wrap(text: str) -> list[str]:
+    """A line as lines that fit the terminal. No word is broken."""
+    width = shutil.get_terminal_size().columns
+    below = " " * (len(text) - len(text.lstrip()) + 4)
+    return textwrap.wrap(text, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def print_lines(text: str) -> None:

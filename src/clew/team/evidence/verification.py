@@ -27,10 +27,12 @@ MAX_COMMAND = 160
 
 
 class TaskEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The evidence for a finished task: its claim, the receipts and the verdict."""
+    """The evidence for a task: its claim, the receipts and the verdict. `progress` says how far a task is that is not
+    finished; its verdict is about the work so far."""
 
     task: str
     title: str = ""
+    progress: str = ""
     claim: CompletionClaim
     receipts: tuple[CheckReceipt, ...] = ()
     verdict: Verdict
@@ -56,27 +58,29 @@ class TaskVerification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why_done(evidence: TaskEvidence) -> str:
-    """The evidence for a task as text: the verdict, then one line for each receipt."""
+    """The evidence for a task as text: the verdict, then two lines for each receipt."""
     claim, verdict = evidence.claim, evidence.verdict
     head = f"{evidence.task}{f': {printable(evidence.title, 100)}' if evidence.title else ''}"
+    stands = evidence.progress or f"is {'accepted' if verdict.accepted else 'refused'}"
+    files = f"{len(claim.changed)} file{'' if len(claim.changed) == 1 else 's'} changed"
     lines = [
-        f"{head} is {'accepted' if verdict.accepted else 'refused'}",
-        f"  tree {claim.tree[:12]} at commit {claim.commit[:12]}, {len(claim.changed)} files changed",
-        *(f"  ✗ {reason}" for reason in verdict.reasons),
-        *(f"  {_line(receipt)}" for receipt in evidence.receipts),
-        *(f"  note: {note}" for note in verdict.notes),
+        f"{head} {stands}",
+        *([f"  tree {claim.tree[:12]} at commit {claim.commit[:12]}, {files}"] if claim.commit else []),
+        *(f"  ✗ {reason}" for reason in verdict.reasons if not evidence.progress),
+        *(f"  {line}" for receipt in evidence.receipts for line in _lines(receipt)),
+        *(f"  note: {note}" for note in verdict.notes if not evidence.progress),
     ]
     if not evidence.receipts:
-        lines.append("  no receipts")
+        lines.append("  no receipts yet" if evidence.progress else "  no receipts")
     return "\n".join(lines)
 
 
-def _line(receipt: CheckReceipt) -> str:
+def _lines(receipt: CheckReceipt) -> tuple[str, str]:
     mark = "✓" if receipt.exit_code == 0 and not receipt.killed_by else "✗"
     tests = f", {describe_tests(receipt.tests)}" if receipt.tests else ""
     return (
-        f"{mark} {printable(receipt.command, MAX_COMMAND)}: exit code {receipt.exit_code}{tests}"
-        f" ({receipt.seconds:.1f} s, log {receipt.log_hash[:12]}, run {receipt.run})"
+        f"{mark} {printable(receipt.command, MAX_COMMAND)}: exit code {receipt.exit_code}{tests}",
+        f"    {receipt.seconds:.1f} s, log {receipt.log_hash[:12]}, run {receipt.run}",
     )
 
 

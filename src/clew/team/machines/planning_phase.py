@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from clew.errors import IllegalState
@@ -54,7 +56,9 @@ def ask_architect(state: TeamState, prompt: str) -> Moved:
 def _begin(state: TeamState, request: PlanRequest) -> Moved:
     """Start the request of a session: open its branch, and ask for research or for a plan."""
     state = TeamState(session=state.session, request=request, messages=state.messages)
-    input = {"session": state.session, "base": request.base, "take_changes": request.takes_changes}
+    input: dict[str, Any] = {"session": state.session, "base": request.base, "take_changes": request.takes_changes}
+    if request.branch:
+        input["branch"] = request.branch
     state, opening = call_tool(state, "open", "team-open", input)
     if request.research:
         state = msgspec.structs.replace(state, phase=Phase.RESEARCH, stage=TeamStage.RESEARCH)

@@ -40,7 +40,7 @@ def step(state: TeamState, message: TeamMessage, gate: Gate) -> Stepped:
     now, InvalidInput for a payload that does not fit the type."""
     read_payload(message.type, message.payload)
     if message.source == USER:
-        require_allowed(state.phase, message.type, f"session {state.session}")
+        require_allowed(state.phase, message.type, f"session {state.session[-8:]}")
     state = msgspec.structs.replace(state, messages=state.messages + 1)
     if state.is_over:
         return state, ()

@@ -66,6 +66,8 @@ class PlanRequest(Payload, frozen=True, kw_only=True):
     max_agents: Annotated[int, Meta(ge=1, le=64)] = 4
     max_engineers: Annotated[int, Meta(ge=0, le=64)] = 0
     task_timeout: Annotated[float, Meta(ge=0)] = 0.0
+    branch: str = ""
+    """The branch that the session would like to have; another one where it is taken."""
 
 
 class PlanProposal(Payload, frozen=True, kw_only=True):

@@ -90,6 +90,8 @@ class Coordinator:
             return (*refused, *self._failure_instead(message, applied.refusal.message))
         if applied.state.dag_history != state.dag_history:
             await self._sessions.set_plan(message.session_id, applied.state.dag_history[-1], by=self._by)
+        if applied.state.branch != state.branch:
+            await self._note_branch(message.session_id, applied.state.branch)
         drafts: list[Draft] = []
         for number, effect in enumerate(applied.effects):
             if isinstance(effect, EndSession):
@@ -99,6 +101,11 @@ class Coordinator:
         await self._status.write(applied.state)
         self._unwritten = {message.id: applied.effects, **_newest(self._unwritten)}
         return drafts
+
+    async def _note_branch(self, session: str, branch: str) -> None:
+        """Correct the branch of the session record, where the name that it wanted was taken."""
+        if (await self._sessions.get(session, by=self._by)).branch_name not in ("", branch):
+            await self._sessions.set_branch(session, branch, by=self._by)
 
     async def _close(self, session: str, effect: EndSession) -> None:
         """Close the session record. A session that is over already stays as it is."""

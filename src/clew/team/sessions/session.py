@@ -4,6 +4,7 @@ new session and the effects that its caller carries out."""
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,6 +21,9 @@ MAX_LIMIT = 315_576_000
 """Ten years in seconds."""
 MAX_AGENTS = 64
 BRANCH_PREFIX = "clew/"
+MAX_BRANCH = 60
+SHORT_ID = 8
+"""The characters at the end of an id that people see."""
 _REVISION = re.compile(r"\w[\w./+~^@-]{0,199}")
 
 
@@ -186,9 +190,16 @@ def check_branch(name: str) -> None:
         raise InvalidInput("base_branch", f"{name[:60]!r} is not the name of a branch", hint="For example main")
 
 
+def branch_name(name: str, id: str) -> str:
+    """The branch of a new session: its name in characters that git and shells take, or the end of its id."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^A-Za-z0-9_]+", "-", plain).strip("-_")[:MAX_BRANCH].rstrip("-_")
+    return BRANCH_PREFIX + (words or id[-SHORT_ID:])
+
+
 def label(session: Session) -> str:
     """The name of a session, or the end of its id."""
-    return session.name or session.id[-8:]
+    return session.name or session.id[-SHORT_ID:]
 
 
 def refusal(session: Session, verb: str) -> IllegalState:

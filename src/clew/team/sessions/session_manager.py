@@ -17,7 +17,6 @@ from clew.clock import Clock
 from clew.errors import AccessDenied, AlreadyExists, ClewError, Conflict, InvalidInput, NotFound, TooLarge
 from clew.team.sessions.promotion import Promotions
 from clew.team.sessions.session import (
-    BRANCH_PREFIX,
     MAX_SUMMARY,
     Session,
     SessionAction,
@@ -26,6 +25,7 @@ from clew.team.sessions.session import (
     SessionEvent,
     SessionStatus,
     apply_limits,
+    branch_name,
     check_branch,
     check_new,
     refusal,
@@ -106,7 +106,7 @@ class SessionManager:
             name=name,
             created_at=now,
             last_active_at=now,
-            branch_name=BRANCH_PREFIX + id if config.enable_git_isolation else "",
+            branch_name=branch_name(name, id) if config.enable_git_isolation else "",
             base_branch=base_branch,
             config=config,
             metadata=metadata or {},
@@ -255,6 +255,14 @@ class SessionManager:
             earlier = (session.active_dag_id,) if session.active_dag_id not in ("", plan) else ()
             history = (*session.dag_history, *earlier)
             return msgspec.structs.replace(session, active_dag_id=plan, dag_history=history)
+
+        return await self._change(id, take, by)
+
+    async def set_branch(self, id: str, branch: str, *, by: Principal) -> Session:
+        """Note the branch that the session works on. Raises NotFound, AccessDenied."""
+
+        async def take(session: Session) -> Session:
+            return msgspec.structs.replace(session, branch_name=branch)
 
         return await self._change(id, take, by)
 

@@ -44,6 +44,8 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     base_commit: str
     start: str
     notes: tuple[str, ...] = ()
+    branch: str = ""
+    """The branch as a full ref; records of earlier versions have none, and their branch has the session's name."""
 
 
 class OpenedSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +112,7 @@ class SessionTrees:
     def __init__(self, repository: Repository, place: Path, record: SessionRecord, *, has_pointer: bool) -> None:
         self.repository, self.place, self.record = repository, place, record
         self._has_pointer = has_pointer
-        self.branch = BRANCHES + record.session
+        self.branch = record.branch or BRANCHES + record.session
 
     @property
     def head(self) -> str:
@@ -279,10 +281,18 @@ class SessionTrees:
 
 
 def open_session(
-    root: Path, state: Path, session: str, base: str, *, take_changes: bool, clock: Clock, has_pointer: bool = True
+    root: Path,
+    state: Path,
+    session: str,
+    base: str,
+    *,
+    take_changes: bool,
+    clock: Clock,
+    branch: str = "",
+    has_pointer: bool = True,
 ) -> OpenedSession:
     """Make the branch and the work tree of a session, or find them. Raises InvalidInput for a folder that cannot be
-    used, and for a branch of this name that belongs to something else."""
+    used, and for a branch of the session's id that belongs to something else."""
     require_version()
     check_name("session", session)
     place = state / session
@@ -291,10 +301,9 @@ def open_session(
     with locked(place / "session"):
         record = _read_session(place)
         if record is None:
-            if repository.kind == "git" and repository.read_ref(BRANCHES + session):
-                hint = "Choose another name for the session, or delete the branch"
-                raise InvalidInput("branch", f"clew/{session} exists already", hint=hint)
+            ref = _free_branch(repository, session, branch)
             record = _begin(repository, place, session, base, take_changes=take_changes, clock=clock)
+            record = msgspec.structs.replace(record, branch=ref)
             replace_file(place / "session.json", msgspec.json.encode(record))
         trees = SessionTrees(_at(repository, record), place, record, has_pointer=has_pointer)
         if not repository.read_ref(trees.branch):
@@ -341,6 +350,17 @@ def create_branch(repository: Repository, name: str, commit: str) -> None:
 def short(ref: str) -> str:
     """The name of a branch without `refs/heads/`."""
     return ref.removeprefix("refs/heads/")
+
+
+def _free_branch(repository: Repository, session: str, wanted: str) -> str:
+    """The branch that is wanted, with the end of the session's id where it is taken. Raises InvalidInput."""
+    name = check_name("branch", wanted.removeprefix(short(BRANCHES)) or session)
+    names = dict.fromkeys((name, f"{name}-{session[-8:]}", session)) if wanted else (session,)
+    for each in names:
+        if not repository.read_ref(BRANCHES + each):
+            return BRANCHES + each
+    hint = "Choose another name for the session, or delete the branch"
+    raise InvalidInput("branch", f"clew/{session} exists already", hint=hint)
 
 
 def _begin(

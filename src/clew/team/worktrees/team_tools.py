@@ -83,10 +83,13 @@ def require_team(context: ToolContext) -> None:
 
 def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
     """The tools of the team for one project."""
+    return (*_opening_tools(folder), *_change_tools(folder), _check_tool(folder))
 
+
+def _opening_tools(folder: TeamFolder) -> tuple[Tool, ...]:
     @_team_tool("team-open")
     async def open_tree(
-        session: str, ctx: ToolContext, base: str = "HEAD", take_changes: bool = False
+        session: str, ctx: ToolContext, base: str = "HEAD", take_changes: bool = False, branch: str = ""
     ) -> OpenedSession:
         """Make the branch and the work tree of a session, outside of the user's checkout.
 
@@ -94,6 +97,7 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
             session: the name of the session
             base: the branch or commit to start from
             take_changes: whether uncommitted changes of the checkout become a commit on the session's branch
+            branch: the branch to make, such as clew/name; where it is taken, the session's id is added
         """
         require_team(ctx)
         return await asyncio.to_thread(
@@ -103,6 +107,7 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
             session,
             base,
             take_changes=take_changes,
+            branch=branch,
             clock=folder.clock,
             has_pointer=folder.has_pointer,
         )
@@ -119,6 +124,10 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
         require_team(ctx)
         return await asyncio.to_thread(folder.find(session).open_pipeline, pipeline, start)
 
+    return open_tree, open_pipeline
+
+
+def _change_tools(folder: TeamFolder) -> tuple[Tool, ...]:
     @_team_tool("team-commit")
     async def commit(
         session: str, pipeline: str, ctx: ToolContext, message: str = "", files: tuple[str, ...] = ()
@@ -156,7 +165,7 @@ def team_tools(folder: TeamFolder) -> tuple[Tool, ...]:
         require_team(ctx)
         return await asyncio.to_thread(folder.find(session).diff, pipeline)
 
-    return (open_tree, open_pipeline, commit, merge, diff, _check_tool(folder))
+    return commit, merge, diff
 
 
 def _check_tool(folder: TeamFolder) -> Tool:

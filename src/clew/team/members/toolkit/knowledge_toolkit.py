@@ -187,14 +187,18 @@ def _reading_journal(deps: MemberDeps) -> tuple[Tool, ...]:
     return query_chronicle, get_briefing
 
 
-def _writing_journal(deps: MemberDeps) -> tuple[Tool, ...]:
-    async def store(content: str, category: Category, title: str, ctx: ToolContext, tags: tuple[str, ...] = ()) -> str:
-        if not content.strip():
-            raise InvalidInput("content", "is empty")
-        by = session_principal(ctx)
-        chronicle = (await deps.knowledge()).chronicle(by, by.session or "")
-        return f"Stored as {(await chronicle.store(content, category, title, tags=tags)).id}."
+async def _store(
+    deps: MemberDeps, content: str, category: Category, title: str, ctx: ToolContext, tags: tuple[str, ...] = ()
+) -> str:
+    """Write an entry of the session of a call. Raises InvalidInput."""
+    if not content.strip():
+        raise InvalidInput("content", "is empty")
+    by = session_principal(ctx)
+    chronicle = (await deps.knowledge()).chronicle(by, by.session or "")
+    return f"Stored as {(await chronicle.store(content, category, title, tags=tags)).id}."
 
+
+def _writing_journal(deps: MemberDeps) -> tuple[Tool, ...]:
     @tool(name="archivalist_store_entry", searchable=False, effects=WRITES)
     async def store_entry(content: str, category: Category, ctx: ToolContext, title: str = "") -> str:
         """Write an entry of this session into the journal.
@@ -204,7 +208,7 @@ def _writing_journal(deps: MemberDeps) -> tuple[Tool, ...]:
             category: what it is
             title: a short name
         """
-        return await store(content, category, title, ctx)
+        return await _store(deps, content, category, title, ctx)
 
     @tool(name="archivalist_record_file", searchable=False, effects=WRITES)
     async def record_file(
@@ -219,7 +223,7 @@ def _writing_journal(deps: MemberDeps) -> tuple[Tool, ...]:
             changes: single changes
         """
         lines = [f"{operation} {path}{f': {summary}' if summary else ''}", *(f"- {each}" for each in changes)]
-        return await store("\n".join(lines), Category.TIMELINE, f"{operation} {path}"[:100], ctx, ("file",))
+        return await _store(deps, "\n".join(lines), Category.TIMELINE, f"{operation} {path}"[:100], ctx, ("file",))
 
     @tool(name="archivalist_record_pattern", searchable=False, effects=WRITES)
     async def record_pattern(category: str, name: str, pattern: str, ctx: ToolContext, example: str = "") -> str:
@@ -232,7 +236,7 @@ def _writing_journal(deps: MemberDeps) -> tuple[Tool, ...]:
             example: code that follows it
         """
         text = f"{category}: {pattern}" + (f"\n\nExample:\n{example}" if example else "")
-        return await store(text, Category.PATTERN, name, ctx, (category[:60],))
+        return await _store(deps, text, Category.PATTERN, name, ctx, (category[:60],))
 
     @tool(name="archivalist_record_failure", searchable=False, effects=WRITES)
     async def record_failure(
@@ -247,6 +251,6 @@ def _writing_journal(deps: MemberDeps) -> tuple[Tool, ...]:
             resolution: what worked in its place
         """
         more = [f"{label}: {text}" for label, text in (("Context", context), ("Resolution", resolution)) if text]
-        return await store("\n".join([f"{approach}: {reason}", *more]), Category.FAILURE, approach[:100], ctx)
+        return await _store(deps, "\n".join([f"{approach}: {reason}", *more]), Category.FAILURE, approach[:100], ctx)
 
     return store_entry, record_file, record_pattern, record_failure
