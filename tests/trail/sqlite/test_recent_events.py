@@ -12,7 +12,6 @@ from clew.access import Principal
 from clew.clock import SystemClock
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import EVERYTHING, Selector
-from clew.trail.sqlite.log import LogWatch
 from clew.trail.sqlite.recent_events import LENGTH, Tail
 from clew.trail.sqlite.trail import SqliteTrail
 
@@ -78,28 +77,23 @@ async def test_other_events_of_this_process_do_not_end_a_wait(trail: SqliteTrail
 async def test_a_wait_ends_with_a_write_of_another_process(trail: SqliteTrail, tmp_path: Path) -> None:
     await write(trail, "other.v1")
     other = SqliteTrail(tmp_path / "trail.db", SystemClock())
-    await write(trail, "own.v1")  # finds that the other one has opened the file
-    watch = LogWatch(asyncio.get_running_loop(), trail.log._engine, Tail())
-
-    def has_looked() -> bool:
-        before = watch.looks
-        watch._look()
-        return watch.looks > before
-
     try:
-        assert has_looked()
-        assert not has_looked()
-        await write(trail, "own.v1")
-        assert not has_looked(), "this process alone wrote"
-        assert has_looked(), "this process writes no more, so that others would show"
-        assert not has_looked()
+        waiting = asyncio.ensure_future(trail.log.wait(await trail.log.head(), PATIENCE, selector=NOTES))
         await write(other, "note.v1")
-        assert has_looked(), "another process wrote"
-        await write(other, "note.v1")
-        await write(trail, "own.v1")
-        assert has_looked(), "another process wrote before this one did"
-        await write(trail, "own.v1")
-        await write(other, "note.v1")
-        assert [has_looked(), has_looked()] == [False, True], "another process wrote after this one did"
+        async with asyncio.timeout(PATIENCE):
+            assert await waiting
+        events, _ = await trail.log.read(0, by=ME, selector=NOTES)
+        assert [event.schema_name for event in events] == ["note.v1"]
     finally:
         await other.close()
+
+
+async def test_events_written_beside_a_failing_write_reach_those_who_wait(trail: SqliteTrail) -> None:
+    await write(trail, "other.v1")
+    waiting = asyncio.ensure_future(trail.log.wait(await trail.log.head(), PATIENCE, selector=NOTES))
+    taken = Draft(title="x", context={}, id="0190f3a0-0000-7000-8000-000000000001")
+    await trail.records.create(taken, by=ME)
+    together = [write(trail, "note.v1"), trail.records.create(taken, by=ME), write(trail, "other.v1")]
+    await asyncio.gather(*together, return_exceptions=True)
+    async with asyncio.timeout(PATIENCE):
+        assert await waiting

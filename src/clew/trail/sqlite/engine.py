@@ -123,11 +123,6 @@ class Engine:
         self._laid_out = FIRST_LAYOUT
         self._full_sync: bool | None = None
         self._must_reopen = False
-        self._version = -1
-        self.commits = 0
-        """Transactions that this process committed."""
-        self.foreign = 0
-        """How often a transaction of this process found that another process had committed since the last one."""
         self.memo: dict[Any, Any] = {}
         self._audiences: AudienceIds = {}
         self._local = threading.local()
@@ -276,7 +271,6 @@ class Engine:
                     self._run_job(WriteJob(last, None, durable=False), changed)
                 if self._writer.in_transaction:
                     self._writer.execute("COMMIT")
-                    self.commits += 1
         except BaseException as error:
             self._abandon(error)
             answers = [(job.done, None, error) for job in jobs]
@@ -310,9 +304,6 @@ class Engine:
             self._full_sync = full
         self.memo.clear()
         self._writer.execute("BEGIN IMMEDIATE")
-        version = self._writer.execute("PRAGMA data_version").get  # unlike a reader's, not changed by our own commits
-        if version != self._version:
-            self._version, self.foreign = version, self.foreign + 1
         if full and self._laid_out < LONGEST_LAYOUT and self._laid_out < self._log_pages():
             self._laid_out = min(4 * self._log_pages(), LONGEST_LAYOUT)
             lay_out_log(self.path, self._laid_out)

@@ -160,8 +160,7 @@ class SqliteLog:
 
 class LogWatch:
     """Those who wait on one event loop. Writes of this process wake them directly; for those of other processes one
-    timer looks at the file for all of them, as long as anybody waits. `looks` counts how often others may have changed
-    it."""
+    timer looks at the file for all of them, as long as anybody waits. `looks` counts how often it had changed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, tail: Tail) -> None:
         self._loop = loop
@@ -169,8 +168,6 @@ class LogWatch:
         self._tail = tail
         self._timer: asyncio.TimerHandle | None = None
         self._version = -1
-        self._commits = self._foreign = -1
-        self._is_unsure = False
         self.looks = 0
         self._waiting: dict[Callable[[], object], Selector] = {}
         self._for_others: dict[Callable[[], object], None] = {}
@@ -202,27 +199,15 @@ class LogWatch:
         is_wanted = self._waiting or self._for_others
         self._timer = self._loop.call_later(OTHER_PROCESSES, self._look) if is_wanted else None
         with contextlib.suppress(ClewError):  # those who wait will meet it themselves
-            if not self._may_have_changed():
+            version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
+            if version == self._version:
                 return
+            self._version = version
             if self._engine.read(read_head) != self._tail.head:  # otherwise all of it was committed here
                 self.wake(())
         self.looks += 1
         for wake in tuple(self._for_others):
             wake()
-
-    def _may_have_changed(self) -> bool:
-        """Whether another process may have written since the last look. After writes of this process alone that shows
-        with its next transaction, or with a look at which nothing was written any more."""
-        commits, foreign = (
-            self._engine.commits,
-            self._engine.foreign,
-        )  # in this order: a transaction counts others first
-        version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
-        is_changed, is_own = version != self._version, commits != self._commits
-        is_unsure, is_foreign = self._is_unsure, foreign != self._foreign
-        self._version, self._commits, self._foreign = version, commits, foreign
-        self._is_unsure = is_changed and is_own and not is_foreign
-        return not self._is_unsure and (is_changed or is_unsure or is_foreign)
 
 
 def load_event(
