@@ -63,6 +63,7 @@ MATRIX: dict[str, tuple[str, Call]] = {
     "Deliveries.fail": ("subscribe", lambda s, by: s.trail.deliveries.fail(s.claim, "no", by=by)),
     "Deliveries.workers": ("subscribe", lambda s, by: s.trail.deliveries.workers(by=by)),
     "Deliveries.abandon": ("subscribe", lambda s, by: s.trail.deliveries.abandon("w", by=by)),
+    "Deliveries.load": ("subscribe", lambda s, by: s.trail.deliveries.load("c", by=by)),
     "Deliveries.due_in": ("subscribe", lambda s, by: s.trail.deliveries.due_in("c", by=by)),
     "DeadLetters.list": ("administer", lambda s, by: s.trail.dead_letters.list(by=by)),
     "DeadLetters.replay": ("administer", lambda s, by: s.trail.dead_letters.replay(s.letter, by=by)),

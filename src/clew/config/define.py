@@ -25,6 +25,7 @@ from clew.config.model import (
     ServerConfig,
     SkillsConfig,
     SourceConfig,
+    TeamConfig,
     WebhookConfig,
 )
 from clew.errors import ConfigError
@@ -49,6 +50,7 @@ def define_config(
     mcp: McpConfig | Table | None = None,
     skills: SkillsConfig | Table | None = None,
     rules: RulesConfig | Table | None = None,
+    team: TeamConfig | Table | None = None,
     adapters: AdaptersConfig | Table | None = None,
     scripts: ScriptsConfig | Table | None = None,
     sources: Mapping[str, SourceConfig | Table] | None = None,

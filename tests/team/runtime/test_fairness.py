@@ -123,7 +123,13 @@ async def test_work_begins_in_a_session_within_its_limits(trail: Trail, clock: M
         assert state.outcome == "completed"
         assert state.request is not None
         expected = PlanRequest(
-            request="Do it", base="main", approves_plan=True, max_agents=3, max_engineers=1, task_timeout=90.0
+            request="Do it",
+            base="main",
+            approves_plan=True,
+            max_agents=3,
+            max_engineers=1,
+            task_timeout=90.0,
+            branch="clew/limited",
         )
         assert state.request == expected
         assert team.tools.named("team-open")[0]["base"] == "main"

@@ -29,7 +29,7 @@ class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What sessions share: the worker pool, and the locks on files in the order of their queue."""
+    """The resources that sessions share: the worker pool, and the locks on files in the order of their queue."""
 
     pool: Sequence[PoolQueue] = ()
     locks: Sequence[LockState] = ()

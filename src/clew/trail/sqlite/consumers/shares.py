@@ -30,7 +30,7 @@ _WAITING = (
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What an event counts against."""
+    """The group that an event counts against, and its priority."""
 
     group: str
     priority: int
