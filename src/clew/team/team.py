@@ -120,7 +120,7 @@ class Team:
         await self.resources.require_room()
         if chosen.session:
             session = await self.sessions.get(await self.sessions.find(chosen.session, by=by), by=by)
-            payload = _within_limits(payload, session)
+            payload = _within_limits(payload, chosen.base, session)
         else:
             config = SessionConfig(max_concurrent_tasks=chosen.max_agents, max_engineers=chosen.max_agents)
             session = await self.sessions.create(chosen.name, by=by, config=config)
@@ -342,7 +342,7 @@ class Team:
                 "merge", f"session {session[-8:]}", state.outcome or f"in the phase {state.phase}", allowed
             )
         trees = self._project().find(session)
-        files = (*(await asyncio.to_thread(trees.diff, "")).files, HEAD)
+        files = (*await asyncio.to_thread(trees.project_files), HEAD)
         async with self.resources.locks.hold("write", files, session=session, task="merge"):
             return await asyncio.to_thread(merge_into_checkout, trees, self._clock, ff_only=ff_only)
 
@@ -393,12 +393,12 @@ def _plan_request(request: str, chosen: TeamOptions) -> p.PlanRequest:
     )
 
 
-def _within_limits(request: p.PlanRequest, session: Session) -> p.PlanRequest:
+def _within_limits(request: p.PlanRequest, base: str, session: Session) -> p.PlanRequest:
     """The request within the limits of a session. A base of its own comes before that of the session."""
     limits = session.config
     return msgspec.structs.replace(
         request,
-        base=request.base if request.base != "HEAD" else session.base_branch or "HEAD",
+        base=base or session.base_branch or "HEAD",
         max_agents=min(request.max_agents, limits.max_concurrent_tasks),
         max_engineers=limits.max_engineers,
         task_timeout=limits.task_timeout,

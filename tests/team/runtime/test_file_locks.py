@@ -67,6 +67,20 @@ async def test_two_sessions_write_one_file_one_after_the_other(locks: FileLocks)
     assert list(await locks.read()) == []
 
 
+async def test_a_cancelled_call_leaves_no_lock(locks: FileLocks) -> None:
+    async def hold() -> None:
+        async with locks.hold("write", ["maths.py"], session="a", task="merge"):
+            await asyncio.Event().wait()
+
+    for turns in range(20):
+        holding = asyncio.create_task(hold())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+    assert await locks.read() == []
+
+
 @pytest.mark.req("SYL-66")
 async def test_readers_proceed_together_and_a_writer_waits_for_them(locks: FileLocks) -> None:
     async with (

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing.document_nodes import DOCUMENT, MAX_CONTENT, storable_text
+from clew.catalog.formats.prose import clean_text
+from clew.catalog.indexing.document_nodes import DOCUMENT, MAX_CONTENT, MAX_DESCRIPTION, MAX_NAME, storable_text
 from clew.catalog.indexing.resource_queries import find_resource, select_resources
 from clew.catalog.indexing.source_ledger import find_document
 from clew.catalog.operations.discovery import is_sound
@@ -75,8 +76,12 @@ class Lookup:
         found = await domain.find_file(unquote(route.path)) if domain.find_file is not None else None
         if found is None:
             return None
-        content = storable_text(found.content, MAX_CONTENT)
-        return Whole(name=found.name, description=found.description, content=content, scopes=domain.scopes)
+        return Whole(
+            name=storable_text(found.name, MAX_NAME),
+            description=storable_text(found.description, MAX_DESCRIPTION),
+            content=storable_text(clean_text(found.content), MAX_CONTENT),
+            scopes=domain.scopes,
+        )
 
     async def _get(self, route: CatalogRoute, by: Principal) -> Breadcrumb:
         self._registry.visible_domain(route.domain, by)

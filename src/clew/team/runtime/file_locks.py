@@ -33,7 +33,7 @@ EVERYTHING = ""
 HEAD = ".git"
 """The path that a merge locks beside its files, since it moves the branch of the checkout."""
 LEASE = timedelta(minutes=15)
-"""The time after which a lock ends whose process cannot be seen from here."""
+"""The longest time that a lock holds. It ends the lock of a process that cannot be seen from here."""
 PATIENCE = 60.0
 """Seconds that a caller waits for a lock."""
 LOOK_EVERY = 1.0
@@ -85,6 +85,7 @@ class FileLocks:
         self, mode: LockMode, paths: Sequence[str], *, session: str, task: str, patience: float = PATIENCE
     ) -> AsyncIterator[None]:
         """Hold a lock on all these paths at once. Raises Busy where others hold them for longer than `patience`."""
+        id = self._clock.new_id()
         lock = FileLock(
             session=session,
             task=task,
@@ -100,13 +101,14 @@ class FileLocks:
             context=msgspec.to_builtins(lock),
             ttl=Ttl(kind="datetime", expires_at=lock.until),
             embed="never",
+            id=id,
         )
-        record = await self._trail.records.create(draft, by=self._by)
-        try:
-            await self._wait(record.id, lock, patience)
+        try:  # a create that is cancelled may still be written, but before the release
+            await self._trail.records.create(draft, by=self._by)
+            await self._wait(id, lock, patience)
             yield
         finally:
-            await self._release(record.id)
+            await self._release(id)
 
     async def read(self) -> Sequence[LockState]:
         """All locks, those that hold and those that wait, in the order of the queue."""
@@ -156,7 +158,7 @@ class FileLocks:
                 lock = msgspec.convert(record.context, FileLock)
             except msgspec.ValidationError:
                 lock = None
-            if lock is None or lock.until <= now or is_dead(lock.worker):
+            if lock is None or min(lock.until, record.created_at + LEASE) <= now or is_dead(lock.worker):
                 await self._release(record.id)
             else:
                 found.append((record, lock))

@@ -198,6 +198,12 @@ class SessionTrees:
         files = compare_trees(tree.git, base, head).changed
         return PipelineDiff(diff=raw[:MAX_DIFF], files=files, is_cut=len(raw) > MAX_DIFF)
 
+    def project_files(self) -> tuple[str, ...]:
+        """The changed files of the session, as paths from the project's folder; those outside of it start with `/`."""
+        below = f"{self.repository.prefix}/" if self.repository.prefix else ""
+        changed = compare_trees(self.session_tree().git, self.record.start, self.head).changed
+        return tuple(path.removeprefix(below) if path.startswith(below) else f"/{path}" for path in changed)
+
     def status(self, pipeline: str) -> tuple[str, str, bool]:
         """Commit and tree of a branch, and whether the files of its work tree are exactly those."""
         with self.locked():
@@ -301,10 +307,12 @@ def open_session(
     with locked(place / "session"):
         record = _read_session(place)
         if record is None:
-            ref = _free_branch(repository, session, branch)
+            _free_branch(repository, session, branch)  # raises before the work of beginning
             record = _begin(repository, place, session, base, take_changes=take_changes, clock=clock)
-            record = msgspec.structs.replace(record, branch=ref)
-            replace_file(place / "session.json", msgspec.json.encode(record))
+            with locked(state / "branches"):  # two sessions that open at once do not take the same branch
+                record = msgspec.structs.replace(record, branch=_free_branch(repository, session, branch))
+                replace_file(place / "session.json", msgspec.json.encode(record))
+                create_branch(repository, record.branch, record.start)
         trees = SessionTrees(_at(repository, record), place, record, has_pointer=has_pointer)
         if not repository.read_ref(trees.branch):
             create_branch(repository, trees.branch, record.start)
@@ -324,8 +332,10 @@ def find_session(root: Path, state: Path, session: str, *, has_pointer: bool = T
     check_name("session", session)
     record = _read_session(state / session)
     if record is None:
-        hint = f"{state / session} was deleted. Merged work is on the branch clew/{session}; start the rest again"
-        raise NotFound("work trees of session", session, hint=f"{hint} with `clew code`")
+        hint = (
+            f"{state / session} was deleted. Merged work is on the branch clew/{session} or clew/NAME. Start the rest"
+        )
+        raise NotFound("work trees of session", session, hint=f"{hint} again with `clew code`")
     repository = _at(find_repository(root, state), record)
     return SessionTrees(repository, state / session, record, has_pointer=has_pointer)
 

@@ -53,7 +53,7 @@ WEBHOOK_RETRY = RetryPolicy(attempts=8, backoff=1.0)
 class ClaimLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits on the claims of a consumer, over all workers and processes: `workers` claims in all, `each` for one group
     (a session, or a writer). Events with the tag `second_lane` come after all others. An eighth of the workers is kept
-    for each lane, so that neither can block the other."""
+    for each lane, so that neither can block the other; of fewer than eight workers, none is kept."""
 
     workers: int = 32
     each: int = 8

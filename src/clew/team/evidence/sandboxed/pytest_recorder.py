@@ -1,5 +1,5 @@
-"""A plugin of pytest that reports every test to `recorder_host` while the tests run. `-p` loads it before any file of
-the project.
+"""A plugin of pytest that reports every test to `recorder_host` while the tests run. `-p` loads it before the
+conftest files of the project; plugins that its `addopts` name come earlier.
 
 The tests run in this process, so that code written against this plugin can still report what it likes. The plugin makes
 the usual ways fail: it keeps its own references to functions, and what was sent cannot be taken back. It compares
@@ -104,6 +104,8 @@ class TestRecorder:
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
         if call.excinfo is not None and not is_skip(call.excinfo.value):
             self._failed.add((item.nodeid, call.when))
+        elif call.excinfo is None:  # also after a failure, where a plugin runs tests again
+            self._failed.discard((item.nodeid, call.when))
         yield
 
     @wrapper

@@ -55,7 +55,8 @@ def line_up(writing: Writing, cid: int, seq: int, share: Share) -> None:
     """Give a row that was just enqueued its turn: after the others of its group, and not before the present turn."""
     writing.execute(
         "UPDATE deliveries SET grp = ?3, priority = ?4, turn = max("
-        " coalesce((SELECT max(turn) + 1 FROM deliveries WHERE cid = ?1 AND grp = ?3 AND state < 2), 0),"
+        " coalesce((SELECT max(turn) + 1 FROM deliveries"
+        " WHERE cid = ?1 AND grp = ?3 AND priority = ?4 AND state < 2), 0),"
         " coalesce((SELECT turn FROM deliveries WHERE grp IS NOT NULL AND state = 0 AND cid = ?1 AND priority = ?4"
         " AND due_at <= ?5 AND seq != ?2 ORDER BY turn LIMIT 1),"
         " (SELECT max(turn) FROM deliveries INDEXED BY deliveries_seat"
@@ -67,9 +68,7 @@ def line_up(writing: Writing, cid: int, seq: int, share: Share) -> None:
 
 def line_up_older(writing: Writing, cid: int) -> None:
     """Give rows a turn that were enqueued before their consumer had limits."""
-    writing.execute(
-        "UPDATE deliveries SET grp = lane, priority = 0, turn = 0 WHERE cid = ? AND grp IS NULL AND state != 2", (cid,)
-    )
+    writing.execute("UPDATE deliveries SET grp = lane, priority = 0, turn = 0 WHERE cid = ? AND grp IS NULL", (cid,))
 
 
 def find_claimable(connection: Sql, cid: int, limits: ClaimLimits, now: int, most: int) -> list[Due]:

@@ -3,5 +3,5 @@ ALTER TABLE deliveries ADD COLUMN grp TEXT;
 ALTER TABLE deliveries ADD COLUMN priority INTEGER;
 ALTER TABLE deliveries ADD COLUMN turn INTEGER;
 CREATE INDEX deliveries_turn ON deliveries (cid, priority, turn, seq, grp, due_at) WHERE grp IS NOT NULL AND state = 0;
-CREATE INDEX deliveries_group ON deliveries (cid, grp, turn) WHERE grp IS NOT NULL AND state < 2;
+CREATE INDEX deliveries_group ON deliveries (cid, grp, priority, turn) WHERE grp IS NOT NULL AND state < 2;
 CREATE INDEX deliveries_seat ON deliveries (cid, due_at, grp, priority, turn) WHERE grp IS NOT NULL AND state = 1;
