@@ -15,7 +15,7 @@ from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import MessageType
 from clew.team.messages.payloads import Findings, TestReport
 from clew.team.runtime.task_lookup import find_task
-from clew.team.team import TaskAction, Team
+from clew.team.team import Team
 
 FEEDBACK, DONE = 8, 1
 """How many messages of feedback, and of the end, a channel shows; the trail keeps all of them."""
@@ -74,21 +74,11 @@ class TeamPipelines:
                 found += [each for each in await self.get_by_session(status.session_id, by=by) if not each.is_over]
         return found
 
-    async def route_user_message(
-        self, session: str, which: str, action: TaskAction, text: str = "", *, by: Principal
-    ) -> TeamMessage:
-        """Send a message of the user to a pipeline. Raises IllegalState for one that is over, NotFound."""
-        return await self._team.task(session, which, action, text, by=by)
-
     async def cancel(self, session: str, which: str, *, by: Principal, reason: str = "") -> TeamMessage:
         """Let a pipeline fail. Its runs are cancelled, and everybody who waits for it gets its result. Raises
         IllegalState, NotFound."""
         reason = reason or "cancelled by the user"
         return await self._team.choose(session, "fail", by=by, task=which, reason=reason)
-
-    async def close_all(self, session: str, *, by: Principal) -> TeamMessage:
-        """Cancel all pipelines of a session, which ends its work. Raises IllegalState, NotFound."""
-        return await self._team.stop(session, by=by, reason="all pipelines were closed")
 
     async def get_result(self, session: str, which: str, *, by: Principal) -> PipelineOutcome:
         """The result of a pipeline that is over. Raises IllegalState, NotFound, AccessDenied."""

@@ -112,6 +112,7 @@ async def test_two_that_need_the_same_files_in_another_order_do_not_wait_for_eac
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         for at in range(10):
             group.create_task(write(f"s{at}", *(("one", "two") if at % 2 else ("two", "one"))))
+    assert await locks.read() == []
 
 
 @pytest.mark.req("SYL-66")
