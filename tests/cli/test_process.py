@@ -20,7 +20,7 @@ FILES = {
     "docs/retry.md": "# Retry\n\nA payment is retried twice.\n",
 }
 RARE = {
-    *("attr", "cyclopts", "numpy.ma", "packaging.requirements", "pathspec", "yaml"),
+    *("attr", "cyclopts", "numpy.ma", "packaging.requirements", "yaml"),
     *("clew.cli.commands.catalog", "clew.cli.options", "clew.knowledge.project.fact_reader"),
     *("anyio", "cryptography", "httpx2", "jwt", "markdown_it", "mcp", "multiprocessing", "pypdf", "rich"),
     *("sqlite3", "starlette", "tree_sitter", "uvicorn", "watchfiles", "importlib.metadata"),

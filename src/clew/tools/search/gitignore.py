@@ -6,6 +6,7 @@ hostile `.gitignore` from slowing every command down: rules beyond them are not 
 
 from __future__ import annotations
 
+import codecs
 import logging
 import os
 import re
@@ -17,8 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.lazy_pattern import lazy_pattern
-from clew.tools.search.backtracking import without_backtracking
+from clew.tools.search.wildmatch import SPECIAL, translate
 
 MAX_BYTES = 200_000
 MAX_LINES = 2_000
@@ -39,8 +39,6 @@ TOOLS_OWN = frozenset(
 )
 """Folders that tools fill. They are not part of a project's own files."""
 
-_SIMPLE = lazy_pattern(r"(?P<negation>!?)(?P<anchor>/?)(?P<text>[\w.+@~*-]+(?:/[\w.+@~*-]+)*)(?P<slash>/?)")
-"""A rule without spaces, quoted characters and other wildcards than stars."""
 _log = logging.getLogger(__name__)
 
 
@@ -123,11 +121,16 @@ class IgnoreRules:
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Whether a path in the folder is ignored. Assumes that no folder above it is ignored."""
         for file in reversed(self._files):
-            relative = path[len(file.folder) :].lstrip(os.sep).replace(os.sep, "/")
+            relative = _one_character_a_byte(path[len(file.folder) :].lstrip(os.sep).replace(os.sep, "/"))
             rule = file.find(relative, is_folder=is_folder)
             if rule is not None:
                 return rule.ignores
         return False
+
+
+def _one_character_a_byte(path: str) -> str:
+    """Return a path in the form that rules have, as git compares bytes."""
+    return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
 def rules_above(root: Path) -> IgnoreRules:
@@ -173,7 +176,7 @@ def _read_rules(path: str, folder: str) -> _IgnoreFile | None:
         return None
     if len(content) > MAX_BYTES or content.count(b"\n") > MAX_LINES:
         _log.warning("%s: only its first %s lines or %s bytes count", path, f"{MAX_LINES:,}", f"{MAX_BYTES:,}")
-    return _IgnoreFile(folder, _parse(content[:MAX_BYTES].decode("utf-8-sig", errors="surrogateescape")))
+    return _IgnoreFile(folder, _parse(content[:MAX_BYTES].removeprefix(codecs.BOM_UTF8).decode("latin-1")))
 
 
 def _read_file(path: str | Path, limit: int, flags: int = 0) -> bytes:
@@ -193,35 +196,23 @@ def _parse(text: str) -> Sequence[_IgnoreRule]:
 
 
 def _parse_line(line: str) -> _IgnoreRule | None:
+    glob = _without_trailing_spaces(line)
+    if not glob or glob.startswith("#") or len(glob) > MAX_LINE or glob.count("*") > MAX_STARS:
+        return None
+    ignores = not glob.startswith("!")
+    glob = glob[not ignores :]
+    folders_only = glob.endswith("/")
+    glob = glob[:-1] if folders_only else glob
+    of_name = "/" not in glob
+    glob = glob.removeprefix("/")
+    if SPECIAL.isdisjoint(glob):
+        return _IgnoreRule(ignores, folders_only, glob, of_name)
+    pattern = translate(glob)
+    return _IgnoreRule(ignores, folders_only, "", of_name, pattern) if pattern else None
+
+
+def _without_trailing_spaces(line: str) -> str:
+    """Return a line without the spaces at its end, except one that a backslash escapes."""
     trimmed = line.rstrip(" ")
-    if simple := _parse_simple(trimmed):
-        return simple
-    if not trimmed or trimmed.startswith("#"):
-        return None
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # takes longer to load than most files to read
-
-    if trimmed.endswith("\\") and trimmed != line:
-        trimmed += " "
-    if len(trimmed) > MAX_LINE or trimmed.count("*") > MAX_STARS:
-        return None
-    try:
-        expression, ignores = GitIgnoreSpecPattern.pattern_to_regex(trimmed.removesuffix("/"))
-        pattern = without_backtracking(expression) if expression else None
-    except (ValueError, re.error):
-        return None
-    return _IgnoreRule(bool(ignores), trimmed.endswith("/"), pattern=pattern) if pattern else None
-
-
-def _parse_simple(line: str) -> _IgnoreRule | None:
-    """The rule of a line with no wildcard, or with at most one star in a name; None for all others."""
-    found = _SIMPLE.fullmatch(line[: MAX_LINE + 1])
-    names = found["text"].split("/") if found else []
-    is_simple = all(name.count("*") < 2 and name not in (".", "..") for name in names) and names[-1:] != ["*"]
-    if found is None or not is_simple or len(line) > MAX_LINE:
-        return None
-    ignores, folders_only = not found["negation"], bool(found["slash"])
-    of_name = not found["anchor"] and len(names) == 1
-    if "*" not in found["text"]:
-        return _IgnoreRule(ignores, folders_only, found["text"], of_name)
-    expression = "/".join("[^/]+" if name == "*" else re.escape(name).replace(r"\*", "[^/]*") for name in names)
-    return _IgnoreRule(ignores, folders_only, "", of_name, re.compile(rf"{expression}\Z"))
+    backslashes = len(trimmed) - len(trimmed.rstrip("\\"))
+    return trimmed + " " if backslashes % 2 and trimmed != line else trimmed
