@@ -334,3 +334,25 @@ def test_output_that_the_encoding_cannot_hold_is_spelled_out(
 def test_python_m_clew_is_clew() -> None:
     done = subprocess.run([*COMMAND, "--version"], check=True, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.strip() == clew.__version__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("ask", "--folder=", "limits"), "--folder: is empty"),
+        (("trail", "ls", "--folder", ""), "--folder: is empty"),
+        (("ask", "limits", "--owner", "a\udcff"), "argument 4: is not valid UTF-8"),
+        (("ask", "limits\udcff"), "argument 2: is not valid UTF-8"),
+    ],
+)
+def test_a_folder_without_a_name_and_bytes_that_are_no_text_are_refused(
+    arguments: tuple[str, ...],
+    named: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert named in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
+from itertools import pairwise
 from typing import Any
 
 from clew import __version__
@@ -71,6 +72,7 @@ def _answer(given: list[str]) -> int:
 
 
 def _run(given: list[str]) -> int:
+    _check_arguments(given)
     if given[:1] == ["ask"]:
         from clew.cli.plain_question import ask_plainly  # for this command alone
 
@@ -100,6 +102,19 @@ def _run(given: list[str]) -> int:
     if inspect.iscoroutine(code):
         code = asyncio.run(code)
     return int(code or 0)
+
+
+def _check_arguments(given: Sequence[str]) -> None:
+    """Raises InvalidInput for bytes that are no text, and for a folder without a name, which would mean the current
+    one."""
+    for number, each in enumerate(given, 1):
+        if any("\ud800" <= letter <= "\udfff" for letter in each):
+            raise InvalidInput(f"argument {number}", "is not valid UTF-8. Check the encoding of your terminal")
+    if any(
+        each == "--folder=" or pair == ("--folder", "")
+        for each, pair in zip(given, pairwise((*given, "-")), strict=True)
+    ):
+        raise InvalidInput("--folder", "is empty. Name a folder, or leave the option out")
 
 
 def _in_words(error: Exception, given: list[str]) -> str:
