@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -78,7 +79,12 @@ def test_a_request_is_planned_approved_proven_and_merged(clew: Clew, project: Pa
     assert [each["exit_code"] for each in evidence["receipts"]] == [0, 0, 0]
     verified = clew("verify", "total", "--session", "fares", "--json")
     assert (verified.code, verified.json["matches"]) == (0, True)
+    trees = list(Path(os.environ["XDG_STATE_HOME"]).glob("**/trees/*"))
     assert clew("code", "merge", "fares", "--json").json["outcome"] == "fast_forward"
+    assert trees
+    assert not any(each.exists() for each in trees), "nobody needs the work trees of tasks after the merge"
+    assert "clew-work/" not in git(project, "branch")
+    assert clew("verify", "total", "--session", "fares", "--json").json["matches"] is True
     assert "children * CHILD" in (project / "fares.py").read_text()
     assert "already" in clew("code", "merge", "fares").out
 

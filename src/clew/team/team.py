@@ -34,6 +34,7 @@ from clew.team.runtime.team_states import TeamStates, apply, session_selector
 from clew.team.sessions.session import Session, SessionAction, SessionConfig, SessionStatus, label
 from clew.team.sessions.session_manager import SessionManager
 from clew.team.worktrees.checkout_merge import CheckoutMerge, merge_into_checkout
+from clew.team.worktrees.removal import remove_worktrees
 from clew.team.worktrees.team_tools import TeamFolder
 from clew.trail.model.event import Event
 from clew.trail.model.selector import Selector
@@ -332,8 +333,9 @@ class Team:
 
     async def merge(self, session: str, *, by: Principal, ff_only: bool = False) -> CheckoutMerge:
         """Merge the branch of a session into the user's checkout; with `ff_only` only if that needs no merge commit.
-        Other sessions that write one of its files wait meanwhile. Raises IllegalState, AccessDenied, NotFound,
-        InvalidInput, Busy."""
+        Other sessions that write one of its files wait meanwhile. The work trees of its tasks are removed after the
+        merge; unmerged work stays on their branches. Raises IllegalState, AccessDenied, NotFound, InvalidInput,
+        Busy."""
         by.require("administer")
         state = await self.state(session, by=by)
         if state.outcome is not Outcome.COMPLETED:
@@ -344,7 +346,10 @@ class Team:
         trees = self._project().find(session)
         files = (*await asyncio.to_thread(trees.project_files), HEAD)
         async with self.resources.locks.hold("write", files, session=session, task="merge"):
-            return await asyncio.to_thread(merge_into_checkout, trees, self._clock, ff_only=ff_only)
+            done = await asyncio.to_thread(merge_into_checkout, trees, self._clock, ff_only=ff_only)
+        if done.merged:
+            await asyncio.to_thread(remove_worktrees, trees, self._clock)
+        return done
 
     async def why_done(self, session: str, which: str, *, by: Principal) -> TaskEvidence:
         """The evidence of a task: its claim, its receipts and the verdict. Raises NotFound."""

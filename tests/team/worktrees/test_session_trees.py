@@ -10,7 +10,7 @@ import pytest
 
 from clew.clock import ManualClock
 from clew.errors import ClewError, InvalidInput, NotFound
-from clew.team.worktrees.removal import remove_session_trees, remove_worktree
+from clew.team.worktrees.removal import remove_worktree, remove_worktrees
 from clew.team.worktrees.repository import state_folder
 from clew.team.worktrees.session_trees import find_session, open_session
 from tests.team.worktrees.projects import TeamProject, commit_all, git, make_repository, open_project, snapshot
@@ -402,7 +402,7 @@ def test_a_merged_branch_is_removed_with_its_tree(project: TeamProject) -> None:
     project.change("n.1", {"a.txt": "a\n"})
     project.merge("n.1")
     project.change("m.1", {"b.txt": "b\n"})
-    assert [each.branch for each in remove_session_trees(project.trees, project.clock)] == ["clew-work/s1/m.1", ""]
+    assert [each.branch for each in remove_worktrees(project.trees, project.clock)] == ["clew-work/s1/m.1", ""]
     assert git(project.root, "branch", "--format=%(refname:short)").split() == ["clew-work/s1/m.1", "clew/s1", "main"]
     assert remove_worktree(project.trees, "n.1", project.clock).branch == ""
 

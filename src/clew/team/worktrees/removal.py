@@ -38,12 +38,8 @@ def remove_worktree(trees: SessionTrees, pipeline: str, clock: Clock) -> Removed
     return RemovedTree(pipeline=pipeline, branch="" if is_merged else short(tree.branch))
 
 
-def remove_session_trees(trees: SessionTrees, clock: Clock) -> tuple[RemovedTree, ...]:
-    """Remove all work trees of a session. Its branch stays."""
+def remove_worktrees(trees: SessionTrees, clock: Clock) -> tuple[RemovedTree, ...]:
+    """Remove the work trees of all pipelines of a session. Its own branch and tree stay."""
     gits = trees.place / "gits"
     names = sorted(each.name for each in gits.iterdir()) if gits.is_dir() else []
-    removed = tuple(remove_worktree(trees, each, clock) for each in names)
-    with trees.locked():
-        for name in ("tree", "git", "snapshot", "checkout"):
-            shutil.rmtree(trees.place / name, ignore_errors=True)
-    return removed
+    return tuple(remove_worktree(trees, each, clock) for each in names)
