@@ -123,6 +123,10 @@ class Engine:
         self._laid_out = FIRST_LAYOUT
         self._full_sync: bool | None = None
         self._must_reopen = False
+        self._version: int | None = None
+        self.own_commits = 0
+        self.foreign_commits = 0
+        """How often a transaction found that others had written to the file since the one before."""
         self.memo: dict[Any, Any] = {}
         self._audiences: AudienceIds = {}
         self._local = threading.local()
@@ -270,6 +274,7 @@ class Engine:
                 if changed and (last := self.before_commit()) is not None:
                     self._run_job(WriteJob(last, None, durable=False), changed)
                 if self._writer.in_transaction:
+                    self.own_commits += 1
                     self._writer.execute("COMMIT")
         except BaseException as error:
             self._abandon(error)
@@ -304,6 +309,10 @@ class Engine:
             self._full_sync = full
         self.memo.clear()
         self._writer.execute("BEGIN IMMEDIATE")
+        version = self._writer.execute("PRAGMA data_version").get  # commits of this connection do not change it
+        if version != self._version:
+            self._version = version
+            self.foreign_commits += 1
         if full and self._laid_out < LONGEST_LAYOUT and self._laid_out < self._log_pages():
             self._laid_out = min(4 * self._log_pages(), LONGEST_LAYOUT)
             lay_out_log(self.path, self._laid_out)
@@ -378,7 +387,7 @@ class Engine:
         for setting in ("journal_mode=WAL", "foreign_keys=ON", "cache_size=-32000", "wal_autocheckpoint=0"):
             connection.execute(f"PRAGMA {setting}").fetchall()
         self._log_begins = 0
-        self._full_sync, self._laid_out = None, FIRST_LAYOUT
+        self._full_sync, self._version, self._laid_out = None, None, FIRST_LAYOUT
         self._on_connect(connection)
         migrate(connection)
         return connection

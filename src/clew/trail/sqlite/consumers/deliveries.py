@@ -45,7 +45,7 @@ from clew.trail.sqlite.version_writes import Marks
 MAX_CLAIMS = 1_000
 MAX_REMEMBERED = 1_000
 SETTLE = 250_000
-"""Microseconds after which a cursor is written that is behind what its consumer has seen."""
+"""Microseconds without news after which a cursor is written that is behind what its consumer has seen."""
 SHORTEST_WAIT = 0.02
 FREED = -1
 """Stands among the changes of a transaction for claims that were let go of; 0 for anything else that is no record."""
@@ -72,7 +72,7 @@ class SqliteDeliveries:
         self._seen = 0
         self._turn = 0
         self._freed: set[int] = set()
-        self._behind: dict[int, int] = {}
+        self._behind: dict[int, tuple[int, int]] = {}
         self._last: dict[tuple[str, str, str], Order] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -203,7 +203,10 @@ class SqliteDeliveries:
         elif not self._is_behind(order):
             self._behind.pop(stored.cid, None)
         else:
-            since = self._behind.setdefault(stored.cid, self._engine.now())
+            position, now = self._claiming.position(stored), self._engine.now()
+            at, since = self._behind.get(stored.cid, (position, now))
+            since = since if at == position else now
+            self._behind[stored.cid] = position, since
             order.due = since + SETTLE if due is None else min(due, since + SETTLE)
 
     def _is_behind(self, order: Order) -> bool:
