@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from clew.access import Principal
+from clew.access import TEAM_SCHEMAS, Principal
 from clew.context.schemas import SchemaCache, Schemas
 from clew.context.sources import find_named, until
 from clew.errors import NotFound
@@ -45,7 +45,7 @@ _SAME_INSTANT = 20
 
 
 def plumbing(flow: Flow) -> tuple[str, ...]:
-    """Return the schemas of a flow without content for a reader, which get no edges."""
+    """Return the schemas without content for a reader, which get no edges: those of a flow and of the team."""
     return (
         flow.delta,
         flow.cancel,
@@ -59,6 +59,7 @@ def plumbing(flow: Flow) -> tuple[str, ...]:
         flow.session,
         flow.focus,
         flow.session_snapshot,
+        *sorted(TEAM_SCHEMAS),
     )
 
 

@@ -103,7 +103,7 @@ async def test_a_session_stops_at_its_budget_and_keeps_its_work(
         assert ended.payload["cause"] == "budget"
         largest = max(each.context["input_tokens"] + each.context["output_tokens"] for each in await usage(trail, me))
         assert state.tokens <= 300 + largest
-        await team.run.until(Selector(schema_name="tool.response.v1", any_tags=("consumer:team",)), 3)
+        await team.run.until(Selector(schema_name="team.message.v1", any_tags=("type:CALL_RESULT",)), 3)
         assert team.tools.named("team-commit")[-1]["message"] == "Unfinished work on add"
 
 
