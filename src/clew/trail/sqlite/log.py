@@ -85,6 +85,11 @@ class SqliteLog:
                     return found, event.seq
         return found, head
 
+    def may_bring(self, after: int, head: int, selector: Selector) -> bool:
+        """Whether one of the events after this one and up to the head of the file may be meant, as far as that is known
+        without reading it."""
+        return self._tail.may_bring(after, head, selector)
+
     async def head(self) -> int:
         return self._engine.read(read_head)
 

@@ -150,6 +150,8 @@ class Claiming:
     def is_meant(self, writing: Writing, stored: StoredConsumer, news: News) -> bool:
         """Whether a consumer may want an event of the news, as far as that shows without its content."""
         selector = stored.consumer.selector
+        if (schemas := selector.schemas) and not any(row[6] in schemas for row in news.rows):
+            return False
         return any(
             matches_envelope(selector, row[6], tags) and self.sees(writing, stored, row)
             for row, tags in zip(news.rows, news.tags, strict=True)
@@ -170,6 +172,11 @@ class Claiming:
             return False
         self._passing[stored.cid] = stored, news.head
         return True
+
+    def note_passed(self, stored: StoredConsumer, head: int) -> None:
+        """Note that a consumer wants none of the committed events up to `head`."""
+        if head > self.position(stored):
+            self._passed[stored.cid] = stored, head
 
     def committed(self) -> None:
         self._passed.update(self._passing)

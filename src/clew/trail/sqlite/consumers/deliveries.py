@@ -198,6 +198,8 @@ class SqliteDeliveries:
     def _look(self, connection: Sql, order: Order) -> None:
         stored, head, due = read_standing(connection, order.consumer, order.by, self._engine.now())
         order.stored, order.due = stored, due
+        if not self._log.may_bring(self._claiming.position(stored), head, stored.consumer.selector):
+            self._claiming.note_passed(stored, head)
         if head > self._claiming.position(stored) or head - stored.cursor > FAR:
             order.due = 0
         elif not self._is_behind(order):
