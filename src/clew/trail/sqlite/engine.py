@@ -182,14 +182,19 @@ class Engine:
         and then a change of threads takes longer than they do. One that is not short begins again aside."""
         self._refuse()
         reader, left = self.reader(), iter(range(MOST_STEPS))
-        reader.set_progress_handler(lambda: next(left, None) is None, STEPS)
+
+        def bounded(connection: Sql) -> T:
+            reader.set_progress_handler(lambda: next(left, None) is None, STEPS)
+            try:
+                return work(connection)
+            finally:
+                reader.set_progress_handler(None)
+
         try:
-            return self.read_snapshot(work)
+            return self.read_snapshot(bounded)
         except StorageError as error:
             if not isinstance(error.__cause__, apsw.InterruptError):
                 raise
-        finally:
-            reader.set_progress_handler(None)
         return await self.read_aside(work)
 
     def read_snapshot(self, work: Callable[[Sql], T]) -> T:

@@ -35,8 +35,8 @@ NOTHING: Mapping[int, Remake] = MappingProxyType({})
 OTHER_PROCESSES = 0.02
 """Seconds between looks at what other processes wrote; writes of this process signal at once."""
 IDLE_LOOKS = 5
-"""Looks without a commit of this process after which it counts as possible that others wrote right after its last one.
-Their events show at once; this is for claims that they let go of."""
+"""Looks without a commit of this process after which it finds out whether others wrote right after its last one. Their
+events show at once; this is for claims that they let go of."""
 
 
 class SqliteLog:
@@ -220,10 +220,13 @@ class LogWatch:
         events of others."""
         before, self._commits = self._commits, (self._engine.own_commits, self._engine.foreign_commits)
         version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
-        if version == self._version:
-            self._unsure -= self._unsure > 0
-            return self._unsure == 1
+        is_known = version == self._version and self._commits[1] == before[1]
         self._version = version
+        if is_known:
+            self._unsure -= self._unsure > 0
+            if self._unsure == 1:
+                self._engine.post(lambda writing: None)  # a transaction sees whether others have written
+            return False
         if self._engine.read(read_head) != self._tail.head:
             self.wake(())
         elif self._commits[0] != before[0] and self._commits[1] == before[1]:
