@@ -352,9 +352,7 @@ class Team:
 
     async def verify(self, session: str, which: str, *, by: Principal) -> TaskVerification:
         """Run the commands of a task again on the tree that they were run on. Raises NotFound, InvalidInput."""
-        from clew.team.evidence.verification import (
-            verify,  # loads all that runs commands, which nothing else here needs
-        )
+        from clew.team.evidence.verification import verify  # loads what runs commands
 
         by.require("administer")
         evidence = task_evidence(await self.state(session, by=by), which)
