@@ -31,6 +31,7 @@ from clew.trail.sqlite.consumers.consumers import (
     check_consumer,
     find_consumer,
     find_held,
+    find_same,
     note_agent,
     put_consumer,
     read_standing,
@@ -88,7 +89,8 @@ class SqliteDeliveries:
             writing.changed.append(0)
             return read_states(writing.connection, self._audiences, by, consumer.name)[0]
 
-        return await self._engine.write(work)
+        known = self._engine.read(lambda connection: find_same(connection, self._audiences, by, consumer))
+        return await self._engine.write(work) if known is None else known
 
     async def unregister(self, name: str, *, by: Principal) -> None:
         by.require("subscribe")
