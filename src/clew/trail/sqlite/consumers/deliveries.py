@@ -45,7 +45,7 @@ from clew.trail.sqlite.version_writes import Marks
 
 MAX_CLAIMS = 1_000
 MAX_REMEMBERED = 1_000
-SETTLE = 250_000
+SETTLE = 1_000_000
 """Microseconds without news after which a cursor is written that is behind what its consumer has seen."""
 SHORTEST_WAIT = 0.02
 FREED = -1
@@ -283,7 +283,13 @@ class SqliteDeliveries:
                 f"{EVENT} WHERE seq > max(?, (SELECT max(seq) FROM events) - {NEWS}) ORDER BY seq", (self._seen,)
             ).fetchall()
         self._seen = rows[-1][0] if rows else self._seen
-        return News(rows[0][0] - 1 if rows else self._seen, rows, [_decode_texts(row[7]) for row in rows])
+        return News(
+            after=rows[0][0] - 1 if rows else self._seen,
+            head=self._seen,
+            rows=rows,
+            tags=[_decode_texts(row[7]) for row in rows],
+            schemas=frozenset(row[6] for row in rows),
+        )
 
     def committed(self, changed: Sequence[int]) -> None:
         """Hand out the claims of the transaction that was just committed. Those who waited and were not seen to, or all
