@@ -9,7 +9,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.team.machines.phases import Phase
-from clew.team.machines.team_state import TeamStage, TeamState
+from clew.team.machines.team_state import Outcome, TeamStage, TeamState
 from clew.team.runtime.status_records import STATUS, StatusRecords
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -50,6 +50,6 @@ async def test_the_status_of_work_that_waits_or_is_over_is_written_at_once(
     await statuses.note(asking)
     [status] = await statuses.list(by=me)
     assert (status.stage, status.waits_for_user) == ("approval", True)
-    await statuses.note(later(asking, stage=TeamStage.OVER, phase=Phase.COMPLETE))
+    await statuses.note(later(asking, stage=TeamStage.OVER, phase=Phase.COMPLETE, outcome=Outcome.COMPLETED))
     [status] = await statuses.list(by=me)
     assert status.stage == "over"
