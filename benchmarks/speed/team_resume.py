@@ -8,29 +8,32 @@ from pathlib import Path
 from statistics import median
 
 from speed.report import Finding, Promise, Row
-from speed.step_contenders import SHOWN, TEAM, Settings, crash, resume
+from speed.step_contenders import SHOWN, TEAM, Settings, Spent, crash, resume
 from speed.timing import tell
 
 MEASURE = "kill -9 in the last merge of a request, then from the start of a process to its end"
-TASKS, EVENTS = 30, 1_500
+TASKS, EVENTS = 40, 1_500
 MOST = 1.0
 
 
 async def measure(settings: Settings) -> list[Finding]:
     tasks = settings.count(TASKS, 4)
-    took: list[tuple[float, float]] = []
+    took: list[Spent] = []
     events = 0
     for turn in range(min(settings.rounds, 3)):
         tell(f"{MEASURE}: round {turn + 1}")
         folder = settings.folder(f"team-resume-{turn}")
         crash(TEAM, folder, tasks, tasks - 1)
         events = count_events(folder)
-        before = processor_seconds()
-        took.append((resume(TEAM, folder, tasks), processor_seconds() - before))
+        took.append(resume(TEAM, folder, tasks))
         if count_events(folder) == events:
             raise RuntimeError("the new process did nothing")
-    seconds = [each for each, _ in took]
-    values = {"s": median(seconds), "worst s": max(seconds), "s of the processor": median(cpu for _, cpu in took)}
+    seconds = [each.seconds for each in took]
+    values = {
+        "s": median(seconds),
+        "worst s": max(seconds),
+        "s of the processor": median(each.processor for each in took),
+    }
     found: list[Finding] = [Row(measure=MEASURE, records=events, contender=SHOWN[TEAM], values=values)]
     if not settings.quick:
         name = f"resumed and ended after kill -9 at {events:,} events, s"

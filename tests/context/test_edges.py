@@ -5,8 +5,10 @@ import itertools
 
 import pytest
 
+from clew.access import TEAM_SCHEMAS
 from clew.context.edges import CAUSAL, HANDLER, MAX_TAGGED, SEMANTIC, TAG, TEMPORAL, edge_handler
 from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.selector import matches, matches_envelope
 from clew.trail.work.correlation import run_tag
 from clew.trail.work.handlers import Worker
 from tests.context.conftest import Place, handled_all
@@ -127,3 +129,12 @@ async def test_edges_are_built_behind_the_write_by_a_handler(place: Place) -> No
     worker.stop()
     await task
     assert (one.id, other.id) in await arrows(place, other, TEMPORAL)
+
+
+async def test_messages_of_the_team_and_calls_of_models_get_no_edges(place: Place) -> None:
+    handler = edge_handler(place.trail, place.flow, by=place.me)
+    assert not any(matches_envelope(handler.selector, each, ()) for each in TEAM_SCHEMAS)
+    for tool, is_linked in ((place.flow.model_tool, False), ("search", True)):
+        context = {"request_id": tool, "tool": tool, "status": "success", "output": {}, "execution_time_ms": 1}
+        record = await place.write("", title=tool, schema_name=place.flow.response, context=context, link=False)
+        assert matches(handler.selector, record) == is_linked

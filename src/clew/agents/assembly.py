@@ -51,7 +51,7 @@ from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow, read_flow
 from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG, find_root, find_run
-from clew.trail.work.handlers import Handler, HandlerFunction
+from clew.trail.work.handlers import Completion, Handler, HandlerFunction
 
 BudgetLookup = Callable[[str, str], Awaitable[str | None]]
 """Finds the budget of a session and a run, which was opened by somebody else; None where there is none."""
@@ -100,18 +100,21 @@ async def build_runtime(
     deps.toolbox.add(_own_tools(deps))
     decider = PermissionDecider(deps.registry, deps.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
     parts = _parts(deps, decider, _hooks(deps, decider, skills, hooks))
-    return Runtime(replace(parts, always=(*parts.always, *more.handlers), needs_model=more.needs_model))
+    always = (*parts.always, *more.handlers)
+    return Runtime(replace(parts, always=always, needs_model=more.needs_model, complete=more.complete))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeAdditions:
     """Parts of a runtime that a layer above agents brings: handlers, a lookup of budgets, the open items that a
-    compaction keeps, and the steps that wait for a process with a model."""
+    compaction keeps, the steps that wait for a process with a model, and the records that are written together with
+    the outputs of a step."""
 
     handlers: Sequence[Handler] = ()
     find_budget: BudgetLookup | None = None
     open_items: OpenItems | None = None
     needs_model: NeedsModel | None = None
+    complete: Completion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import NotNow, outlast
-from clew.trail.work.handlers import Handler, Worker
+from clew.trail.work.handlers import Completion, Handler, Worker, completed
 
 _log = logging.getLogger(__name__)
 
@@ -73,6 +73,7 @@ class RuntimeParts:
     unhurried: Sequence[Handler] = ()
     """Handlers that can wait: they leave most of the time to the others."""
     needs_model: NeedsModel | None = None
+    complete: Completion | None = None
 
 
 @dataclass(slots=True)
@@ -240,9 +241,10 @@ class Runtime:
         if not handlers:
             return
         parts = self.parts
+        complete = parts.complete
         worker = Worker(
             parts.trail,
-            handlers,
+            handlers if complete is None else [completed(each, complete) for each in handlers],
             by=parts.by,
             worker_id=self._worker,
             concurrency=concurrency,

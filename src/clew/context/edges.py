@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from clew.access import Principal
+from clew.access import TEAM_SCHEMAS, Principal
 from clew.context.schemas import SchemaCache, Schemas
 from clew.context.sources import find_named, until
 from clew.errors import NotFound
@@ -45,7 +45,7 @@ _SAME_INSTANT = 20
 
 
 def plumbing(flow: Flow) -> tuple[str, ...]:
-    """Return the schemas of a flow without content for a reader, which get no edges."""
+    """Return the schemas without content for a reader, which get no edges: those of a flow and of the team."""
     return (
         flow.delta,
         flow.cancel,
@@ -59,6 +59,7 @@ def plumbing(flow: Flow) -> tuple[str, ...]:
         flow.session,
         flow.focus,
         flow.session_snapshot,
+        *sorted(TEAM_SCHEMAS),
     )
 
 
@@ -98,11 +99,10 @@ class EdgeBuilder:
 
     async def _causal(self, breadcrumb: Breadcrumb) -> list[Edge]:
         """Return the edges from the causes of a breadcrumb."""
-        causes = [found for _, found in await find_named(self._trail, breadcrumb, by=self._by)]
         run = find_run(breadcrumb)
-        sources = {each.id for each in causes if each.schema_name not in plumbing(self._flow)}
-        if run is not None and run != breadcrumb.id and await self._exists(run):
-            sources.add(run)
+        causes = [found for _, found in await find_named(self._trail, breadcrumb, run or "", by=self._by)]
+        unlinked = plumbing(self._flow)
+        sources = {each.id for each in causes if each.id == run or each.schema_name not in unlinked}
         edges = [_edge(source, breadcrumb.id, CAUSAL) for source in sorted(sources)]
         partners = await self._partners(breadcrumb)
         if partners and partners[0].id == breadcrumb.id:
@@ -127,13 +127,6 @@ class EdgeBuilder:
         pages = [await self._trail.records.list(each, by=self._by, limit=MAX_PARTNERS) for each in named]
         found = {each.id: each for page in pages for each in page.items}
         return sorted(found.values(), key=lambda each: (each.created_at, each.id))
-
-    async def _exists(self, id: str) -> bool:
-        try:
-            await self._trail.records.get(id, by=self._by)
-        except NotFound:
-            return False
-        return True
 
     async def _temporal(self, breadcrumb: Breadcrumb, schemas: Schemas) -> list[Edge]:
         """Return the edge from the previous breadcrumb of its session."""
@@ -209,6 +202,7 @@ def _between(one: str, other: str, kind: str, apart: float = 0.0) -> Edge:
 
 def edge_handler(trail: Trail, flow: Flow, *, by: Principal) -> Handler:
     """Return the handler that writes the edges of new breadcrumbs. Order and repetition of events do not matter."""
-    selector = Selector(except_schemas=plumbing(flow))
+    calls_of_models = ContextMatch(path="tool", op="ne", value=flow.model_tool)  # the answer has their content
+    selector = Selector(except_schemas=plumbing(flow), context_match=(calls_of_models,))
     link = EdgeBuilder(trail, flow, by=by)
     return Handler(name=HANDLER, selector=selector, function=link, ordered=False, retry=RetryPolicy(attempts=10))

@@ -24,7 +24,6 @@ from clew.context.relevance import (
     question_of,
     similarity,
 )
-from clew.errors import NotFound
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.flow import Flow
 from clew.trail.model.query import Hit
@@ -210,19 +209,17 @@ def _tagged(breadcrumb: Breadcrumb, tags: Sequence[str]) -> Seed:
     return Seed(breadcrumb=breadcrumb, origin="pointer", reason=f"shares the pointer {shared}", cost=POINTER_COST)
 
 
-async def find_named(trail: Trail, breadcrumb: Breadcrumb, *, by: Principal) -> list[tuple[str, Breadcrumb]]:
-    """Return the breadcrumbs whose ids a context contains, each with the field; at most MAX_POINTERS."""
-    found: dict[str, tuple[str, Breadcrumb]] = {}
+async def find_named(trail: Trail, breadcrumb: Breadcrumb, *more: str, by: Principal) -> list[tuple[str, Breadcrumb]]:
+    """Return the breadcrumbs whose ids a context contains, each with the field, at most MAX_POINTERS; and those with
+    the ids `more`, without a field."""
+    named: dict[str, str] = {}
     for field, id in _ids_in(breadcrumb.context):
-        if id == breadcrumb.id or id in found:
-            continue
-        try:
-            found[id] = field, await trail.records.get(id, by=by)
-        except NotFound:
-            continue
-        if len(found) == MAX_POINTERS:
-            break
-    return list(found.values())
+        if id != breadcrumb.id:
+            named.setdefault(id, field)
+    given = [id for id in more if id and id != breadcrumb.id and id not in named]
+    known = await trail.records.find_many([*named, *given], by=by) if named or given else {}
+    found = [(named[id], known[id]) for id in named if id in known][:MAX_POINTERS]
+    return [*found, *(("", known[id]) for id in given if id in known)]
 
 
 def _ids_in(context: dict[str, Any]) -> Iterator[tuple[str, str]]:

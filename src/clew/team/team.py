@@ -17,7 +17,7 @@ from clew.agents.conversations.steps import Step, shown_schemas, step_of
 from clew.agents.runs.call_limits import CallLimits
 from clew.clock import Clock
 from clew.errors import AccessDenied, IllegalState, InvalidInput, NotFound
-from clew.team.evidence.verification import TaskEvidence, TaskVerification, verify
+from clew.team.evidence.task_evidence import TaskEvidence, TaskVerification
 from clew.team.guide import Guide, build_message, passed_draft
 from clew.team.machines.pipeline import Gate
 from clew.team.machines.team_state import Outcome, TeamState
@@ -357,6 +357,8 @@ class Team:
 
     async def verify(self, session: str, which: str, *, by: Principal) -> TaskVerification:
         """Run the commands of a task again on the tree that they were run on. Raises NotFound, InvalidInput."""
+        from clew.team.evidence.verification import verify  # loads what runs commands
+
         by.require("administer")
         evidence = task_evidence(await self.state(session, by=by), which)
         folder = self._project()

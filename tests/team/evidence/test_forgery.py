@@ -8,7 +8,8 @@ import pytest
 
 from clew.team.evidence.receipts import CheckReceipt
 from clew.team.evidence.report_parsers import parse_report
-from clew.team.evidence.verification import TaskEvidence, verify
+from clew.team.evidence.task_evidence import TaskEvidence
+from clew.team.evidence.verification import verify
 from tests.team.evidence.completions import TASK, TASK_TEST, Bench, own_programs_first, run_all
 
 WRONG = TASK["calc/core.py"].replace("add(a, a)", "a")

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from clew.errors import InvalidInput
-from clew.team.evidence.verification import TaskEvidence, verify, why_done
+from clew.team.evidence.task_evidence import TaskEvidence, why_done
+from clew.team.evidence.verification import verify
 from tests.team.evidence.completions import TASK, TASK_TEST, Bench, Completion, own_programs_first, run_all
 
 

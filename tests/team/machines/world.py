@@ -24,7 +24,16 @@ from clew.team.machines.pipeline import Gate
 from clew.team.machines.team_machine import step
 from clew.team.machines.team_state import TeamState
 from clew.team.messages.message import TeamMessage
-from clew.team.messages.message_types import ARCHITECT, BUILDERS, INSPECTOR, ORCHESTRATOR, RUNTIME, USER, MessageType
+from clew.team.messages.message_types import (
+    ARCHITECT,
+    BUILDERS,
+    FOR_THE_RECORD,
+    INSPECTOR,
+    ORCHESTRATOR,
+    RUNTIME,
+    USER,
+    MessageType,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 T = MessageType
@@ -73,7 +82,11 @@ class World:
         return self
 
     def deliver(self, message: TeamMessage) -> None:
+        before = self.state
         self.state, effects = step(self.state, message, self.gate)
+        if message.type in FOR_THE_RECORD:  # nobody handles it
+            assert not effects
+            assert msgspec.structs.replace(self.state, messages=before.messages) == before
         self.log.append(message)
         self.effects += effects
         sent = [each for each in effects if isinstance(each, SendMessage)]

@@ -55,6 +55,36 @@ async def test_each_run_and_each_call_ends_with_one_message(trail: Trail, clock:
         assert {each.metadata.get("via") for each in await team.messages(session)} == {"guide"}
 
 
+async def test_the_end_of_a_run_or_a_call_and_its_message_are_one_transaction(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with crew(trail, clock, me) as team:
+        session = await team.start()
+        await team.end(session)
+        events, _ = await trail.log.read(0, by=me, limit=5_000)
+    names = [(each.schema_name, (each.breadcrumb.context if each.breadcrumb else {}).get("type")) for each in events]
+    for schema, type in (("tool.response.v1", "CALL_RESULT"), ("agent.response.v1", "RUN_ENDED")):
+        told = [at for at, (_, found) in enumerate(names) if found == type]
+        assert told
+        assert {names[at - 1][0] for at in told} == {schema}
+        assert [events[at].seq - events[at - 1].seq for at in told] == [1] * len(told)
+
+
+async def test_a_response_that_another_program_writes_becomes_a_message(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with crew(trail, clock, me) as team:
+        session = await team.start()
+        await team.end(session)
+        before = len(await team.messages(session, "CALL_RESULT"))
+        tags = (f"session:{session}", "consumer:team", "request:late@1")
+        context = {"request_id": "late@1", "tool": "team-check", "status": "success", "output": {"passed": True}}
+        response = Draft(title="A response", schema_name="tool.response.v1", tags=tags, context=context)
+        await trail.records.create(response, by=me)
+        await team.run.until(Selector(schema_name="team.message.v1", any_tags=("type:CALL_RESULT",)), before + 1)
+        assert (await team.messages(session, "CALL_RESULT"))[-1].payload["call"] == "late"
+
+
 @pytest.mark.req("BEY-09")
 async def test_a_model_that_fails_ends_the_work_with_the_reason(
     trail: Trail, clock: ManualClock, me: Principal
@@ -103,7 +133,7 @@ async def test_a_session_stops_at_its_budget_and_keeps_its_work(
         assert ended.payload["cause"] == "budget"
         largest = max(each.context["input_tokens"] + each.context["output_tokens"] for each in await usage(trail, me))
         assert state.tokens <= 300 + largest
-        await team.run.until(Selector(schema_name="tool.response.v1", any_tags=("consumer:team",)), 3)
+        await team.run.until(Selector(schema_name="team.message.v1", any_tags=("type:CALL_RESULT",)), 3)
         assert team.tools.named("team-commit")[-1]["message"] == "Unfinished work on add"
 
 

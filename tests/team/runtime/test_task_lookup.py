@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from clew.errors import IllegalState, InvalidInput, NotFound
-from clew.team.evidence.verification import why_done
+from clew.team.evidence.task_evidence import why_done
 from clew.team.machines.pipeline_state import PipelineContext, PipelineStatus, Stage, TaskPipeline
 from clew.team.machines.team_state import TeamState
 from clew.team.messages.payloads import TeamQuestion

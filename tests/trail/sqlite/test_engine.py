@@ -399,3 +399,20 @@ async def test_the_check_names_every_damaged_row(damaged: tuple[Trail, list[str]
     assert any(forged in line for line in found)
     assert any(f"{aged} version 1" in line for line in found)
     assert not any(sound in line for line in found)
+
+
+@pytest.mark.parametrize(("rows", "is_here"), [(10, True), (100_000, False)])
+async def test_a_read_that_turns_out_long_begins_again_in_another_thread(
+    engine: Engine, rows: int, is_here: bool
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def count(connection: Sql) -> int:
+        threads.append(threading.current_thread())
+        numbers = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ?) SELECT count(*) FROM n"
+        return int(connection.execute(numbers, (rows,)).get)
+
+    for _ in range(3):
+        threads.clear()
+        assert await engine.read_either(count) == rows
+        assert (threads[-1] is threading.current_thread()) == is_here

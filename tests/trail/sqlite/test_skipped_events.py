@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 
 from clew.access import Principal
@@ -93,3 +94,35 @@ async def test_a_second_claim_of_a_worker_gets_the_first_again_when_its_lease_en
         [first] = await waiting
         [second] = await trail.deliveries.claim("c", by=ME, worker="w", limit=5, wait=PATIENCE)
     assert (second.event.seq, second.attempt) == (first.event.seq, 1)
+
+
+async def test_a_claim_that_another_process_lets_go_of_beside_a_commit_is_taken(
+    trail: SqliteTrail, tmp_path: Path
+) -> None:
+    """To let go of a claim brings no event: a process that has just written itself must not miss it."""
+    other = SqliteTrail(tmp_path / "trail.db", SystemClock())
+    try:
+        await register(trail, "wanted")
+        await write(trail, "wanted")
+        [held] = await other.deliveries.claim("c", by=ME, worker="other", lease=timedelta(hours=1))
+        waiting = asyncio.ensure_future(
+            trail.deliveries.claim("c", by=ME, worker="w", lease=timedelta(hours=1), wait=10 * PATIENCE)
+        )
+        await write(trail, "other")
+        await other.deliveries.release(held, by=ME)
+        async with asyncio.timeout(PATIENCE):
+            [claim] = await waiting
+        assert claim.event.seq == held.event.seq
+    finally:
+        await other.close()
+
+
+async def test_to_register_as_before_writes_nothing(trail: SqliteTrail, tmp_path: Path) -> None:
+    await register(trail, "wanted")
+    file = apsw.Connection(str(tmp_path / "trail.db"))
+    before = file.execute("PRAGMA data_version").get
+    await register(trail, "wanted")
+    assert file.execute("PRAGMA data_version").get == before
+    await register(trail, "changed")
+    assert file.execute("PRAGMA data_version").get != before
+    file.close()

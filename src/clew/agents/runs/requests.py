@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -137,7 +138,12 @@ def response_draft(
 
 def find_author(answer: Breadcrumb) -> str:
     """The agent that wrote an answer; empty where it names none."""
-    creator = answer.context.get("creator")
+    return author_of(answer.context)
+
+
+def author_of(answer: Mapping[str, Any]) -> str:
+    """As `find_author`, of the content of an answer."""
+    creator = answer.get("creator")
     name = creator.get("agent_id") if isinstance(creator, dict) else None
     return name if isinstance(name, str) else ""
 

@@ -258,7 +258,7 @@ async def stop(
 
 async def why_done_task(task: str, session: str, *, as_json: bool, here: Here) -> None:
     """Print the evidence of a task, or of all tasks where none is named."""
-    from clew.team.evidence.verification import why_done
+    from clew.team.evidence.task_evidence import why_done
 
     async with _open(here) as (team, app):
         id = await find_session(team, app, session)

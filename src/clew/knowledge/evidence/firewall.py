@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import msgspec
 
@@ -13,7 +13,6 @@ from clew.access import Principal
 from clew.catalog.operations.text import inline
 from clew.errors import Busy, NotFound
 from clew.knowledge.code.files import TEXT, kind_of
-from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import PREFIX
 from clew.knowledge.evidence.conflicts import SourceConflict, record_conflicts
 from clew.knowledge.nodes.kinds import ConflictKind, NodeDomain, NodeType, SourceKind, TrustLevel, Verification
@@ -23,6 +22,9 @@ from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 from clew.trail.model.edge import EdgeType
 from clew.trail.store import Trail
+
+if TYPE_CHECKING:  # it loads numpy, which a reader of entries does not need
+    from clew.knowledge.code.graph import CodeGraph
 
 UNSUPPORTED, MISSING_FILE, CONTRADICTED = 0.5, 0.8, 0.7
 """Factors on the confidence: for each unsupported claim, for each missing file, and once for contradictions."""

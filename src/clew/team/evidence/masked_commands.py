@@ -34,6 +34,7 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"-p\s+no:(?:python|main|terminal|pytest_recorder|clew-recorder)\b", "switches off a part of pytest"),
     )
 )
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PIPE = re.compile(r"(?<!\|)\|(?!\|)")
 _PIPEFAIL = re.compile(r"set\s+-\w*o?\s*pipefail|set\s+-o\s+pipefail|set\s+-\w*eo\s+pipefail")
 _LAST = re.compile(r"(?:;|\n)\s*(?P<last>[^;\n]+)$")
@@ -41,7 +42,7 @@ _LAST = re.compile(r"(?:;|\n)\s*(?P<last>[^;\n]+)$")
 
 def find_mask(command: str) -> str:
     """The way in which a command hides a failure, as the end of a sentence; empty if it does not."""
-    plain = _without_quotes(command)
+    plain = _as_the_shell_reads(command)
     for pattern, reason in _MASKS:
         if pattern.search(plain):
             return reason
@@ -52,10 +53,16 @@ def find_mask(command: str) -> str:
     return ""
 
 
-def _without_quotes(command: str) -> str:
-    """A command without the text in single quotes, which the shell does not interpret, and without comments. A script
-    in `sh -c` is interpreted, so it stays."""
+def _as_the_shell_reads(command: str) -> str:
+    """A command without comments, and without the operators in quotes, which are plain text for the shell. The words in
+    quotes stay: an option in quotes is an option. So does all of a script for `sh -c`, and of a command in `$(…)`."""
     if re.search(r"\b(?:ba|z|da)?sh\s+-\w*c\b|\beval\b", command):
         return command.replace("'", " ").replace('"', " ")
-    plain = re.sub(r"'[^']*'", "''", command)
+    plain = _QUOTED.sub(_without_operators, command)
     return re.sub(r"(?:^|\s)#.*$", "", plain, flags=re.MULTILINE).strip()
+
+
+def _without_operators(quoted: re.Match[str]) -> str:
+    text = quoted[0]
+    is_run = text[0] == '"' and ("$(" in text or "`" in text)
+    return text if is_run else re.sub(r"[;&|#\n]", " ", text)

@@ -173,6 +173,26 @@ ROUTES: dict[MessageType, TypeRoute] = {
     _T.MESSAGE_REFUSED: TypeRoute(p.MessageRefusal, (GUIDE, RUNTIME), MEMBERS),
 }
 
+FOR_THE_RECORD = frozenset(
+    (
+        _T.DAG_STATUS,
+        _T.TASK_DISPATCH,
+        _T.TASK_ANSWER,
+        _T.VALIDATE_TASK,
+        _T.VALIDATION_FULL,
+        _T.VALIDATION_CORRECTIONS,
+        _T.TESTS_READY,
+        _T.TEST_RESULTS,
+        _T.TEST_CORRECTIONS,
+        _T.INSPECTOR_FEEDBACK,
+        _T.TESTER_FEEDBACK,
+        _T.HANDOFF_COMPLETE,
+        _T.WORKFLOW_COMPLETE,
+        _T.MESSAGE_REFUSED,
+    )
+)
+"""Types that tell what happened. They change no state and have no effects, so that nobody handles them."""
+
 
 def read_payload(type: MessageType, payload: object) -> msgspec.Struct:
     """The payload of a message as its struct. Raises InvalidInput with the name of the field."""

@@ -1,9 +1,14 @@
 """Bridges from the runtime of agents to the team: the end of a run becomes RUN_ENDED, the response of a tool becomes
-CALL_RESULT. Each run and each call ends once, however often its end is seen."""
+CALL_RESULT. Each run and each call ends once, however often its end is seen.
+
+`complete` adds these messages to the step that writes the answer or the response, in the same transaction. The handlers
+tell the team of what was written in any other way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -11,9 +16,9 @@ import msgspec
 from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations
 from clew.agents.conversations.sessions import sent_message
-from clew.agents.runs.requests import find_author, read_response
+from clew.agents.runs.requests import author_of
 from clew.clock import Clock
-from clew.errors import InvalidInput, NotFound
+from clew.errors import ClewError, InvalidInput, NotFound
 from clew.team.guide import passed_draft
 from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message import TeamMessage
@@ -21,22 +26,25 @@ from clew.team.messages.message_types import ORCHESTRATOR, RUNTIME, MessageType
 from clew.team.messages.payloads import MAX_TEXT, CallResult, RunEnd
 from clew.team.runtime.effect_drafts import RUN_OF_TEAM, TEAM, TeamPrompt, call_of, derived_id, find_prompt
 from clew.team.runtime.session_budgets import SessionBudgets
-from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.breadcrumb import Breadcrumb, Draft, session_of
 from clew.trail.model.event import Event, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import NotNow
-from clew.trail.work.correlation import CONSUMER_TAG, find_run, run_tag
+from clew.trail.work.correlation import CONSUMER_TAG, RUN_TAG, find_request_id, run_tag
 from clew.trail.work.handlers import Handler, HandlerFunction
 
-ANSWERS, RESPONSES, RUNS = "team/answers", "team/responses", "team/runs"
+RESPONSES, RUNS = "team/responses", "team/runs"
 LOOK_EVERY = 5.0
 """Seconds between two looks whether a run can still end."""
 RETRY = RetryPolicy(attempts=100, backoff=0.5, backoff_limit=30.0)
 MAX_CALLS = 1_000
 """Model calls of one run whose tokens are counted."""
+_ADDRESS = CONSUMER_TAG + TEAM
 _STATUS: dict[str, Literal["answered", "cancelled"]] = {"done": "answered", "cancelled": "cancelled"}
 _CAUSES: dict[str, Literal["budget", "model"]] = {"budget": "budget", "error": "model"}
+
+_log = logging.getLogger(__name__)
 
 
 class TeamBridges:
@@ -54,54 +62,63 @@ class TeamBridges:
 
     def handlers(self) -> list[Handler]:
         flow = self._flow
-        responses = Selector(schema_name=flow.response, all_tags=(CONSUMER_TAG + TEAM,))
+        responses = Selector(schema_name=flow.response, all_tags=(_ADDRESS,))
         runs = Selector(schema_name=flow.message, all_tags=(RUN_OF_TEAM,))
-        return [
-            _handler(ANSWERS, Selector(schema_name=flow.answer), self._on_answer),
-            _handler(RESPONSES, responses, self._on_response),
-            _handler(RUNS, runs, self._on_prompt),
-        ]
+        return [_handler(RESPONSES, responses, self._on_response), _handler(RUNS, runs, self._on_prompt)]
 
-    async def _on_answer(self, event: Event, deps: Any) -> Sequence[Draft]:
-        """The end of a run of the team. Answers of agents that it called on the way are no end."""
-        answer = event.breadcrumb
-        if answer is None or find_conversation(answer.session) is None:
-            return ()
-        prompt = await self._prompt_of(find_run(answer) or "")
-        if prompt is None or find_author(answer) != prompt.role:
-            return ()
-        await self._budgets.release(prompt.conversation, find_run(answer) or "")
-        return (await self._ended(find_run(answer) or "", answer, prompt),)
+    # -- in the step that ends a run or a call --------------------------------------------------------------
+
+    async def complete(self, outputs: Sequence[Draft]) -> Sequence[Draft]:
+        """The outputs of a step with the messages that follow from them. Where no message can be made, the outputs stay
+        as they are, and the handlers look at them later."""
+        if not any(each.schema_name in (self._flow.answer, self._flow.response) for each in outputs):
+            return outputs
+        try:
+            return [more for each in outputs for more in await self._with_message(each, outputs)]
+        except ClewError as error:
+            _log.warning("the team is told later of %s: %s", outputs[0].title, error)
+            return outputs
+
+    async def _with_message(self, draft: Draft, outputs: Sequence[Draft]) -> Sequence[Draft]:
+        session = session_of(tuple(draft.tags))
+        if session and draft.schema_name == self._flow.response and _ADDRESS in draft.tags:
+            id = draft.id or self._clock.new_id()
+            tags = tuple(tag for tag in draft.tags if tag != _ADDRESS)  # nobody needs to handle it any more
+            return msgspec.structs.replace(draft, id=id, tags=tags), self._result(session, id, draft.context)
+        if draft.schema_name == self._flow.answer and find_conversation(session) is not None:
+            run = next((tag.removeprefix(RUN_TAG) for tag in draft.tags if tag.startswith(RUN_TAG)), "")
+            prompt = await self._prompt_of(run)
+            if prompt is not None and author_of(draft.context) == prompt.role:  # called agents answer on the way
+                stops = [each.context for each in outputs if each.schema_name == self._flow.stopped]
+                return draft, await self._ended(run, draft.context, prompt, stops)
+        return (draft,)
+
+    # -- handlers of all that ended otherwise ---------------------------------------------------------------
 
     async def _on_response(self, event: Event, deps: Any) -> Sequence[Draft]:
         """The result of a tool that the team called."""
         record = event.breadcrumb
-        if record is None or not record.session:
+        request = None if record is None else find_request_id(record)
+        if record is None or not record.session or request is None:
             return ()
-        try:
-            response = read_response(record)
-        except InvalidInput:
-            return ()
-        output = response.output if isinstance(response.output, dict) else {"text": response.output}
-        result = CallResult(
-            call=call_of(response.request_id),
-            tool=response.tool,
-            status=_call_status(response.status),
-            output=output if response.output is not None else {},
-            error=response.error,
-        )
-        return (self._message(record.session, record.id, MessageType.CALL_RESULT, result, f"call/{record.id}"),)
+        return (self._result(record.session, record.id, {**record.context, "request_id": request}),)
 
     async def _on_prompt(self, event: Event, deps: Any) -> Sequence[Draft]:
         """Watch a run until it ends. A run that nobody works on any more ends as failed. Raises NotNow."""
         message = event.breadcrumb
         prompt = None if message is None else find_prompt(message, self._flow, by=self._by)
-        if message is None or prompt is None or await self._find_answer(message.id, prompt.role) is not None:
+        if message is None or prompt is None or await self._is_told(message.id):
             return ()
+        if (answer := await self._find_answer(message.id, prompt.role)) is not None:
+            return (await self._ended(message.id, answer.context, prompt, await self._stops(message.id)),)
         if why := await self._find_failure(message, prompt):
             await self._budgets.release(prompt.conversation, message.id)
             return (self._end(message.id, prompt, status="failed", error=why),)
         raise NotNow(LOOK_EVERY)
+
+    async def _is_told(self, run: str) -> bool:
+        told = derived_id(self._by, run, 0)
+        return told in await self._trail.records.find_many([told], by=self._by)
 
     async def _prompt_of(self, run: str) -> TeamPrompt | None:
         """The prompt that started a run, if the team wrote it."""
@@ -113,7 +130,7 @@ class TeamBridges:
     async def _find_answer(self, run: str, role: str) -> Breadcrumb | None:
         selector = Selector(schema_name=self._flow.answer, all_tags=(run_tag(run),))
         page = await self._trail.records.list(selector, by=self._by, limit=50)
-        return next((each for each in page.items if find_author(each) == role), None)
+        return next((each for each in page.items if author_of(each.context) == role), None)
 
     async def _find_failure(self, message: Breadcrumb, prompt: TeamPrompt) -> str:
         """Why a run can never end; empty while it can."""
@@ -126,17 +143,33 @@ class TeamBridges:
         failed = await self._conversations.find_failure(sent_message(message), 0, by=self._by)
         return failed.reason if failed is not None else ""
 
-    async def _ended(self, run: str, answer: Breadcrumb, prompt: TeamPrompt) -> Draft:
-        status = str(answer.context.get("status") or "done")
-        text = str(answer.context.get("message") or "")[:MAX_TEXT]
-        reason = str(answer.context.get("reason") or "")
+    def _result(self, session: str, id: str, response: Mapping[str, Any]) -> Draft:
+        """The message about a response with this id and content."""
+        output, error = response.get("output"), response.get("error")
+        result = CallResult(
+            call=call_of(str(response["request_id"])),
+            tool=str(response.get("tool") or ""),
+            status=_call_status(str(response.get("status") or "")),
+            output=output if isinstance(output, dict) else {} if output is None else {"text": output},
+            error="" if error is None else str(error),
+        )
+        return self._message(session, id, MessageType.CALL_RESULT, result, f"call/{id}")
+
+    async def _ended(
+        self, run: str, answer: Mapping[str, Any], prompt: TeamPrompt, stops: Sequence[Mapping[str, Any]]
+    ) -> Draft:
+        """The message about a run with this answer, which gives back what is left of its budget. `stops` say why it
+        stopped early."""
+        await self._budgets.release(prompt.conversation, run)
+        status = str(answer.get("status") or "done")
+        is_stopped = status not in _STATUS and bool(stops)
         return self._end(
             run,
             prompt,
             status=_STATUS.get(status, "failed"),
-            text=text if status == "done" else "",
-            error="" if status == "done" else reason or status,
-            cause=await self._cause(run) if status not in _STATUS else "",
+            text=str(answer.get("message") or "")[:MAX_TEXT] if status == "done" else "",
+            error="" if status == "done" else str(answer.get("reason") or "") or status,
+            cause=_CAUSES.get(str(stops[0].get("why")), "") if is_stopped else "",
             tokens=await self._tokens(run),
         )
 
@@ -145,11 +178,10 @@ class TeamBridges:
         ended = RunEnd(conversation=prompt.conversation, role=prompt.role, pipeline=prompt.pipeline, **end)
         return self._message(session, run, MessageType.RUN_ENDED, ended, f"run/{run}")
 
-    async def _cause(self, run: str) -> Literal["", "budget", "model"]:
-        """Why a run stopped, in one word."""
+    async def _stops(self, run: str) -> Sequence[Mapping[str, Any]]:
+        """The records that say why a run stopped."""
         selector = Selector(schema_name=self._flow.stopped, all_tags=(run_tag(run),))
-        page = await self._trail.records.list(selector, by=self._by, limit=1)
-        return _CAUSES.get(str(page.items[0].context.get("why")), "") if page.items else ""
+        return [each.context for each in (await self._trail.records.list(selector, by=self._by, limit=1)).items]
 
     async def _tokens(self, run: str) -> int:
         """The tokens that a run took."""

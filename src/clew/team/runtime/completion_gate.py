@@ -8,7 +8,7 @@ import msgspec
 
 from clew.team.evidence.gate import CompletionClaim, GateState, TaskReview, Verdict, accept
 from clew.team.evidence.receipts import CheckReceipt
-from clew.team.evidence.verification import TaskEvidence
+from clew.team.evidence.task_evidence import TaskEvidence
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.messages.message_types import INSPECTOR
 from clew.team.planning.plan import PlanNode

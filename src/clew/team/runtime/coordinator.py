@@ -1,4 +1,4 @@
-"""The coordinator: the one handler of all messages of a team. It applies a message to the state of its session, and
+"""The coordinator: the one handler of the messages of a team. It applies a message to the state of its session, and
 writes the records of the effects together with the acknowledgement of the message."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import ClewError, IllegalState, InvalidInput, NotFound
 from clew.team.machines.effects import AskAgent, CallTool, Effects, EndSession, SendMessage
-from clew.team.messages.message import SCHEMA, TeamMessage, read_message
-from clew.team.messages.message_types import MEMBERS, ORCHESTRATOR, RUNTIME, USER, MessageType
+from clew.team.messages.message import SCHEMA, TYPE_TAG, TeamMessage, read_message
+from clew.team.messages.message_types import FOR_THE_RECORD, MEMBERS, ORCHESTRATOR, RUNTIME, USER, MessageType
 from clew.team.messages.payloads import CallResult, MessageRefusal, RunEnd
 from clew.team.runtime.effect_drafts import EffectDrafts
 from clew.team.runtime.status_records import StatusRecords
@@ -28,6 +28,10 @@ from clew.trail.model.selector import Selector
 from clew.trail.work.handlers import Handler
 
 NAME = "team/coordinator"
+HANDLED = Selector(
+    schema_name=SCHEMA, any_tags=tuple(TYPE_TAG + each for each in MessageType if each not in FOR_THE_RECORD)
+)
+"""The messages that a step can answer with effects, or refuse."""
 RETRY = RetryPolicy(attempts=100, backoff=0.5, backoff_limit=30.0)
 """Only failures of the storage are tried again; a message itself is applied or refused."""
 _REFUSAL, _INSTEAD = 1_000, 2_000
@@ -61,7 +65,7 @@ class Coordinator:
     def handler(self) -> Handler:
         return Handler(
             name=NAME,
-            selector=Selector(schema_name=SCHEMA),
+            selector=HANDLED,
             function=self._handle,
             retry=RETRY,
             start="beginning",
@@ -98,7 +102,7 @@ class Coordinator:
                 await self._close(message.session_id, effect)
             else:
                 drafts += await self._effects.drafts(message, number, effect)
-        await self._status.write(applied.state)
+        await self._status.note(applied.state)
         self._unwritten = {message.id: applied.effects, **_newest(self._unwritten)}
         return drafts
 

@@ -3,7 +3,9 @@ never depends on it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -11,8 +13,9 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.conversations.sessions import title_of
+from clew.background_tasks import log_failure
 from clew.clock import Clock
-from clew.errors import AlreadyExists, Conflict
+from clew.errors import AlreadyExists, Conflict, StorageError
 from clew.skills.lru_cache import LruCache
 from clew.team.machines.dag import NodeStatus
 from clew.team.machines.team_state import TeamState
@@ -23,6 +26,8 @@ from clew.trail.store import Trail
 
 STATUS = "team.status.v1"
 MAX_LISTED = 1_000
+DELAY = 0.25
+"""Seconds for which the status of work under way waits for the next change, so that a quick step costs no write."""
 _RETRIES = 10
 _NAMESPACE = UUID("0b6c3f6e-86a1-5a37-8f0b-3d8f3c2e5a11")
 _ACTIVE = (NodeStatus.RUNNING, NodeStatus.WAITING, NodeStatus.MERGING)
@@ -60,11 +65,39 @@ class StatusRecords:
         self._clock = clock
         self._by = by
         self._written: LruCache[str, TeamStatus] = LruCache(1_000)
+        self._waiting: dict[str, TeamStatus] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def write(self, state: TeamState) -> None:
         """Write the status of a state where it has changed and no newer one is there."""
+        self._waiting.pop(state.session, None)
+        await self._write(status_of(state))
+
+    async def note(self, state: TeamState) -> None:
+        """As `write`. Where the work goes on by itself, the status is written a moment later, if no other came until
+        then; the next message after a crash brings it up to date."""
         status = status_of(state)
-        if self._written.find(state.session) == _content(status):
+        is_known = self._written.find(state.session) is not None or state.session in self._waiting
+        if state.is_over or status.waits_for_user or not is_known:
+            await self.write(state)
+            return
+        if state.session not in self._waiting:
+            asyncio.get_running_loop().call_later(DELAY, self._begin, state.session)
+        self._waiting[state.session] = status
+
+    def _begin(self, session: str) -> None:
+        if (status := self._waiting.pop(session, None)) is not None:
+            task = asyncio.create_task(self._write_late(status))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(log_failure)
+
+    async def _write_late(self, status: TeamStatus) -> None:
+        with suppress(StorageError):  # the trail may be closed by now; the next message writes it
+            await self._write(status)
+
+    async def _write(self, status: TeamStatus) -> None:
+        if self._written.find(status.session_id) == _content(status):
             return
         for _ in range(_RETRIES):
             try:
@@ -72,7 +105,7 @@ class StatusRecords:
                 break
             except (Conflict, AlreadyExists):  # another process wrote one; it may be older
                 continue
-        self._written.keep(state.session, _content(status))
+        self._written.keep(status.session_id, _content(status))
 
     async def _replace(self, status: TeamStatus) -> None:
         id = str(uuid5(_NAMESPACE, f"{self._by.owner_id}\n{status.session_id}"))

@@ -6,7 +6,7 @@ import msgspec
 
 from clew.errors import IllegalState, InvalidInput, NotFound
 from clew.team.evidence.gate import CompletionClaim, Verdict
-from clew.team.evidence.verification import TaskEvidence
+from clew.team.evidence.task_evidence import TaskEvidence
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.machines.team_state import TeamState
 from clew.team.runtime.completion_gate import evidence_of

@@ -42,6 +42,7 @@ def team_additions(
         handlers=(coordinator.handler(), *bridges.handlers(), timer_handler(clock, by=by)),
         find_budget=budgets.of_run,
         needs_model=_needs_model(trail, conversations.flow, by),
+        complete=bridges.complete,
     )
 
 

@@ -53,7 +53,7 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def schemas(self) -> tuple[str, ...]:
         """The schema names that are meant, from both spellings; empty means any."""
-        return (*((self.schema_name,) if self.schema_name is not None else ()), *self.schema_names)
+        return tuple(self.schema_names) if self.schema_name is None else (self.schema_name, *self.schema_names)
 
 
 EVERYTHING = Selector()

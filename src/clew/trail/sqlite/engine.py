@@ -23,6 +23,7 @@ from clew.clock import Clock
 from clew.errors import Busy, Corrupted, StorageError
 from clew.sqlite_file import Sql, connect, make_private, translate, translated
 from clew.trail.sqlite.file import FATAL, check_file, free_companions, lay_out_log, migrate
+from clew.trail.sqlite.loop_calls import LoopCalls
 
 T = TypeVar("T")
 AudienceIds = dict[tuple[str, tuple[str, ...]], tuple[int, int]]
@@ -33,6 +34,9 @@ MAX_AUDIENCES = 10_000
 CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 4_000
 """Pages in the log that start a checkpoint: when no write is pending, and in any case."""
 IDLE_SECONDS = 0.05
+STEPS, MOST_STEPS = 1_000, 8
+"""A read that may be long has so many times so many steps of SQLite's machine, about a millisecond, in the calling
+thread."""
 FIRST_LAYOUT, LONGEST_LAYOUT = 64, 5_000
 
 
@@ -73,28 +77,6 @@ class WriteJob(NamedTuple):
 
 
 Answer = tuple[asyncio.Future[Any] | None, Any, BaseException | None]
-Call = Callable[[], object]
-
-
-class LoopCalls:
-    """Calls that the writing thread schedules on event loops. Sent together: a loop is woken once a transaction."""
-
-    def __init__(self) -> None:
-        self._by_loop: dict[asyncio.AbstractEventLoop, list[Call]] = {}
-
-    def add(self, loop: asyncio.AbstractEventLoop, call: Call) -> None:
-        self._by_loop.setdefault(loop, []).append(call)
-
-    def send(self) -> None:
-        by_loop, self._by_loop = self._by_loop, {}
-        for loop, calls in by_loop.items():
-            with contextlib.suppress(RuntimeError):  # the loop was closed while we wrote
-                loop.call_soon_threadsafe(_make_all, calls)
-
-
-def _make_all(calls: list[Call]) -> None:
-    for call in calls:
-        call()
 
 
 class Engine:
@@ -123,6 +105,10 @@ class Engine:
         self._laid_out = FIRST_LAYOUT
         self._full_sync: bool | None = None
         self._must_reopen = False
+        self._version: int | None = None
+        self.own_commits = 0
+        self.foreign_commits = 0
+        """How often a transaction found that others had written to the file since the one before."""
         self.memo: dict[Any, Any] = {}
         self._audiences: AudienceIds = {}
         self._local = threading.local()
@@ -190,6 +176,26 @@ class Engine:
         """Run a longer read in a thread of its own, in one snapshot."""
         self._refuse()
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_snapshot, work)
+
+    async def read_either(self, work: Callable[[Sql], T]) -> T:
+        """As `read_aside`, but in the calling thread where that turns out to be short: most reads of few records are,
+        and then a change of threads takes longer than they do. One that is not short begins again aside."""
+        self._refuse()
+        reader, left = self.reader(), iter(range(MOST_STEPS))
+
+        def bounded(connection: Sql) -> T:
+            reader.set_progress_handler(lambda: next(left, None) is None, STEPS)
+            try:
+                return work(connection)
+            finally:
+                reader.set_progress_handler(None)
+
+        try:
+            return self.read_snapshot(bounded)
+        except StorageError as error:
+            if not isinstance(error.__cause__, apsw.InterruptError):
+                raise
+        return await self.read_aside(work)
 
     def read_snapshot(self, work: Callable[[Sql], T]) -> T:
         """As `read`, all of it as of one moment."""
@@ -270,6 +276,7 @@ class Engine:
                 if changed and (last := self.before_commit()) is not None:
                     self._run_job(WriteJob(last, None, durable=False), changed)
                 if self._writer.in_transaction:
+                    self.own_commits += 1
                     self._writer.execute("COMMIT")
         except BaseException as error:
             self._abandon(error)
@@ -304,6 +311,10 @@ class Engine:
             self._full_sync = full
         self.memo.clear()
         self._writer.execute("BEGIN IMMEDIATE")
+        version = self._writer.execute("PRAGMA data_version").get  # commits of this connection do not change it
+        if version != self._version:
+            self._version = version
+            self.foreign_commits += 1
         if full and self._laid_out < LONGEST_LAYOUT and self._laid_out < self._log_pages():
             self._laid_out = min(4 * self._log_pages(), LONGEST_LAYOUT)
             lay_out_log(self.path, self._laid_out)
@@ -378,7 +389,7 @@ class Engine:
         for setting in ("journal_mode=WAL", "foreign_keys=ON", "cache_size=-32000", "wal_autocheckpoint=0"):
             connection.execute(f"PRAGMA {setting}").fetchall()
         self._log_begins = 0
-        self._full_sync, self._laid_out = None, FIRST_LAYOUT
+        self._full_sync, self._version, self._laid_out = None, None, FIRST_LAYOUT
         self._on_connect(connection)
         migrate(connection)
         return connection

@@ -34,6 +34,9 @@ Remake = Callable[[], Breadcrumb]
 NOTHING: Mapping[int, Remake] = MappingProxyType({})
 OTHER_PROCESSES = 0.02
 """Seconds between looks at what other processes wrote; writes of this process signal at once."""
+IDLE_LOOKS = 5
+"""Looks without a commit of this process after which it finds out whether others wrote right after its last one. Their
+events show at once; this is for claims that they let go of."""
 
 
 class SqliteLog:
@@ -81,6 +84,11 @@ class SqliteLog:
                 if len(found) == limit or room <= 0:
                     return found, event.seq
         return found, head
+
+    def may_bring(self, after: int, head: int, selector: Selector) -> bool:
+        """Whether one of the events after this one and up to the head of the file may be meant, as far as that is known
+        without reading it."""
+        return self._tail.may_bring(after, head, selector)
 
     async def head(self) -> int:
         return self._engine.read(read_head)
@@ -168,6 +176,8 @@ class LogWatch:
         self._tail = tail
         self._timer: asyncio.TimerHandle | None = None
         self._version = -1
+        self._commits = 0, 0
+        self._unsure = 0
         self.looks = 0
         self._waiting: dict[Callable[[], object], Selector] = {}
         self._for_others: dict[Callable[[], object], None] = {}
@@ -199,15 +209,31 @@ class LogWatch:
         is_wanted = self._waiting or self._for_others
         self._timer = self._loop.call_later(OTHER_PROCESSES, self._look) if is_wanted else None
         with contextlib.suppress(ClewError):  # those who wait will meet it themselves
-            version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
-            if version == self._version:
+            if not self._have_others_written():
                 return
-            self._version = version
-            if self._engine.read(read_head) != self._tail.head:  # otherwise all of it was committed here
-                self.wake(())
         self.looks += 1
         for wake in tuple(self._for_others):
             wake()
+
+    def _have_others_written(self) -> bool:
+        """Whether the file holds what this process did not write, as far as that is known. Wakes those who wait for
+        events of others."""
+        before, self._commits = self._commits, (self._engine.own_commits, self._engine.foreign_commits)
+        version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
+        is_known = version == self._version and self._commits[1] == before[1]
+        self._version = version
+        if is_known:
+            self._unsure -= self._unsure > 0
+            if self._unsure == 1:
+                self._engine.post(lambda writing: None)  # a transaction sees whether others have written
+            return False
+        if self._engine.read(read_head) != self._tail.head:
+            self.wake(())
+        elif self._commits[0] != before[0] and self._commits[1] == before[1]:
+            self._unsure = 1 + IDLE_LOOKS
+            return False
+        self._unsure = 0
+        return True
 
 
 def load_event(

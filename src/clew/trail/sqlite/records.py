@@ -346,7 +346,7 @@ class SqliteRecords:
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidInput("limit", f"must be between 1 and {MAX_PAGE:,}")
         after = _unpack_cursor(cursor) if cursor is not None else None
-        return await self._engine.read_aside(
+        return await self._engine.read_either(
             lambda connection: self._list(connection, selector, by, limit, after, oldest_first)
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -23,6 +23,9 @@ from clew.trail.work.claims import ClaimLoop, Refused, is_meant, outlast
 
 HandlerFunction = Callable[[Event, Any], Awaitable[Sequence[Draft] | None]]
 """Gets one event and what the worker was given as `deps`; returns the breadcrumbs to write."""
+
+Completion = Callable[[Sequence[Draft]], Awaitable[Sequence[Draft]]]
+"""Adds to the outputs of a handler what is to be written with them in one transaction."""
 
 CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 
@@ -91,6 +94,16 @@ def handles(
         )
 
     return bind
+
+
+def completed(handler: Handler, complete: Completion) -> Handler:
+    """The handler, with outputs as `complete` makes them."""
+
+    async def handle(event: Event, deps: Any) -> Sequence[Draft]:
+        outputs = await handler.function(event, deps)
+        return await complete(outputs) if outputs else ()
+
+    return replace(handler, function=handle)
 
 
 class Worker:

@@ -11,7 +11,7 @@ import msgspec
 from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, reply
 from clew.adapters.rest.routes.plans import open_team
 from clew.errors import AccessDenied, IllegalState, InvalidInput, NotFound
-from clew.team.evidence.verification import TaskEvidence, TaskVerification
+from clew.team.evidence.task_evidence import TaskEvidence, TaskVerification
 from clew.team.machines.pipeline_state import TaskPipeline
 from clew.team.messages.message import TeamMessage
 from clew.team.pipelines import PipelineChannel, PipelineOutcome, TeamPipelines

@@ -12,7 +12,6 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 
 import msgspec
-import numpy as np
 
 from clew.catalog.formats.restructured_text import find_titles
 from clew.knowledge.code.models import FileFacts, Symbol
@@ -102,9 +101,7 @@ def pack(facts: FileFacts, text: str) -> tuple[Packed, bytes]:
         code, prose = split_comments(body, facts.language if each.kind not in ("section", "text") else "")
         words.extend(pack_terms(find_words(part)) for part in (each.defined, f"{each.owner} {prose}", code))
         texts.append(_embedded(each, body))
-    sizes = np.array([len(each) // TERM_BYTES for each in words], np.int64).reshape(-1, FIELDS)
-    packed = _pack(passages, np.frombuffer(b"".join(words), np.uint32), sizes)
-    return packed, zlib.compress(_encode(texts), 1)
+    return _pack(passages, words), zlib.compress(_encode(texts), 1)
 
 
 def read_texts(texts: bytes) -> list[str]:
@@ -272,8 +269,12 @@ class _SpelledWords(dict[str, str]):
 _spelled = _SpelledWords()
 
 
-def _pack(passages: Sequence[Passage], words: np.ndarray, sizes: np.ndarray) -> Packed:
+def _pack(passages: Sequence[Passage], fields: Sequence[bytes]) -> Packed:
     """Count equal terms of a passage, each field by itself."""
+    import numpy as np  # only who builds the index needs it
+
+    sizes = np.array([len(each) // TERM_BYTES for each in fields], np.int64).reshape(-1, FIELDS)
+    words = np.frombuffer(b"".join(fields), np.uint32)
     place = np.repeat(np.arange(sizes.size), sizes.ravel())
     keys, row = np.unique((place // FIELDS).astype(np.uint64) << np.uint64(32) | words, return_inverse=True)
     counts = np.bincount(row * FIELDS + place % FIELDS, minlength=len(keys) * FIELDS)

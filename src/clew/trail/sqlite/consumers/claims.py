@@ -30,15 +30,13 @@ FAR = 250
 
 
 class News(NamedTuple):
-    """All events after a place in the log."""
+    """All events after a place in the log up to `head`, and their schemas."""
 
     after: int
+    head: int
     rows: list[Any]
     tags: list[tuple[str, ...]]
-
-    @property
-    def head(self) -> int:
-        return int(self.rows[-1][0]) if self.rows else self.after
+    schemas: frozenset[str | None]
 
 
 class Claiming:
@@ -150,6 +148,8 @@ class Claiming:
     def is_meant(self, writing: Writing, stored: StoredConsumer, news: News) -> bool:
         """Whether a consumer may want an event of the news, as far as that shows without its content."""
         selector = stored.consumer.selector
+        if (schemas := selector.schemas) and news.schemas.isdisjoint(schemas):
+            return False
         return any(
             matches_envelope(selector, row[6], tags) and self.sees(writing, stored, row)
             for row, tags in zip(news.rows, news.tags, strict=True)
@@ -170,6 +170,11 @@ class Claiming:
             return False
         self._passing[stored.cid] = stored, news.head
         return True
+
+    def note_passed(self, stored: StoredConsumer, head: int) -> None:
+        """Note that a consumer wants none of the committed events up to `head`."""
+        if head > self.position(stored):
+            self._passed[stored.cid] = stored, head
 
     def committed(self) -> None:
         self._passed.update(self._passing)

@@ -196,6 +196,19 @@ def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str 
     return found
 
 
+def find_same(connection: Sql, audiences: Audiences, by: Principal, consumer: Consumer) -> ConsumerState | None:
+    """The state of a consumer that is registered with the same definition and scopes: to register it again would
+    change nothing."""
+    by.require_consumer(consumer.name)
+    scopes = connection.execute(
+        "SELECT scopes FROM consumers WHERE owner_id = ? AND name = ? AND definition = ?",
+        (by.owner_id, consumer.name, msgspec.json.encode(consumer).decode()),
+    ).get
+    if scopes is None or frozenset(_decode_texts(scopes)) != by.scopes:
+        return None
+    return next(iter(read_states(connection, audiences, by, consumer.name)), None)
+
+
 def _count(connection: Sql, cid: int, visible: tuple[int, ...]) -> dict[str, Any]:
     """The numbers of pending, claimed and dead events. Events that the consumer may no longer see do not count."""
     row = connection.execute(

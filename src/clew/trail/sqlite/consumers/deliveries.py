@@ -31,6 +31,7 @@ from clew.trail.sqlite.consumers.consumers import (
     check_consumer,
     find_consumer,
     find_held,
+    find_same,
     note_agent,
     put_consumer,
     read_standing,
@@ -44,8 +45,8 @@ from clew.trail.sqlite.version_writes import Marks
 
 MAX_CLAIMS = 1_000
 MAX_REMEMBERED = 1_000
-SETTLE = 250_000
-"""Microseconds after which a cursor is written that is behind what its consumer has seen."""
+SETTLE = 1_000_000
+"""Microseconds without news after which a cursor is written that is behind what its consumer has seen."""
 SHORTEST_WAIT = 0.02
 FREED = -1
 """Stands among the changes of a transaction for claims that were let go of; 0 for anything else that is no record."""
@@ -72,7 +73,7 @@ class SqliteDeliveries:
         self._seen = 0
         self._turn = 0
         self._freed: set[int] = set()
-        self._behind: dict[int, int] = {}
+        self._behind: dict[int, tuple[int, int]] = {}
         self._last: dict[tuple[str, str, str], Order] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -88,7 +89,8 @@ class SqliteDeliveries:
             writing.changed.append(0)
             return read_states(writing.connection, self._audiences, by, consumer.name)[0]
 
-        return await self._engine.write(work)
+        known = self._engine.read(lambda connection: find_same(connection, self._audiences, by, consumer))
+        return await self._engine.write(work) if known is None else known
 
     async def unregister(self, name: str, *, by: Principal) -> None:
         by.require("subscribe")
@@ -198,12 +200,17 @@ class SqliteDeliveries:
     def _look(self, connection: Sql, order: Order) -> None:
         stored, head, due = read_standing(connection, order.consumer, order.by, self._engine.now())
         order.stored, order.due = stored, due
+        if not self._log.may_bring(self._claiming.position(stored), head, stored.consumer.selector):
+            self._claiming.note_passed(stored, head)
         if head > self._claiming.position(stored) or head - stored.cursor > FAR:
             order.due = 0
         elif not self._is_behind(order):
             self._behind.pop(stored.cid, None)
         else:
-            since = self._behind.setdefault(stored.cid, self._engine.now())
+            position, now = self._claiming.position(stored), self._engine.now()
+            at, since = self._behind.get(stored.cid, (position, now))
+            since = since if at == position else now
+            self._behind[stored.cid] = position, since
             order.due = since + SETTLE if due is None else min(due, since + SETTLE)
 
     def _is_behind(self, order: Order) -> bool:
@@ -276,7 +283,13 @@ class SqliteDeliveries:
                 f"{EVENT} WHERE seq > max(?, (SELECT max(seq) FROM events) - {NEWS}) ORDER BY seq", (self._seen,)
             ).fetchall()
         self._seen = rows[-1][0] if rows else self._seen
-        return News(rows[0][0] - 1 if rows else self._seen, rows, [_decode_texts(row[7]) for row in rows])
+        return News(
+            after=rows[0][0] - 1 if rows else self._seen,
+            head=self._seen,
+            rows=rows,
+            tags=[_decode_texts(row[7]) for row in rows],
+            schemas=frozenset(row[6] for row in rows),
+        )
 
     def committed(self, changed: Sequence[int]) -> None:
         """Hand out the claims of the transaction that was just committed. Those who waited and were not seen to, or all
