@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.access import Principal
@@ -26,8 +27,6 @@ from clew.trail.work.hygiene import Hygiene
 from clew.trust import Trust
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from clew.agents.runtime import Runtime
     from clew.catalog.operations.answers import Known
     from clew.catalog.workspace.workspace import Workspace
@@ -414,6 +413,30 @@ def build_embedder(config: Config) -> Embedder | None:
     return open_embedder(config.embedder)
 
 
+async def on_bus(trail: Trail, config: Config) -> Trail:
+    """The trail on the bus of its settings; the trail itself where they name none. Raises ConfigError, with the trail
+    closed."""
+    if not config.bus.url:
+        return trail
+    from clew.bus import open_bus  # most trails have one process
+    from clew.bus.trail import BusTrail
+    from clew.llm.providers.keys import read_key
+
+    project, named = config.folder.absolute().parent, config.bus.credentials
+    is_file = named.startswith("file:") and named.endswith(".creds")
+    try:
+        bus = await open_bus(
+            config.bus.url,
+            secret=read_key(named, os.environ, project) if named and not is_file else "",
+            credentials=project / Path(named.removeprefix("file:")).expanduser() if is_file else None,
+            ca=project / Path(config.bus.ca).expanduser() if config.bus.ca else None,
+        )
+    except BaseException:
+        await trail.close()
+        raise
+    return BusTrail(trail, bus) if bus.is_shared else trail
+
+
 @contextlib.asynccontextmanager
 async def open_app(
     config: Config, clock: Clock | None = None, *, scopes: frozenset[str] = frozenset(), patience: float | None = None
@@ -426,6 +449,7 @@ async def open_app(
     trail, ownership = await open_owned(
         config, lambda: open_trail(config.trail_url, clock, embedder, queue_limit=config.server.queue)
     )
+    trail = await on_bus(trail, config)
     me = Principal(owner_id=config.owner, agent_id="cli", scopes=scopes)
     app = App(config, clock, trail, ownership, me, patience)
     try:
