@@ -21,6 +21,7 @@ from pathlib import Path
 from clew.access import Principal
 from clew.bus import open_bus
 from clew.bus.trail import BusTrail
+from clew.config import BusConfig
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Event
@@ -33,7 +34,7 @@ ME = Principal(owner_id="bench", agent_id="bench")
 
 async def open_on(path: str, bus: str) -> Trail:
     trail = await open_trail(f"sqlite://{path}")
-    return BusTrail(trail, await open_bus(bus)) if bus != "-" else trail
+    return BusTrail(trail, await open_bus(BusConfig(url=bus), Path())) if bus != "-" else trail
 
 
 async def receive(path: str, bus: str, name: str) -> None:

@@ -9,7 +9,6 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.access import Principal
@@ -27,6 +26,8 @@ from clew.trail.work.hygiene import Hygiene
 from clew.trust import Trust
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from clew.agents.runtime import Runtime
     from clew.catalog.operations.answers import Known
     from clew.catalog.workspace.workspace import Workspace
@@ -420,17 +421,9 @@ async def on_bus(trail: Trail, config: Config) -> Trail:
         return trail
     from clew.bus import open_bus  # most trails have one process
     from clew.bus.trail import BusTrail
-    from clew.llm.providers.keys import read_key
 
-    project, named = config.folder.absolute().parent, config.bus.credentials
-    is_file = named.startswith("file:") and named.endswith(".creds")
     try:
-        bus = await open_bus(
-            config.bus.url,
-            secret=read_key(named, os.environ, project) if named and not is_file else "",
-            credentials=project / Path(named.removeprefix("file:")).expanduser() if is_file else None,
-            ca=project / Path(config.bus.ca).expanduser() if config.bus.ca else None,
-        )
+        bus = await open_bus(config.bus, config.folder.absolute().parent)
     except BaseException:
         await trail.close()
         raise

@@ -6,9 +6,12 @@ costs one poll, a notice that comes twice or is forged costs one look. See docs/
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clew.config import BusConfig
+from clew.config.key_references import read_key
 from clew.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,20 +22,26 @@ __all__ = ["open_bus"]
 ADDRESSES = ("nats://HOST:PORT", "tls://HOST:PORT", "local")
 
 
-async def open_bus(url: str, *, secret: str = "", credentials: Path | None = None, ca: Path | None = None) -> Bus:
-    """Open a bus by its address: `nats://HOST:PORT`, `tls://HOST:PORT`, or `local` for this process alone.
+async def open_bus(settings: BusConfig, project: Path) -> Bus:
+    """Open the bus of the settings: `nats://HOST:PORT`, `tls://HOST:PORT`, or `local` for this process alone. Relative
+    paths begin at the project.
 
-    `secret` is `USER:PASSWORD` or a token, `credentials` a file of NATS. Raises ConfigError for an unknown address and
-    where the server refuses this client; one that does not answer is tried again in the background.
+    Raises ConfigError for an unknown address, where the login is missing and where the server refuses it; a server that
+    does not answer is tried again in the background.
     """
-    match url.partition("://")[0]:
+    match settings.url.partition("://")[0]:
         case "nats" | "tls":
             from clew.bus.nats import Login, open_nats  # the client library is an extra
 
-            return await open_nats(url, Login(file=credentials, secret=secret), ca)
+            named = settings.credentials
+            place = project / Path(named.removeprefix("file:")).expanduser()
+            is_file = named.startswith("file:") and place.suffix == ".creds"
+            secret = read_key(named, os.environ, project) if named and not is_file else ""
+            ca = project / Path(settings.ca).expanduser() if settings.ca else None
+            return await open_nats(settings.url, Login(file=place if is_file else None, secret=secret), ca)
         case "local":
             from clew.bus.local import LocalBus
 
             return LocalBus()
         case _:
-            raise ConfigError(f"unknown bus address {url!r}", choices=ADDRESSES)
+            raise ConfigError(f"unknown bus address {settings.url!r}", choices=ADDRESSES)
