@@ -74,13 +74,15 @@ async def build_runtime(
     limits: CallLimits | None = None,
     additions: RuntimeAdditions | None = None,
     roles: frozenset[str] = EVERY_ROLE,
+    worker_tags: Sequence[str] = (),
 ) -> Runtime:
     """Build a runtime on a bootstrapped trail, for the owner of `by`.
 
     `tools` come with the program; `from_record` builds a tool from a breadcrumb. `policy` limits all agents, in
     addition to their definitions. `place` resolves a path. `hooks` are added to the default ones. `skills` finds the
     skills of a run. `is_isolated` says whether the sandbox confines code of every language. `limits` bound the calls at
-    a time. `additions` come from a layer above agents. `roles` are the parts of the work that this process does.
+    a time. `additions` come from a layer above agents. `roles` are the parts of the work that this process does,
+    `worker_tags` say what only this process can do.
     """
     more = additions or RuntimeAdditions()
     flow = await read_flow(trail, by=by)

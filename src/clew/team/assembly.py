@@ -95,8 +95,10 @@ class FolderParts:
         return await open_conversations(self.trail, self.clock, by=self.me)
 
 
-async def build_folder_runtime(parts: FolderParts, roles: frozenset[str] = EVERY_ROLE) -> Runtime:
-    """Everything that runs the agents and the team of a folder, as far as it belongs to some roles. Raises ConfigError, SandboxUnavailable."""
+async def build_folder_runtime(
+    parts: FolderParts, roles: frozenset[str] = EVERY_ROLE, tags: Sequence[str] = ()
+) -> Runtime:
+    """What runs the agents and the team of a folder, of some roles. Raises ConfigError, SandboxUnavailable."""
     trail, clock, me = parts.trail, parts.clock, parts.me
     sandbox, folder = parts.sandbox(), WorkingFolder(parts.root)
     own_rules = Rules(parts.root, trail, by=me, root_file=parts.config.rules.root)
@@ -134,6 +136,7 @@ async def build_folder_runtime(parts: FolderParts, roles: frozenset[str] = EVERY
         limits=parts.limits,
         additions=_additions(parts, conversations),
         roles=roles,
+        worker_tags=tags,
     )
 
 
