@@ -205,8 +205,8 @@ class App:
     async def runtime(
         self, models: Models | None = None, *, roles: frozenset[str] | None = None, tags: Sequence[str] = ()
     ) -> Runtime:
-        """What runs the agents of this folder, with the models of its settings unless others are given: all of it, or
-        what belongs to some roles. `tags` are those of the worker.
+        """The runtime of this folder's agents, with the models of its settings unless others are given: all of it, or
+        the part of some roles. `tags` are those of the worker.
 
         Raises ConfigError, also on a trail that the user neither made nor agreed to; SandboxUnavailable in production
         where nothing can shut code in.

@@ -33,6 +33,7 @@ from clew.agents.runs.tools_runner import ToolDeps
 from clew.agents.runtime import ContextHandlers, NeedsModel, Runtime, RuntimeParts
 from clew.agents.tools.note_tools import note_tools
 from clew.agents.tools.toolbox import FromRecord, Toolbox
+from clew.agents.workers.placement import places_of
 from clew.agents.workers.roles import EVERY_ROLE
 from clew.clock import Clock
 from clew.context.builder import ContextBuilder
@@ -104,6 +105,7 @@ async def build_runtime(
     deps.toolbox.add(_own_tools(deps))
     decider = PermissionDecider(deps.registry, deps.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
     parts = _parts(deps, decider, _hooks(deps, decider, skills, hooks))
+    parts = replace(parts, tools=replace(parts.tools, places=places_of(tuple(worker_tags))))
     handlers = (*parts.always, *more.handlers)
     return Runtime(replace(parts, always=handlers, needs_model=more.needs_model, roles=roles))
 

@@ -31,14 +31,14 @@ async def open_bus(settings: BusConfig, project: Path) -> Bus:
     """
     match settings.url.partition("://")[0]:
         case "nats" | "tls":
-            from clew.bus.nats import Login, open_nats  # the client library is an extra
+            from clew.bus.nats import BusLogin, open_nats  # the client library is an extra
 
             named = settings.credentials
             place = project / Path(named.removeprefix("file:")).expanduser()
             is_file = named.startswith("file:") and place.suffix == ".creds"
             secret = read_key(named, os.environ, project) if named and not is_file else ""
             ca = project / Path(settings.ca).expanduser() if settings.ca else None
-            return await open_nats(settings.url, Login(file=place if is_file else None, secret=secret), ca)
+            return await open_nats(settings.url, BusLogin(file=place if is_file else None, secret=secret), ca)
         case "local":
             from clew.bus.local import LocalBus
 

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 _encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(Notice).decode
 
 
-class Login(msgspec.Struct, frozen=True, kw_only=True):
+class BusLogin(msgspec.Struct, frozen=True, kw_only=True):
     """How a client shows who it is: a file of credentials, a user with a password, or a token."""
 
     file: Path | None = None
@@ -60,7 +60,7 @@ class NatsBus:
 
     is_shared = True
 
-    def __init__(self, url: str, login: Login, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, url: str, login: BusLogin, tls: ssl.SSLContext | None) -> None:
         self._url = url
         self._login = login
         self._tls = tls
@@ -199,7 +199,7 @@ class NatsBus:
             hear(notice)
 
 
-async def open_nats(url: str, login: Login, ca: Path | None = None) -> NatsBus:
+async def open_nats(url: str, login: BusLogin, ca: Path | None = None) -> NatsBus:
     """Open a bus at `nats://HOST:PORT` or `tls://HOST:PORT`, several separated by commas. `ca` is a file with the
     certificates that the server's is checked with.
 

@@ -98,7 +98,7 @@ class FolderParts:
 async def build_folder_runtime(
     parts: FolderParts, roles: frozenset[str] = EVERY_ROLE, tags: Sequence[str] = ()
 ) -> Runtime:
-    """What runs the agents and the team of a folder, of some roles. Raises ConfigError, SandboxUnavailable."""
+    """The runtime of the agents and the team of a folder, of some roles. Raises ConfigError, SandboxUnavailable."""
     trail, clock, me = parts.trail, parts.clock, parts.me
     sandbox, folder = parts.sandbox(), WorkingFolder(parts.root)
     own_rules = Rules(parts.root, trail, by=me, root_file=parts.config.rules.root)

@@ -136,7 +136,7 @@ class ClaimLoop:
             self._start(claim)
 
     async def _claim(self, room: int) -> list[Claim]:
-        """What there is for this worker; nothing once it drains."""
+        """The next claims for this worker; none once it drains."""
         claim = self._trail.deliveries.claim(
             self._consumer,
             by=self._by,
