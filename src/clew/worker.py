@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 class WorkerProcess:
     """Works on the trail of an app for some roles, while `working` is open. `tags` say what only this process can do,
-    such as `workspace:shop` for the files of a checkout."""
+    such as `place:shop` for the files of a checkout."""
 
     def __init__(self, app: App, roles: frozenset[str], tags: Sequence[str] = ()) -> None:
         from clew.agents.workers.worker_records import WorkerRecords  # for processes that work

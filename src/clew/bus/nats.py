@@ -157,7 +157,7 @@ class NatsBus:
             await client.subscribe(AGENTS, cb=self._receive)
             await client.flush(timeout=CONNECT_SECONDS)
         except (OSError, errors.Error, TimeoutError) as error:
-            await client.close()
+            await _close(client)
             raise _failure(self._url, failures[0] if failures else error) from None
         self._client = client
         lost.clear()
@@ -165,7 +165,7 @@ class NatsBus:
     async def _disconnect(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            await _close(client)
 
     # -- notices ------------------------------------------------------------------------------------------
 
@@ -213,6 +213,13 @@ async def open_nats(url: str, login: BusLogin, ca: Path | None = None) -> NatsBu
     bus = NatsBus(url, login, _tls(url, ca))
     await bus.start()
     return bus
+
+
+async def _close(client: Client) -> None:
+    """Close a client. One whose handshake failed would wait for ever to send what it has not sent."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await client.close()
 
 
 def _tls(url: str, ca: Path | None) -> ssl.SSLContext | None:

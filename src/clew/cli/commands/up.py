@@ -74,7 +74,7 @@ def up(
     ] = (),
     workers: Annotated[int, Parameter(help="How many processes work, this one included.")] = 1,
     tag: Annotated[
-        tuple[str, ...], Parameter(help="What only this process can do, such as workspace:shop; may be repeated.")
+        tuple[str, ...], Parameter(help="What only this process can do, such as place:shop; may be repeated.")
     ] = (),
     drain: Annotated[float, Parameter(help="Seconds to finish what is under way after a signal.")] = 10.0,
     json: Annotated[bool, Parameter(help="Print one line of JSON once it answers.")] = False,
@@ -221,8 +221,7 @@ def _team_of(app: App) -> Callable[[], Awaitable[Team]]:
 async def _teller(app: App, wanted: WorkerOptions, *, as_json: bool) -> Callable[[str, int], None]:
     """A function that reports, to people or to programs, that the server answers."""
     stats = await app.trail.upkeep.stats(by=app.me)
-    file = trail_file(app.config)
-    place = str(file.absolute()) if file is not None else app.config.trail_url
+    place = _place_of(app)
 
     def tell(host: str, port: int) -> None:
         url = _url_of(host, port)
@@ -253,7 +252,7 @@ def _tell_working(app: App, wanted: WorkerOptions, url: str, *, as_json: bool) -
     working = Working(
         url=url,
         folder=str(app.config.folder.absolute()),
-        trail=str(trail_file(app.config) or app.config.trail_url),
+        trail=_place_of(app),
         owner=app.config.owner,
         pid=os.getpid(),
         roles=tuple(sorted(wanted.roles)),
@@ -270,6 +269,12 @@ def _tell_working(app: App, wanted: WorkerOptions, url: str, *, as_json: bool) -
             say(f"  probes     {url}/health, {url}/ready")
         say("  end        Ctrl-C")
     sys.stdout.flush()
+
+
+def _place_of(app: App) -> str:
+    """The file of the trail, or its address."""
+    file = trail_file(app.config)
+    return str(file.absolute()) if file is not None else app.config.trail_url
 
 
 def _child_command(config: Config, scopes: frozenset[str], wanted: WorkerOptions) -> list[str]:

@@ -43,5 +43,5 @@ def read_tags(tags: Sequence[str]) -> tuple[str, ...]:
     for tag in tags:
         name, colon, value = tag.partition(":")
         if not (name and colon and value) or not tag.isprintable() or " " in tag:
-            raise ConfigError(f"--tag {tag!r} is not NAME:VALUE, such as workspace:shop")
+            raise ConfigError(f"--tag {tag!r} is not NAME:VALUE, such as place:shop")
     return tuple(dict.fromkeys(tags))
