@@ -74,6 +74,7 @@ class Shutdown:
         if self._draining is None:
             self.begin()
         elif not self.force.is_set():
+            self._draining.cancel()
             self.stop.set()
             self.force.set()
         else:

@@ -155,9 +155,11 @@ class WebhookSender:
         """Claim nothing more, and return when what is under way is delivered."""
         self._is_draining = True
         async with self._following:
-            for each in self._running.values():
-                each.loop.drain()
-            await asyncio.gather(*(each.task for each in self._running.values()), return_exceptions=True)
+            running = list(self._running.values())
+        for each in running:
+            each.loop.drain()
+        if running:
+            await asyncio.wait([each.task for each in running])
 
     async def refresh(self) -> None:
         """Look at the consumers now, after a registration."""
