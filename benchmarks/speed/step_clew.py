@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from clew.access import Principal
-from clew.agents.runs.workers import release_dead_workers, worker_name
+from clew.agents.workers.worker_names import release_dead_workers, worker_name
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Event

@@ -40,7 +40,7 @@ OWN_SCHEMAS = frozenset(
 )
 """Schemas of the catalog and of rules. Clew writes these records itself and relies on them."""
 
-RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1"))
+RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1", "runtime.worker.v1"))
 """Schemas that decide how runs work, beyond those that the flow names."""
 
 TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1", "team.lock.v1"))

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,7 @@ class App:
         self._workspace: Workspace | None = None
         self._models: Models | None = None
         self._knowledge: Knowledge | None = None
+        self._sender: WebhookSender | None = None
         self._has_read = asyncio.Event()
         """Set when the code has been read as far as it will be."""
         self._reads_code = False
@@ -201,18 +202,22 @@ class App:
         )
         return Router(model, self.clock)
 
-    async def runtime(self, models: Models | None = None) -> Runtime:
-        """All that runs the agents of this folder, with the models of its settings unless others are given.
+    async def runtime(
+        self, models: Models | None = None, *, roles: frozenset[str] | None = None, tags: Sequence[str] = ()
+    ) -> Runtime:
+        """The runtime of this folder's agents, with the models of its settings unless others are given: all of it, or
+        the part of some roles. `tags` are those of the worker.
 
         Raises ConfigError, also on a trail that the user neither made nor agreed to; SandboxUnavailable in production
         where nothing can shut code in.
         """
-        from clew.team.assembly import build_folder_runtime  # agents are for commands that run them
+        from clew.agents.workers.roles import EVERY_ROLE  # agents are for commands that run them
+        from clew.team.assembly import build_folder_runtime
 
         await self.ownership.require()
         await self.bootstrap()
         await self.mirror_agents()
-        return await build_folder_runtime(self._parts(models))
+        return await build_folder_runtime(self._parts(models), EVERY_ROLE if roles is None else roles, tags)
 
     async def team(self, models: Models | None = None) -> Team:
         """The team of this folder. A `runtime` does its work, in this process or another one. Raises ConfigError."""
@@ -255,29 +260,6 @@ class App:
         flow = await read_flow(self.trail, by=self.me)
         await mirror_agents(self.trail, flow, definitions, by=self.me, reserved=AGENTS)
         await mirror_members(self.trail, flow, definitions, by=self.me)
-
-    @contextlib.asynccontextmanager
-    async def running_agents(self) -> AsyncIterator[None]:
-        """Run the agents of this folder while the context is open, from soon after its beginning on: nothing waits for
-        them, and what is written meanwhile waits on the trail. Without them the rest goes on."""
-        task = asyncio.create_task(self._run_agents())
-        task.add_done_callback(log_failure)
-        try:
-            yield
-        finally:
-            await cancel_all([task])
-
-    async def _run_agents(self) -> None:
-        await self.trail.index.warm()
-        await self.ownership.wait(LOOK_SECONDS)
-        runtime = await self.runtime()
-        async with runtime.running():
-            while True:
-                await asyncio.sleep(LOOK_SECONDS)
-                try:
-                    await self.mirror_agents()
-                except ClewError as error:  # the next look may do better
-                    log.warning("the folder's agents were not looked at: %s", error)
 
     def _policy(self, root: Path) -> Policy:
         """The permission policy of this folder; rules beyond the default need the user's consent. Raises
@@ -357,15 +339,17 @@ class App:
 
     @contextlib.asynccontextmanager
     async def background(
-        self, on_delivery: Callable[[str, float], None] = lambda outcome, seconds: None
+        self,
+        on_delivery: Callable[[str, float], None] = lambda outcome, seconds: None,
+        roles: frozenset[str] | None = None,
     ) -> AsyncIterator[Callable[[], None]]:
-        """Warm the index, run the sweeper and the webhooks while the context is open; yields a call that looks for
-        new webhooks."""
+        """Warm the index, run the sweeper and the webhooks while the context is open, as far as that belongs to some
+        roles; yields a call that looks for new webhooks."""
         # Making the sender takes a third of a second (httpx2, certificates), which no start should wait for.
         building = asyncio.create_task(asyncio.to_thread(self._build_sender, on_delivery))
 
         async def send() -> None:
-            sender = await building
+            self._sender = sender = await building
             await self.ownership.wait(LOOK_SECONDS)
             await sender.run()
 
@@ -381,15 +365,25 @@ class App:
             task.add_done_callback(tasks.discard)
             task.add_done_callback(log_failure)
 
-        start(send())
         start(self.trail.index.warm())
-        if self.config.hygiene.enabled:
+        if roles is None or "server" in roles:
+            start(send())
+        if self.config.hygiene.enabled and (roles is None or "hygiene" in roles):
             start(self.hygiene.run_forever())
         try:
             yield lambda: start(refresh())
         finally:
             await cancel_all(tasks)
             await asyncio.gather(building, return_exceptions=True)
+
+    async def drain_webhooks(self, seconds: float) -> bool:
+        """Claim no more deliveries, and finish those under way; False when that takes longer."""
+        try:
+            async with asyncio.timeout(seconds):
+                await (self._sender.drain() if self._sender is not None else asyncio.sleep(0))
+        except TimeoutError:
+            return False
+        return True
 
     def _build_sender(self, on_delivery: Callable[[str, float], None]) -> WebhookSender:
         from clew.trail.work.webhooks import WebhookSender  # httpx2 is for serving processes only
@@ -414,6 +408,22 @@ def build_embedder(config: Config) -> Embedder | None:
     return open_embedder(config.embedder)
 
 
+async def on_bus(trail: Trail, config: Config) -> Trail:
+    """The trail on the bus of its settings; the trail itself where they name none. Raises ConfigError, with the trail
+    closed."""
+    if not config.bus.url:
+        return trail
+    from clew.bus import open_bus  # most trails have one process
+    from clew.bus.trail import BusTrail
+
+    try:
+        bus = await open_bus(config.bus, config.folder.absolute().parent)
+    except BaseException:
+        await trail.close()
+        raise
+    return BusTrail(trail, bus) if bus.is_shared else trail
+
+
 @contextlib.asynccontextmanager
 async def open_app(
     config: Config, clock: Clock | None = None, *, scopes: frozenset[str] = frozenset(), patience: float | None = None
@@ -426,6 +436,7 @@ async def open_app(
     trail, ownership = await open_owned(
         config, lambda: open_trail(config.trail_url, clock, embedder, queue_limit=config.server.queue)
     )
+    trail = await on_bus(trail, config)
     me = Principal(owner_id=config.owner, agent_id="cli", scopes=scopes)
     app = App(config, clock, trail, ownership, me, patience)
     try:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from clew.access import Principal
-from clew.agents.runs.workers import is_dead, release_dead_workers, worker_name
+from clew.agents.workers.worker_names import is_dead, release_dead_workers, worker_name
 from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
 from tests.conformance.records import make
@@ -16,7 +16,7 @@ from tests.conformance.records import make
 
 def ended_worker() -> str:
     """The name of a process that has ended."""
-    code = "from clew.agents.runs.workers import worker_name; print(worker_name())"
+    code = "from clew.agents.workers.worker_names import worker_name; print(worker_name())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 

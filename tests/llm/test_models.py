@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from clew.config import Config, KnownModel, ModelsConfig, ProviderConfig
+from clew.config.key_references import read_key
 from clew.errors import ConfigError, ModelError
 from clew.llm.messages import Message, MessageSource, ToolCall, ToolSpec, prompt_digest
 from clew.llm.model import ModelRequest, open_models
 from clew.llm.model_catalogue import LARGEST_BUDGET, SMALLEST_BUDGET, Catalogue, shipped
-from clew.llm.providers.keys import read_key
 from clew.llm.providers.provider import check_consent, find_provider, provider_wish, provider_wishes
 from clew.llm.providers.tool_names import ToolNames
 from clew.trust import Trust

@@ -33,6 +33,8 @@ from clew.agents.runs.tools_runner import ToolDeps
 from clew.agents.runtime import ContextHandlers, NeedsModel, Runtime, RuntimeParts
 from clew.agents.tools.note_tools import note_tools
 from clew.agents.tools.toolbox import FromRecord, Toolbox
+from clew.agents.workers.placement import places_of
+from clew.agents.workers.roles import EVERY_ROLE
 from clew.clock import Clock
 from clew.context.builder import ContextBuilder
 from clew.context.definition import AgentDefinition, Subscription
@@ -72,13 +74,16 @@ async def build_runtime(
     is_isolated: bool = True,
     limits: CallLimits | None = None,
     additions: RuntimeAdditions | None = None,
+    roles: frozenset[str] = EVERY_ROLE,
+    worker_tags: Sequence[str] = (),
 ) -> Runtime:
     """Build a runtime on a bootstrapped trail, for the owner of `by`.
 
     `tools` come with the program; `from_record` builds a tool from a breadcrumb. `policy` limits all agents, in
     addition to their definitions. `place` resolves a path. `hooks` are added to the default ones. `skills` finds the
     skills of a run. `is_isolated` says whether the sandbox confines code of every language. `limits` bound the calls at
-    a time. `additions` come from a layer above agents.
+    a time. `additions` come from a layer above agents. `roles` are the parts of the work that this process does,
+    `worker_tags` say what only this process can do.
     """
     more = additions or RuntimeAdditions()
     flow = await read_flow(trail, by=by)
@@ -100,8 +105,11 @@ async def build_runtime(
     deps.toolbox.add(_own_tools(deps))
     decider = PermissionDecider(deps.registry, deps.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
     parts = _parts(deps, decider, _hooks(deps, decider, skills, hooks))
+    parts = replace(parts, tools=replace(parts.tools, places=places_of(tuple(worker_tags))))
     always = (*parts.always, *more.handlers)
-    return Runtime(replace(parts, always=always, needs_model=more.needs_model, complete=more.complete))
+    return Runtime(
+        replace(parts, always=always, needs_model=more.needs_model, complete=more.complete, roles=roles)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

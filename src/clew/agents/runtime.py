@@ -1,4 +1,5 @@
-"""The runtime: all runners in one process. It holds no state of a conversation; any number of runtimes share a trail.
+"""The runtime: the runners of one process, all of them or those of its roles. It holds no state of a conversation; any
+number of runtimes share a trail.
 
 Agents, tools and workflows that are written while it runs work at once: the consumers of a definition start right
 after the event that brought it. A runtime without a model leaves the steps of agents to another process that has one.
@@ -21,13 +22,14 @@ from clew.agents.runs.cancellation import RunCancellation
 from clew.agents.runs.model_hosts import RENEWAL, ModelHosts
 from clew.agents.runs.run_limits import RunLimits, bounded
 from clew.agents.runs.tools_runner import ToolDeps, model_handlers, tools_handlers
-from clew.agents.runs.workers import release_dead_workers, worker_name
 from clew.agents.runs.workflow_runner import WorkflowDeps, workflow_executor
+from clew.agents.workers.roles import EVERY_ROLE, role_of
+from clew.agents.workers.worker_names import release_dead_workers, worker_name
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, NotFound, StorageError
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import Event
+from clew.trail.model.event import Claim, Event
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -74,6 +76,8 @@ class RuntimeParts:
     """Handlers that can wait: they leave most of the time to the others."""
     needs_model: NeedsModel | None = None
     complete: Completion | None = None
+    roles: frozenset[str] = EVERY_ROLE
+    """The parts of the work that this process does. It registers all consumers, and claims for those of its roles."""
 
 
 @dataclass(slots=True)
@@ -90,6 +94,7 @@ class Runtime:
         self.parts = parts
         self._worker = worker_name()
         self._running: dict[str, _RunningWorker] = {}
+        self._is_draining = False
         self._yields = asyncio.Event()
         """Set while another process, which has a model, does the steps of agents."""
 
@@ -103,7 +108,7 @@ class Runtime:
         await parts.registry.load()
         followers: list[asyncio.Task[None]] = []
         try:  # an interruption during the start leaves no worker behind either
-            await parts.hosts.announce()
+            await self._announce()
             await self._start("tools", tools_handlers(parts.tools), concurrency=parts.tools.limits.tools + LINE)
             await self._start("always", parts.always)
             await self._start("unhurried", parts.unhurried, share=BACKGROUND_SHARE)
@@ -126,6 +131,27 @@ class Runtime:
                 await self._halt(name)
             await parts.hosts.withdraw()
 
+    async def drain(self, seconds: float) -> bool:
+        """Claim nothing more, and wait for what is held; False when that is not done after some seconds, and is to be
+        given back at the end of `running`."""
+        self._is_draining = True
+        with contextlib.suppress(ClewError):  # the record expires
+            await self.parts.hosts.withdraw()
+        tasks = [each.task for each in self._running.values()]
+        for each in self._running.values():
+            each.worker.drain()
+        return not tasks or not (await asyncio.wait(tasks, timeout=max(0.0, seconds)))[1]
+
+    @property
+    def held(self) -> list[Claim]:
+        """The claims that this process works on."""
+        return [claim for each in self._running.values() for claim in each.worker.held]
+
+    async def _announce(self) -> None:
+        """Say that this process has a model, where it does the steps of agents."""
+        if "agents" in self.parts.roles and not self._is_draining:
+            await self.parts.hosts.announce()
+
     async def _start_entries(self) -> None:
         """Start the handlers of all definitions; those of agents unless another process does their steps."""
         parts = self.parts
@@ -142,7 +168,7 @@ class Runtime:
         """Keep the record of this process from expiring."""
         while True:
             await asyncio.sleep(RENEWAL)
-            await outlast(self.parts.hosts.announce, "model hosts")
+            await outlast(self._announce, "model hosts")
 
     async def _yield_to_peers(self) -> None:
         """Stop the steps of agents while another process has a model, and start them again when none has."""
@@ -238,13 +264,14 @@ class Runtime:
     async def _start(
         self, name: str, handlers: Sequence[Handler], share: float = 1.0, concurrency: int = CONCURRENCY
     ) -> None:
-        if not handlers:
+        if not handlers or self._is_draining:
             return
         parts = self.parts
         complete = parts.complete
+        mine = [each for each in handlers if role_of(each.name) in parts.roles]
         worker = Worker(
             parts.trail,
-            handlers if complete is None else [completed(each, complete) for each in handlers],
+            mine if complete is None else [completed(each, complete) for each in mine],
             by=parts.by,
             worker_id=self._worker,
             concurrency=concurrency,
@@ -252,13 +279,16 @@ class Runtime:
         )
         try:
             with contextlib.suppress(StorageError):  # the worker retries
-                await worker.register()
+                for each in handlers:  # those of other roles too: what this process writes for them must wait for them
+                    await parts.trail.deliveries.register(each.consumer, by=parts.by)
         except ClewError as error:  # one definition must not stop the others
             _log.warning("%s does not run: %s", name, error)
             return
+        if not mine:
+            return
         task = asyncio.create_task(worker.run())
         task.add_done_callback(_log_failure)
-        self._running[name] = _RunningWorker(worker, task, tuple(each.name for each in handlers))
+        self._running[name] = _RunningWorker(worker, task, tuple(each.name for each in mine))
 
     async def _halt(self, name: str) -> tuple[str, ...]:
         running = self._running.pop(name, None)

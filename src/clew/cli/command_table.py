@@ -254,6 +254,9 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
         ),
     ),
     CliCommand("up", "Serve the trail of this folder until Ctrl-C.", "clew.cli.commands.up:up"),
+    CliCommand(
+        "workers", "List the processes that work on this trail.", "clew.cli.commands.workers:workers", lists=True
+    ),
     Group(
         "trail",
         "Read, search, follow and write breadcrumbs.",

@@ -33,6 +33,7 @@ from clew.decode_errors import in_plain_words, noun_of, suggest
 from clew.lazy_pattern import lazy_pattern
 
 RULE_ENDINGS = (".md", ".mdc", ".markdown", ".txt")
+BUS = "nats://127.0.0.1:4222"
 _HOOK = lazy_pattern(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _ABSENT = {
     "folder": "The folder is chosen by --folder or CLEW_FOLDER",
@@ -210,12 +211,34 @@ def _check_hooks(name: str, hooks: tuple[str, ...]) -> None:
             raise Misfit(f"{name}: {each!r} is not module:name", "For example hooks:masking", (number,))
 
 
+def _check_bus(name: str, value: str) -> None:
+    for each in filter(None, value.split(",")):
+        try:
+            parts = urlsplit(each)
+            is_whole = parts.scheme in ("nats", "tls") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_whole = False
+        if not is_whole or not each.isprintable() or " " in each:
+            raise Misfit(
+                f"{name} must be the address of a NATS server, not {value.rpartition('@')[2]!r}", "For example " + BUS
+            )
+        if parts.username is not None:
+            raise Misfit(f"{name} must not hold a login", "Name its place in bus.credentials: env:NAME or file:PATH")
+
+
+def _check_reference(name: str, value: str) -> None:
+    if value and not KEY_REFERENCE.fullmatch(value):
+        raise Misfit(f"{name} must say where the login is, and not be it", KEY_HINT)
+
+
 def _check_path(name: str, value: str) -> None:
     if not value.strip() or "\0" in value:
         raise Misfit(f"{name} must be the path of a file, not {value!r}")
 
 
 _CHECKS: dict[str, Any] = {
+    "bus.url": _check_bus,
+    "bus.credentials": _check_reference,
     "webhooks.allow": _check_networks,
     "agent.name": _check_agent,
     "skills.root": _check_below,

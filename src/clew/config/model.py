@@ -29,6 +29,15 @@ class ServerConfig(_Section, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
 
 
+class BusConfig(_Section, frozen=True, kw_only=True):
+    """The bus that wakes other processes of the trail. `credentials` names the place of a login, never the login
+    itself; `ca` is a file with the certificates that the server's is checked with."""
+
+    url: str = ""
+    credentials: str = ""
+    ca: str = ""
+
+
 class HygieneConfig(_Section, frozen=True, kw_only=True):
     """The sweeper: how often it runs, and after how many days an unseen agent is idle."""
 
@@ -186,6 +195,7 @@ class Config(_Section, frozen=True, kw_only=True):
     agents: bool = True
     production: bool = False
     server: ServerConfig = ServerConfig()
+    bus: BusConfig = BusConfig()
     hygiene: HygieneConfig = HygieneConfig()
     webhooks: WebhookConfig = WebhookConfig()
     catalog: CatalogConfig = CatalogConfig()

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from clew.config import Config
+from clew.config.key_references import read_key
 from clew.decode_errors import suggest
 from clew.errors import ModelError
 from clew.llm.formatters import FormattedModel, find_formatter
 from clew.llm.model_catalogue import Catalogue, ModelInfo, shipped
-from clew.llm.providers.keys import read_key
 from clew.llm.providers.provider import Provider, check_consent, find_provider
 from clew.llm.providers.remote_model import WireModel
 from clew.llm.requests import FinishReason, Model, ModelReply, ModelRequest, OnText

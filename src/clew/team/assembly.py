@@ -15,6 +15,7 @@ from clew.agents.hooks.run_skills import RunSkills
 from clew.agents.runs.call_limits import CallLimits
 from clew.agents.runtime import Runtime
 from clew.agents.tools.builtin_tools import code_tools, folder_tools
+from clew.agents.workers.roles import EVERY_ROLE
 from clew.catalog.catalog import Catalog
 from clew.catalog.workspace.workspace import Workspace
 from clew.clock import Clock
@@ -94,8 +95,10 @@ class FolderParts:
         return await open_conversations(self.trail, self.clock, by=self.me)
 
 
-async def build_folder_runtime(parts: FolderParts) -> Runtime:
-    """Everything that runs the agents and the team of a folder. Raises ConfigError, SandboxUnavailable."""
+async def build_folder_runtime(
+    parts: FolderParts, roles: frozenset[str] = EVERY_ROLE, tags: Sequence[str] = ()
+) -> Runtime:
+    """The runtime of the agents and the team of a folder, of some roles. Raises ConfigError, SandboxUnavailable."""
     trail, clock, me = parts.trail, parts.clock, parts.me
     sandbox, folder = parts.sandbox(), WorkingFolder(parts.root)
     own_rules = Rules(parts.root, trail, by=me, root_file=parts.config.rules.root)
@@ -132,6 +135,8 @@ async def build_folder_runtime(parts: FolderParts) -> Runtime:
         is_isolated=sandbox.status().isolated,
         limits=parts.limits,
         additions=_additions(parts, conversations),
+        roles=roles,
+        worker_tags=tags,
     )
 
 

@@ -80,6 +80,7 @@ def is_loopback(host: str) -> bool:
 
 _REACHING = {
     "server.host": "other machines can reach this address",
+    "bus.url": "this server hears which records change, by id, schema and tags",
     "server.hosts": "web pages of these hosts can reach this server",
     "trail": "the trail is outside of this folder",
     "webhooks.allow": "webhooks can reach these networks",
@@ -92,6 +93,7 @@ def _reaching(config: Config) -> dict[str, Any]:
     """The settings that came from the file and reach beyond the folder, with their values."""
     found = {
         "server.host": "" if is_loopback(config.server.host) else config.server.host,
+        "bus.url": config.bus.url,
         "server.hosts": config.server.hosts,
         "trail": config.trail if _is_outside(config) else "",
         "webhooks.allow": config.webhooks.allow,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.types import ASGIApp
 
@@ -83,13 +83,16 @@ def build_app(
     router: Router | None = None,
     team: Callable[[], Awaitable[Team]] | None = None,
     mcp: ASGIApp | None = None,
+    is_draining: Callable[[], bool] = lambda: False,
+    operations: Sequence[RestOperation] = OPERATIONS,
 ) -> RestApp:
     """An ASGI application over an open trail. It opens and closes nothing itself.
 
     `set_up` prepares an owner before its first call. Without a `workspace` the catalog is empty. `models` are those of
     the agents that run for the configured owner; without them messages wait for agents elsewhere. Without a `router`
-    messages are routed without a model. `team` opens the team of the configured owner. `mcp` answers /mcp. Setting
-    `closing` of the application ends all streams; `run_server` does so.
+    messages are routed without a model. `team` opens the team of the configured owner. `mcp` answers /mcp. While
+    `is_draining`, /ready answers 503. `operations` are the routes. Setting `closing` of the application ends all
+    streams; `run_server` does so.
     """
     config, metrics, clock = config or Config(), metrics or Metrics(), clock or SystemClock()
     services = Services(
@@ -109,7 +112,8 @@ def build_app(
         team=team,
         agent=config.agent.name,
         closing=asyncio.Event(),
-        operations=OPERATIONS,
+        operations=operations,
+        is_draining=is_draining,
     )
     dispatcher = Dispatcher(_endpoints(services) | ({"/mcp": mcp} if mcp is not None else {}))
     return RestApp(dispatcher, services.closing, metrics=metrics, clock=clock, server=config.server)

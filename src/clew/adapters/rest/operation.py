@@ -48,7 +48,7 @@ class Services:
     to stop. `refresh_webhooks` tells the sender that subscriptions or dead letters have changed. `set_up` prepares the
     trail for an owner before its first call. `workspace` builds the workspace at the first call. `models` are those of
     the agents that run here, None where no agents run. `router` chooses the agent for a message, `team` opens the team,
-    `agent` is the one of a message that names none."""
+    `agent` is the one of a message that names none. `is_draining` says whether this process is about to end."""
 
     trail: Trail
     keys: Keys
@@ -67,6 +67,7 @@ class Services:
     agent: str
     closing: asyncio.Event
     operations: Sequence[RestOperation]
+    is_draining: Callable[[], bool]
 
 
 @dataclass(slots=True)

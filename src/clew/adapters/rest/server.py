@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from clew.adapters.rest.protocol import MAX_HEADERS, ArrivalLimits, build_protocol
+from clew.background_tasks import cancel_all
 from clew.errors import ConfigError
 
 GRACE_SECONDS = 5
@@ -36,13 +37,14 @@ async def run_server(
     *,
     ready: Callable[[str, int], None] = lambda host, port: None,
     stop: asyncio.Event | None = None,
+    force: asyncio.Event | None = None,
     patience: ArrivalLimits = PATIENCE,
 ) -> None:
-    """Serve until SIGINT, SIGTERM or `stop`, then finish what is under way and return.
+    """Serve until `stop`, or SIGINT or SIGTERM where none is given, then finish what is under way and return.
 
     `ready` is told the address once connections are accepted; port 0 takes a free one. Streams end at once,
-    other requests have five seconds. A request that does not arrive within `patience` is refused. Raises
-    ConfigError when the address cannot be used.
+    other requests have five seconds, or none at all with `force`. A request that does not arrive within `patience`
+    is refused. Raises ConfigError when the address cannot be used.
     """
     listener = _listen(host, port)
     config = uvicorn.Config(
@@ -60,22 +62,26 @@ async def run_server(
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=MAX_HEADERS,
     )
-    server = _Server(config, app.closing, lambda: ready(host, listener.getsockname()[1]))
-    stopping = asyncio.create_task(_stop_when(stop, server)) if stop else None
+    server = _Server(config, app.closing, lambda: ready(host, listener.getsockname()[1]), own_signals=stop is None)
+    stopping = [
+        asyncio.create_task(_stop_when(event, server, force=event is force)) for event in (stop, force) if event
+    ]
     try:
         await server.serve(sockets=[listener])
     finally:
         listener.close()
-        if stopping:
-            stopping.cancel()
+        await cancel_all(stopping)
 
 
 class _Server(uvicorn.Server):
     """Uvicorn that ends streams before it waits for connections, and returns after a signal instead of
     raising it again: the caller has a trail to close."""
 
-    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, closing: asyncio.Event, ready: Callable[[], None], *, own_signals: bool
+    ) -> None:
         super().__init__(config)
+        self._own_signals = own_signals
         self._closing = closing
         self._ready = ready
 
@@ -89,7 +95,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        if threading.current_thread() is not threading.main_thread():
+        if not self._own_signals or threading.current_thread() is not threading.main_thread():
             yield
             return
         before = {each: signal.signal(each, self._handle) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -104,8 +110,9 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-async def _stop_when(stop: asyncio.Event, server: uvicorn.Server) -> None:
-    await stop.wait()
+async def _stop_when(event: asyncio.Event, server: uvicorn.Server, *, force: bool) -> None:
+    await event.wait()
+    server.force_exit = force or server.force_exit
     server.should_exit = True
 
 

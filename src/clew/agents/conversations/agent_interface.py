@@ -22,11 +22,12 @@ ToolNames = Callable[[], Awaitable[tuple[str, ...]]]
 
 class AgentInput(msgspec.Struct, frozen=True, kw_only=True):
     """A message to an agent, in the named session, else in the focused one, else in a new one. The same `key` sends it
-    once."""
+    once. The tools of the run are called by the workers of a `place`, where one is given."""
 
     text: str
     session: str | None = None
     key: str | None = None
+    place: str = ""
 
 
 class AgentCapabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +154,7 @@ class AgentCore:
             agent=self.name,
             source=self._source,
             key=input.key,
+            place=input.place,
         )
 
     async def follow(self, sent: SentMessage) -> AsyncGenerator[Step, None]:

@@ -28,6 +28,7 @@ from clew.agents.conversations.steps import (
 )
 from clew.agents.folder.registry import read_agent
 from clew.agents.permissions.questions import read_answered_questions, show_whole
+from clew.agents.workers.placement import require_place
 from clew.clock import Clock
 from clew.config import AgentConfig
 from clew.context.definition import AgentDefinition
@@ -70,23 +71,27 @@ class Conversations:
         agent: str = DEFAULT_AGENT,
         source: str = "chat",
         key: str | None = None,
+        place: str = "",
     ) -> SentMessage:
         """Write a message for an agent, in the named session, else in the default one, else in a new one. The same
-        `key` for the same agent of an owner writes it once, in the session of the first call.
+        `key` for the same agent of an owner writes it once, in the session of the first call. With a `place` the tools
+        of the run are called by the workers that have it.
 
-        Raises InvalidInput, TooLarge, AccessDenied, NotFound (unknown session or agent), AlreadyExists (the key was
-        used for another message).
+        Raises InvalidInput (also for a place that no live worker has), TooLarge, AccessDenied, NotFound (unknown
+        session or agent), AlreadyExists (the key was used for another message).
         """
         by.require("create")
         check_message(text)
         await self.find_agent(agent, by=inside(by))
-        place = session or default_session
-        if place is not None:
-            require_say(await self.sessions.first(place, by=inside(by)), by)
+        chosen = session or default_session
+        if chosen is not None:
+            require_say(await self.sessions.first(chosen, by=inside(by)), by)
+        if place:
+            await require_place(self._trail, self._clock, place, by=inside(by))
         after, id = await self._trail.log.head(), self._clock.new_id()
-        place = place or self._clock.new_id()
+        chosen = chosen or self._clock.new_id()
         draft = msgspec.structs.replace(
-            message_draft(self.flow, text, id=id, session=place, agent=agent, source=source),
+            message_draft(self.flow, text, id=id, session=chosen, agent=agent, source=source, place=place),
             scopes=tuple(sorted(self._scopes & by.scopes)),
             idempotency_key=None if key is None else _key_of(key, agent),
         )

@@ -15,7 +15,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.work.correlation import CONSUMER_TAG, find_run, run_tag
+from clew.trail.work.correlation import CONSUMER_TAG, PLACE_TAG, find_run, run_tag
 
 MAX_SESSIONS, MAX_LOOK = 200, 10_000
 """How many sessions are listed at most, and how many of the newest messages are looked at for them."""
@@ -147,13 +147,19 @@ def sent_message(message: Breadcrumb, after: int = 0) -> SentMessage:
     return SentMessage(id=message.id, session=message.session or "", run=run, agent=agent, after=after)
 
 
-def message_draft(flow: Flow, text: str, *, id: str, session: str, agent: str, source: str) -> Draft:
-    """A message for an agent, as it is written: it begins a run of its own."""
+def message_draft(flow: Flow, text: str, *, id: str, session: str, agent: str, source: str, place: str = "") -> Draft:
+    """A message for an agent, as it is written: it begins a run of its own, at a place or anywhere."""
     return Draft(
         id=id,
         title=title_of(text),
         schema_name=flow.message,
-        tags=("chat:input", SESSION_TAG + session, CONSUMER_TAG + agent, run_tag(id)),
+        tags=(
+            "chat:input",
+            SESSION_TAG + session,
+            CONSUMER_TAG + agent,
+            run_tag(id),
+            *((PLACE_TAG + place,) if place else ()),
+        ),
         context={"message": text, "content": text, "source": source},
     )
 

@@ -6,7 +6,7 @@ import contextlib
 from datetime import timedelta
 
 from clew.access import Principal
-from clew.agents.runs.workers import is_dead, worker_name
+from clew.agents.workers.worker_names import is_dead, worker_name
 from clew.clock import Clock
 from clew.errors import Conflict, NotFound
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Ttl

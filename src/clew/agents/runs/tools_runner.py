@@ -38,6 +38,7 @@ from clew.agents.runs.requests import TOOLS, ToolRequest, read_request, response
 from clew.agents.runs.run_limits import begun, require_hop
 from clew.agents.tools.tool_calls import CallMarkers, find_config, response_output
 from clew.agents.tools.toolbox import SPAWN, FoundTool, Toolbox, may_call
+from clew.agents.workers.placement import find_place, wait_for_place
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
@@ -48,10 +49,10 @@ from clew.tools.tool import ToolContext
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import ClaimLimits, Event, RetryPolicy
 from clew.trail.model.flow import Flow
-from clew.trail.model.selector import ContextMatch
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import printable
-from clew.trail.work.correlation import find_request_id, find_root, find_run, inherited_tags
+from clew.trail.work.correlation import PLACE_TAG, REQUEST_TAG, find_request_id, find_root, find_run, inherited_tags
 from clew.trail.work.handlers import Handler
 
 UNASKED_SECONDS = 60.0
@@ -88,6 +89,8 @@ class ToolDeps:
     policy_of: PolicyOf
     desk: RepairPolicy
     limits: CallLimits
+    places: Sequence[str] = ()
+    """The places that this process announces."""
 
 
 def model_handlers(deps: ToolDeps) -> list[Handler]:
@@ -96,40 +99,51 @@ def model_handlers(deps: ToolDeps) -> list[Handler]:
 
 
 def tools_handlers(deps: ToolDeps) -> list[Handler]:
-    """The handlers of requests to tools, and of the answers of users to questions for permission."""
-    runner = ToolsRunner(deps)
-    requests = _request_handlers(RUNNER, deps, "ne", runner, deps.limits.of_tools)
-    answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
-        f"{RUNNER}/permissions", ordered=False, retry=PATIENCE
-    )
+    """The handlers of requests to tools, and of the answers of users to questions for permission; those of each place
+    of this process have a queue of their own."""
     withdrawn = deleted_question_handler(f"{RUNNER}/withdrawn", deps.trail, deps.flow, by=deps.by, retry=PATIENCE)
-    return [*requests, *answers, withdrawn]
+    placed = [each for place in deps.places for each in _tools_handlers(f"{RUNNER}@{place}", deps, place)]
+    return [*_tools_handlers(RUNNER, deps, None), withdrawn, *placed]
+
+
+def _tools_handlers(name: str, deps: ToolDeps, place: str | None) -> list[Handler]:
+    runner = ToolsRunner(deps, place)
+    answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
+        f"{name}/permissions", ordered=False, retry=PATIENCE
+    )
+    return [*_request_handlers(name, deps, "ne", runner, deps.limits.of_tools), *answers]
 
 
 def _request_handlers(
     name: str, deps: ToolDeps, op: Literal["eq", "ne"], runner: ToolsRunner, limits: ClaimLimits
 ) -> list[Handler]:
-    executor = UniversalExecutor([_requests(deps.flow, op)], runner.on_request)
+    executor = UniversalExecutor([_requests(deps.flow, op, runner.place)], runner.on_request)
     handlers = executor.handlers(name, ordered=False, retry=PATIENCE)
     return [replace(each, refused=runner.on_refused, limits=limits) for each in handlers]
 
 
-def _requests(flow: Flow, op: Literal["eq", "ne"]) -> Subscription:
-    """The subscription to model requests, or to all others."""
+def _requests(flow: Flow, op: Literal["eq", "ne"], place: str | None) -> Subscription:
+    """The subscription to model requests, or to all others, of all places or of one."""
     match = ContextMatch(path="tool", op=op, value=flow.model_tool)
-    return Subscription(schema_name=flow.request, all_tags=(TOOLS,), context_match=(match,))
+    tags = (TOOLS,) if place is None else (TOOLS, PLACE_TAG + place)
+    return Subscription(schema_name=flow.request, all_tags=tags, context_match=(match,))
 
 
 class ToolsRunner:
-    """Runs tools, one event at a time."""
+    """Runs tools, one event at a time: those of one place, or those that have none."""
 
-    def __init__(self, deps: ToolDeps) -> None:
+    def __init__(self, deps: ToolDeps, place: str | None = None) -> None:
+        self.place = place
         self._deps = deps
         self._flow = deps.flow
         self._begun = CallMarkers(deps.trail, deps.flow, by=deps.by)
 
     async def on_request(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
         """Handle a request. The limits of the queue bound the number of requests that are handled at a time."""
+        if self._is_elsewhere(trigger):
+            return await self._refuse(trigger)
+        if self.place is not None and await self._has_response(trigger):
+            return ()  # it was refused while no worker had the place
         return await self._respond(trigger, event, permitted=None)
 
     def on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
@@ -145,6 +159,8 @@ class ToolsRunner:
         """Continue with a request after the answer of the user. An answer without an open question does nothing, and a
         request that was changed after the question is not run."""
         question = await find_open_question(self._deps.trail, self._flow, trigger, by=self._deps.by)
+        if question is not None and find_place(question) != self.place:
+            return ()  # the workers of that place hear of the answer too
         if question is None:
             _log.warning("the answer %s to %s is ignored: it has no open question", trigger.id, _about(trigger))
             return ()
@@ -153,6 +169,26 @@ class ToolsRunner:
             tool = str(question.context.get("tool") or "unknown")
             return [response_draft(self._flow, question, tool, "error", error=f"{tool} was not run: {CHANGED}")]
         return await self._respond(request, event, permitted=str(trigger.context.get("answer") or "deny"))
+
+    def _is_elsewhere(self, record: Breadcrumb) -> bool:
+        """Whether other workers handle a request: those of its place. Calls of models have no place."""
+        is_model = record.context.get("tool") == self._flow.model_tool
+        return not is_model and find_place(record) != self.place
+
+    async def _refuse(self, record: Breadcrumb) -> Sequence[Draft]:
+        """Nothing while another worker handles a request or has answered it, else a refusal. Raises NotNow."""
+        place = find_place(record)
+        if place is None or await self._has_response(record):
+            return ()
+        deps = self._deps
+        why = await wait_for_place(deps.trail, deps.clock, place, record, by=deps.by)
+        tool = str(record.context.get("tool") or "unknown")
+        return [response_draft(self._flow, record, tool, "error", error=why, extra={"error_type": "placement"})]
+
+    async def _has_response(self, record: Breadcrumb) -> bool:
+        tag = REQUEST_TAG + (find_request_id(record) or record.id)
+        selector = Selector(schema_name=self._flow.response, all_tags=(tag,))
+        return bool((await self._deps.trail.records.list(selector, by=self._deps.by, limit=1)).items)
 
     async def _respond(self, record: Breadcrumb, event: Event, permitted: str | None) -> Sequence[Draft]:
         """The records that a request leads to. Raises only where a retry may help."""

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew.access import Principal
-from clew.agents.runs.workers import is_dead, worker_name
+from clew.agents.workers.worker_names import is_dead, worker_name
 from clew.clock import Clock
 from clew.errors import Busy, NotFound
 from clew.tools.content import GuidedContent

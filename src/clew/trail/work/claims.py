@@ -6,6 +6,7 @@ Handlers and webhooks differ only in the work they do on a claim.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -94,6 +95,13 @@ class ClaimLoop:
         self._lease = lease
         self._held: set[_Held] = set()
         self._has_room = asyncio.Event()
+        self._claiming: asyncio.Task[list[Claim]] | None = None
+        self._draining = asyncio.Event()
+
+    @property
+    def held(self) -> list[Claim]:
+        """The claims that are worked on, oldest event first."""
+        return sorted((each.claim for each in self._held), key=lambda claim: claim.event.seq)
 
     async def run(self) -> None:
         """Work until cancelled; unfinished events are given back before it returns.
@@ -102,10 +110,17 @@ class ClaimLoop:
         """
         heartbeat = asyncio.create_task(self._renew_leases())
         try:
-            while True:
+            while not self._draining.is_set():
                 await outlast(self._step, self._consumer)
+            await self._finish_held()
         finally:
             await self._let_go(heartbeat)
+
+    def drain(self) -> None:
+        """Claim nothing more: `run` returns when what it holds is done."""
+        self._draining.set()
+        if self._claiming is not None:
+            self._claiming.cancel()
 
     async def _step(self) -> None:
         await self._rest()
@@ -114,7 +129,15 @@ class ClaimLoop:
             self._has_room.clear()
             await self._has_room.wait()
             return
-        claims = await self._trail.deliveries.claim(
+        claims = await self._claim(room)
+        if claims:
+            self._busy_since = time.monotonic()
+        for claim in claims:
+            self._start(claim)
+
+    async def _claim(self, room: int) -> list[Claim]:
+        """The next claims for this worker; none once it drains."""
+        claim = self._trail.deliveries.claim(
             self._consumer,
             by=self._by,
             worker=self._worker_id,
@@ -122,21 +145,31 @@ class ClaimLoop:
             lease=self._lease,
             wait=self._lease.total_seconds(),
         )
-        if claims:
-            self._busy_since = time.monotonic()
-        for claim in claims:
-            self._start(claim)
+        self._claiming = asyncio.ensure_future(claim)
+        try:
+            return await self._claiming
+        except asyncio.CancelledError:
+            if _is_being_cancelled() or not self._draining.is_set():
+                raise
+            return []
+        finally:
+            self._claiming = None
 
     async def _rest(self) -> None:
         """Finish the batch, and then let others work."""
         if self._share >= 1.0 or self._busy_since is None:
             return
+        await self._finish_held()
+        spent = time.monotonic() - self._busy_since
+        self._busy_since = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(SHORTEST_REST, spent * (1 / self._share - 1))):
+                await self._draining.wait()
+
+    async def _finish_held(self) -> None:
         while self._held:
             self._has_room.clear()
             await self._has_room.wait()
-        spent = time.monotonic() - self._busy_since
-        self._busy_since = None
-        await asyncio.sleep(max(SHORTEST_REST, spent * (1 / self._share - 1)))
 
     def _start(self, claim: Claim) -> None:
         held = _Held(claim)

@@ -22,7 +22,10 @@ ROOT_TAG = "root:"
 LANE_TAG = "lane:"
 """The lane of a run in the queues of calls. A run without one is in the lane of the user."""
 
-_INHERITED = ("session:", RUN_TAG, HOP_TAG, ROOT_TAG, LANE_TAG)
+PLACE_TAG = "place:"
+"""The place whose workers call the tools of a run. A run without one has its tools called anywhere."""
+
+_INHERITED = ("session:", RUN_TAG, HOP_TAG, ROOT_TAG, LANE_TAG, PLACE_TAG)
 
 
 def find_request_id(breadcrumb: Breadcrumb) -> str | None:
@@ -48,8 +51,8 @@ def find_run(breadcrumb: Breadcrumb) -> str | None:
 
 
 def inherited_tags(breadcrumb: Breadcrumb) -> tuple[str, ...]:
-    """The tags that go over to all that follows from a breadcrumb: its session, its run, where that came from, and its
-    lane."""
+    """The tags that go over to all that follows from a breadcrumb: its session, its run, where that came from, its lane
+    and its place."""
     return tuple(tag for tag in breadcrumb.tags if tag.startswith(_INHERITED))
 
 

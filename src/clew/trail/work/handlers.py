@@ -130,6 +130,8 @@ class Worker:
         self._by = by
         self._deps = deps
         self._stop = asyncio.Event()
+        self._is_draining = False
+        self._serving = 0
         self._loops: dict[str, tuple[Handler, ClaimLoop]] = {}
         for handler in handlers:
             if handler.name in self._loops:
@@ -168,11 +170,26 @@ class Worker:
         """Make `run` give back what it holds and return. A stopped worker does not run again."""
         self._stop.set()
 
+    def drain(self) -> None:
+        """Claim nothing more: `run` returns when what it holds is done. A drained worker does not run again."""
+        self._is_draining = True
+        for _, loop in self._loops.values():
+            loop.drain()
+
+    @property
+    def held(self) -> list[Claim]:
+        """The claims that are worked on."""
+        return [claim for _, loop in self._loops.values() for claim in loop.held]
+
     async def _serve(self, handler: Handler, loop: ClaimLoop) -> None:
-        while True:
+        self._serving += 1
+        while not self._is_draining:
             await outlast(lambda: self._register(handler), handler.name)
             with contextlib.suppress(NotFound):  # the consumer was unregistered: it begins anew
                 await loop.run()
+        self._serving -= 1
+        if self._serving == 0:
+            self._stop.set()
 
     async def _register(self, handler: Handler) -> None:
         await self._trail.deliveries.register(handler.consumer, by=self._by)

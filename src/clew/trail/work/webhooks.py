@@ -132,6 +132,7 @@ class WebhookSender:
         self._running: dict[tuple[str, str], _RunningWebhook] = {}
         self._following = asyncio.Lock()
         self._is_running = False
+        self._is_draining = False
         self._stop = asyncio.Event()
 
     async def run(self) -> None:
@@ -150,10 +151,20 @@ class WebhookSender:
         """Make `run` give back what it holds and return. A stopped sender does not run again."""
         self._stop.set()
 
+    async def drain(self) -> None:
+        """Claim nothing more, and return when what is under way is delivered."""
+        self._is_draining = True
+        async with self._following:
+            running = list(self._running.values())
+        for each in running:
+            each.loop.drain()
+        if running:
+            await asyncio.wait([each.task for each in running])
+
     async def refresh(self) -> None:
         """Look at the consumers now, after a registration."""
         async with self._following:
-            if self._is_running:
+            if self._is_running and not self._is_draining:
                 await self._follow_consumers()
 
     async def _wait_for_stop(self) -> None:
@@ -206,7 +217,8 @@ class WebhookSender:
             concurrency=self._concurrency,
             lease=timedelta(seconds=max(30.0, 3 * self._post.timeout)),
         )
-        return _RunningWebhook(made_from=(owner, consumer), task=asyncio.create_task(_run(loop, client)))
+        task = asyncio.create_task(_run(loop, client))
+        return _RunningWebhook(made_from=(owner, consumer), loop=loop, task=task)
 
     async def _end(self, keys: Sequence[tuple[str, str]]) -> None:
         ending = [self._running.pop(key).task for key in keys]
@@ -220,6 +232,7 @@ class _RunningWebhook:
     """The deliveries of one consumer, and what they were made from."""
 
     made_from: tuple[Principal, Consumer]
+    loop: ClaimLoop
     task: asyncio.Task[None]
 
 

@@ -35,12 +35,13 @@ MAX_WAIT = 300.0
 
 class NewMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message to an agent: in the named session, else in the caller's focused one, else in a new one; to the agent
-    of the settings (`agent.name`) unless one is named. With `stream` the answer is a stream of events; without, it is
-    waited for up to `wait` seconds."""
+    of the settings (`agent.name`) unless one is named. Its tools are called by the workers of a `place`, where one is
+    given. With `stream` the answer is a stream of events; without, it is waited for up to `wait` seconds."""
 
     message: str
     session: str | None = None
     agent: str | None = None
+    place: Annotated[str, Meta(max_length=100)] = ""
     stream: bool = False
     wait: Annotated[float, Meta(ge=0, le=MAX_WAIT)] = 60.0
 
@@ -93,7 +94,7 @@ async def chat(call: RestCall) -> RestAnswer:
     if (known := await _without_model(call, conversations)) is not None:
         return reply(known)
     agent, key = _agent(call, conversations, _named(call)), parse_text(call.headers, "idempotency-key")
-    sent = await agent.send(AgentInput(text=asked.message, session=asked.session, key=key))
+    sent = await agent.send(AgentInput(text=asked.message, session=asked.session, key=key, place=asked.place))
     if asked.stream:
         return _stream(call, conversations, sent)
     return reply(await _wait(call, agent, sent, asked.wait))

@@ -1,4 +1,4 @@
-"""Routes of runs: explanations of contexts, model usage, and the status of agents."""
+"""Routes of runs: explanations of contexts, model usage, and the status of agents and workers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from clew.agents.budgets.usage_report import UsageReport, read_usage
 from clew.agents.conversations.agent_status import AgentStatus, AgentStatuses
 from clew.agents.conversations.context_explanations import explain_context
 from clew.agents.conversations.conversation import open_conversations
+from clew.agents.workers.worker_records import WorkerStatus, list_workers
 from clew.context.receipts import Explanation, ItemExplanation
 from clew.errors import InvalidInput
 
@@ -29,6 +30,12 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
     """The agents by name."""
 
     items: Sequence[AgentStatus]
+
+
+class Workers(msgspec.Struct, frozen=True, kw_only=True):
+    """The live worker processes by name."""
+
+    items: Sequence[WorkerStatus]
 
 
 async def why_context(call: RestCall) -> RestAnswer:
@@ -56,6 +63,10 @@ async def list_agents(call: RestCall) -> RestAnswer:
     return reply(Agents(items=await roll.call(by=call.by)))
 
 
+async def list_all_workers(call: RestCall) -> RestAnswer:
+    return reply(Workers(items=await list_workers(call.trail, call.services.clock, by=call.by)))
+
+
 _look = partial(RestOperation, method="GET", group="agents", verb="read")
 
 OPERATIONS = (
@@ -81,4 +92,10 @@ OPERATIONS = (
         answer=UsageReport,
     ),
     _look(path="/agents", handler=list_agents, summary="List the agents and how they are", answer=Agents),
+    _look(
+        path="/workers",
+        handler=list_all_workers,
+        summary="List the worker processes, their roles and the events that they hold",
+        answer=Workers,
+    ),
 )

@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 import msgspec
 
+from clew.adapters.rest.errors import ErrorBody, RestProblem
 from clew.adapters.rest.metrics import CONTENT_TYPE
 from clew.adapters.rest.openapi import build_document
 from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, RestReply, reply
@@ -34,6 +35,13 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     status: str
 
 
+_DRAINING = RestProblem(
+    code="draining",
+    message="this process is about to end and takes no new work",
+    hint="Ask another one",
+)
+
+
 async def welcome(call: RestCall) -> RestAnswer:
     """A page for browsers, and JSON for everybody else."""
     if b"text/html" in call.headers.get(b"accept", b""):
@@ -47,6 +55,8 @@ async def health(call: RestCall) -> RestAnswer:
 
 
 async def ready(call: RestCall) -> RestAnswer:
+    if call.services.is_draining():
+        return reply(ErrorBody(error=_DRAINING), status=503)
     await call.trail.log.head()
     return reply(Readiness(status="ready"))
 
@@ -75,7 +85,7 @@ def clew_version() -> str:
     return version("clew")
 
 
-OPERATIONS = (
+OPERATIONS: tuple[RestOperation, ...] = (
     RestOperation(
         method="GET",
         path="/",
@@ -98,7 +108,7 @@ OPERATIONS = (
         method="GET",
         path="/ready",
         handler=ready,
-        summary="Whether the trail answers",
+        summary="Whether the trail answers and this process takes work; 503 while it drains",
         group="system",
         guard="open",
         answer=Readiness,
@@ -131,3 +141,6 @@ OPERATIONS = (
         media="text/html",
     ),
 )
+
+PROBES = tuple(each for each in OPERATIONS if each.path in ("/health", "/ready", "/metrics"))
+"""What a worker without the role server answers."""

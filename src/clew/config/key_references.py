@@ -1,4 +1,5 @@
-"""Keys of providers. The configuration says where a key is; the first call reads it, and only memory keeps it."""
+"""Keys of providers, and the login of the bus. The configuration says where a key is; the first use reads it, and only
+memory keeps it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from clew.config import KEY_HINT
+from clew.config.model import KEY_HINT
 from clew.errors import ConfigError
 from clew.files import read_file
 

@@ -1,0 +1,180 @@
+"""The record of each worker process: who it is, what it does and what it holds. It renews the record while it lives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.workers.roles import role_of
+from clew.agents.workers.worker_names import is_dead, worker_name
+from clew.clock import Clock
+from clew.errors import ClewError, Conflict, NotFound
+from clew.trail.model.breadcrumb import Breadcrumb, Draft, Ttl
+from clew.trail.model.event import Claim
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+from clew.trail.work.claims import outlast
+
+SCHEMA = "runtime.worker.v1"
+RENEWAL = 30.0
+"""Seconds between two records of a worker, and so the age that the list of its claims may have."""
+LIFETIME = timedelta(seconds=3 * RENEWAL)
+"""A worker that wrote no record for this long is not live."""
+MAX_HELD = 50
+"""Claims that a record lists; `held_count` counts all."""
+_LIMIT = 1_000
+
+WorkerState = Literal["working", "draining"]
+
+
+class HeldEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that a worker works on."""
+
+    consumer: str
+    event: int
+    session: str | None = None
+    attempt: int = 1
+
+
+class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker process as it was at `seen_at`."""
+
+    name: str
+    host: str
+    pid: int
+    roles: tuple[str, ...]
+    tags: tuple[str, ...] = ()
+    state: WorkerState = "working"
+    since: datetime
+    seen_at: datetime
+    held_count: int = 0
+    held: tuple[HeldEvent, ...] = ()
+
+
+class WorkerRecords:
+    """Writes the record of this process. `held` gives the claims that it holds at a moment."""
+
+    def __init__(
+        self,
+        trail: Trail,
+        clock: Clock,
+        *,
+        by: Principal,
+        roles: Sequence[str],
+        tags: Sequence[str] = (),
+        held: Callable[[], Sequence[Claim]] = lambda: (),
+    ) -> None:
+        self._trail = trail
+        self._clock = clock
+        self._by = by
+        self._held = held
+        self._id: str | None = None
+        self._writing = asyncio.Lock()
+        now = clock.now()
+        self._status = WorkerStatus(
+            name=worker_name(),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            roles=tuple(sorted(roles)),
+            tags=tuple(tags),
+            since=now,
+            seen_at=now,
+        )
+
+    async def run(self) -> None:
+        """Write the record now and at intervals, until cancelled. Failures of the storage are waited out."""
+        while True:
+            await outlast(self.write, "workers")
+            await asyncio.sleep(RENEWAL)
+
+    async def write(self, state: WorkerState | None = None) -> None:
+        """Write the record as things are now. The one before is removed: a heartbeat leaves no versions behind."""
+        async with self._writing:
+            held = self._held()
+            self._status = msgspec.structs.replace(
+                self._status,
+                state=state or self._status.state,
+                seen_at=self._clock.now(),
+                held_count=len(held),
+                held=tuple(_held_event(each) for each in held[:MAX_HELD]),
+            )
+            written = await self._trail.records.create(self._draft(), by=self._by)
+            before, self._id = self._id, written.id
+            await self._remove(before)
+
+    async def withdraw(self) -> None:
+        """Remove the record: the process ends."""
+        async with self._writing:
+            before, self._id = self._id, None
+            with contextlib.suppress(ClewError):  # it expires
+                await self._remove(before)
+
+    async def _remove(self, id: str | None) -> None:
+        if id is not None:
+            with contextlib.suppress(NotFound, Conflict):
+                await self._trail.records.delete(id, by=self._by)
+
+    def _draft(self) -> Draft:
+        return Draft(
+            title=f"Worker {self._status.name}",
+            schema_name=SCHEMA,
+            tags=self._status.tags,
+            context=msgspec.to_builtins(self._status),
+            ttl=Ttl(kind="datetime", expires_at=self._clock.now() + LIFETIME),
+            embed="never",
+        )
+
+
+async def list_workers(trail: Trail, clock: Clock, *, by: Principal) -> list[WorkerStatus]:
+    """The live workers of the caller's owner, by name, each as its newest record has it. A process of this machine that
+    has ended is not live, whatever its record says."""
+    found: dict[str, WorkerStatus] = {}
+    page = await trail.records.list(Selector(schema_name=SCHEMA), by=by, limit=_LIMIT)
+    for record in page.items:
+        status = _read(record)
+        if status is None or clock.now() - status.seen_at > LIFETIME or is_dead(status.name):
+            continue
+        if status.name not in found or found[status.name].seen_at < status.seen_at:
+            found[status.name] = status
+    return [found[name] for name in sorted(found)]
+
+
+async def has_worker(trail: Trail, clock: Clock, role: str, tag: str, *, by: Principal) -> bool:
+    """Whether a live worker that does not drain has a role and announces a tag."""
+    return any(
+        role in each.roles and tag in each.tags and each.state == "working"
+        for each in await list_workers(trail, clock, by=by)
+    )
+
+
+def _read(record: Breadcrumb) -> WorkerStatus | None:
+    try:
+        return msgspec.convert(record.context, WorkerStatus, strict=False)
+    except msgspec.ValidationError:
+        return None
+
+
+def _held_event(claim: Claim) -> HeldEvent:
+    record = claim.event.breadcrumb
+    return HeldEvent(
+        consumer=claim.consumer,
+        event=claim.event.seq,
+        session=record.session if record is not None else None,
+        attempt=claim.attempt,
+    )
+
+
+def roles_held(status: WorkerStatus) -> dict[str, int]:
+    """How many of the listed events belong to each role."""
+    counts: dict[str, int] = {}
+    for each in status.held:
+        counts[role_of(each.consumer)] = counts.get(role_of(each.consumer), 0) + 1
+    return counts

@@ -1,0 +1,101 @@
+"""Deliveries whose waiting claims are woken by the commits of other processes, and whose outputs are announced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from clew.access import Principal
+from clew.bus.bell import Bell
+from clew.bus.log import may_mean
+from clew.bus.notice import Notice
+from clew.bus.records import Announce
+from clew.errors import ClewError
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad
+from clew.trail.store import Deliveries
+
+
+class WokenDeliveries:
+    """See `clew.trail.store.Deliveries`."""
+
+    def __init__(self, deliveries: Deliveries, bell: Bell, announce: Announce) -> None:
+        self._deliveries = deliveries
+        self._bell = bell
+        self._announce = announce
+        self._registered: dict[tuple[str, str], Consumer] = {}
+
+    async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
+        state = await self._deliveries.register(consumer, by=by)
+        self._registered[by.owner_id, consumer.name] = consumer
+        return state
+
+    async def unregister(self, name: str, *, by: Principal) -> None:
+        await self._deliveries.unregister(name, by=by)
+        self._registered.pop((by.owner_id, name), None)
+
+    async def claim(
+        self,
+        consumer: str,
+        *,
+        by: Principal,
+        worker: str,
+        limit: int = 1,
+        lease: timedelta = timedelta(seconds=30),
+        wait: float = 0.0,
+    ) -> list[Claim]:
+        known = self._registered.get((by.owner_id, consumer))
+
+        def is_meant(notice: Notice) -> bool:
+            if known is None:
+                return True
+            return notice.owner_id == by.owner_id and (
+                (known.agent_id or "") in notice.agents or may_mean(known.selector, notice)
+            )
+
+        async def give_back(claims: list[Claim]) -> None:
+            for claim in claims:
+                try:
+                    await self._deliveries.release(claim, by=by)
+                except ClewError:  # its lease ends
+                    continue
+
+        return await self._bell.attempt(
+            lambda seconds: self._deliveries.claim(
+                consumer, by=by, worker=worker, limit=limit, lease=lease, wait=seconds
+            ),
+            wait,
+            is_meant,
+            give_back,
+        )
+
+    async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
+        written = await self._deliveries.finish(claim, outputs, by=by)
+        self._announce(written)
+        return written
+
+    # -- passed on ----------------------------------------------------------------------------------------
+
+    async def consumers(self, *, by: Principal) -> list[ConsumerState]:
+        return await self._deliveries.consumers(by=by)
+
+    async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
+        return await self._deliveries.extend(claim, by=by, lease=lease)
+
+    async def release(self, claim: Claim, *, by: Principal, delay: float = 0.0) -> None:
+        await self._deliveries.release(claim, by=by, delay=delay)
+
+    async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:
+        return await self._deliveries.fail(claim, reason, by=by, retry=retry)
+
+    async def workers(self, *, by: Principal) -> list[str]:
+        return await self._deliveries.workers(by=by)
+
+    async def abandon(self, worker: str, *, by: Principal) -> int:
+        return await self._deliveries.abandon(worker, by=by)
+
+    async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:
+        return await self._deliveries.load(consumer, by=by)
+
+    async def due_in(self, consumer: str, *, by: Principal) -> float | None:
+        return await self._deliveries.due_in(consumer, by=by)

@@ -1,0 +1,1 @@
+"""The worker processes of `clew up`: their children, and how they end."""

@@ -1,0 +1,91 @@
+"""One worker process: the work of an app that belongs to its roles, its record on the trail, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from clew.app import LOOK_SECONDS, App
+from clew.background_tasks import cancel_all, log_failure
+from clew.errors import ClewError
+from clew.trail.model.event import Claim
+
+if TYPE_CHECKING:
+    from clew.agents.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+
+class WorkerProcess:
+    """Works on the trail of an app for some roles, while `working` is open. `tags` say what only this process can do,
+    such as `place:shop` for the files of a checkout."""
+
+    def __init__(self, app: App, roles: frozenset[str], tags: Sequence[str] = ()) -> None:
+        from clew.agents.workers.worker_records import WorkerRecords  # for processes that work
+
+        self.app = app
+        self.roles = roles
+        self.tags = tuple(tags)
+        self.is_draining = False
+        """Whether this process is about to end, and takes no new work."""
+        self._runtime: Runtime | None = None
+        self._records = WorkerRecords(
+            app.trail, app.clock, by=app.me, roles=sorted(roles), tags=self.tags, held=self._held
+        )
+
+    @contextlib.asynccontextmanager
+    async def working(
+        self, on_delivery: Callable[[str, float], None] = lambda outcome, seconds: None
+    ) -> AsyncIterator[Callable[[], None]]:
+        """Do the work of the roles while the context is open; yields a call that looks for new webhooks. Nothing waits
+        for agents to start, and without them the rest goes on: what is written meanwhile waits on the trail."""
+        from clew.agents.workers.roles import RUNTIME_ROLES
+
+        app, works = self.app, [self._records.run()]
+        if app.config.agents and self.roles & RUNTIME_ROLES:
+            works.append(self._run_agents())
+        async with contextlib.AsyncExitStack() as stack:
+            refresh = await stack.enter_async_context(app.background(on_delivery, self.roles))
+            if "knowledge" in self.roles:
+                await stack.enter_async_context(app.keeping_fresh())
+            tasks = [asyncio.create_task(work) for work in works]
+            for task in tasks:
+                task.add_done_callback(log_failure)
+            try:
+                yield refresh
+            finally:
+                await cancel_all(tasks)
+                await self._records.withdraw()
+
+    async def drain(self, seconds: float) -> bool:
+        """Take no new work, and finish what is held; False when something is left after some seconds. The end of
+        `working` gives that back."""
+        self.is_draining = True
+        with contextlib.suppress(ClewError):  # the record is for people
+            await self._records.write("draining")
+        waits = [self.app.drain_webhooks(seconds)]
+        if self._runtime is not None:
+            waits.append(self._runtime.drain(seconds))
+        return all(await asyncio.gather(*waits))
+
+    def _held(self) -> Sequence[Claim]:
+        return self._runtime.held if self._runtime is not None else ()
+
+    async def _run_agents(self) -> None:
+        app = self.app
+        await app.trail.index.warm()
+        await app.ownership.wait(LOOK_SECONDS)
+        runtime = await app.runtime(roles=self.roles, tags=self.tags)
+        async with runtime.running():
+            self._runtime = runtime
+            if self.is_draining:
+                await runtime.drain(0.0)
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                try:
+                    await app.mirror_agents()
+                except ClewError as error:  # the next look may do better
+                    log.warning("the folder's agents were not looked at: %s", error)

@@ -1,0 +1,71 @@
+"""Waiting that the bus interrupts. The attempts here look once, when they begin, so that only the bell can help."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from clew.bus.bell import Bell
+from clew.bus.notice import Notice
+
+PATIENCE = 30.0
+NEWS = Notice(id="1", owner_id="acme", schema_name="job.v1")
+
+
+class Shelf:
+    """Something to wait for. `looks` counts how often somebody began to look."""
+
+    def __init__(self) -> None:
+        self.things: list[str] = []
+        self.looks = asyncio.Queue[int]()
+        self.returned: list[str] = []
+
+    async def take(self, seconds: float) -> list[str]:
+        self.looks.put_nowait(1)
+        if not self.things:
+            await asyncio.sleep(seconds)
+        found, self.things = self.things, []
+        return found
+
+    async def give_back(self, things: list[str]) -> None:
+        self.returned += things
+
+
+async def test_the_bell_makes_a_waiting_attempt_look_again() -> None:
+    bell, shelf = Bell(), Shelf()
+    async with asyncio.timeout(PATIENCE):
+        waiting = asyncio.create_task(bell.attempt(shelf.take, 2 * PATIENCE, lambda notice: True))
+        await shelf.looks.get()
+        shelf.things.append("news")
+        bell.ring(NEWS)
+        assert await waiting == ["news"]
+
+
+async def test_a_notice_that_is_not_meant_wakes_nobody_and_a_lost_one_everybody() -> None:
+    bell, shelf = Bell(), Shelf()
+    async with asyncio.timeout(PATIENCE):
+        waiting = asyncio.create_task(bell.attempt(shelf.take, 2 * PATIENCE, lambda notice: notice.id == "2"))
+        await shelf.looks.get()
+        shelf.things.append("news")
+        bell.ring(NEWS)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert shelf.looks.empty()
+        bell.ring(None)
+        assert await waiting == ["news"]
+
+
+async def test_without_the_bell_an_attempt_ends_by_itself() -> None:
+    assert await Bell().attempt(Shelf().take, 0.01, lambda notice: True) == []
+
+
+async def test_what_was_found_for_a_waiter_that_has_gone_is_given_back() -> None:
+    bell, shelf = Bell(), Shelf()
+    shelf.things.append("news")
+    waiting = asyncio.create_task(bell.attempt(shelf.take, PATIENCE, lambda notice: True, shelf.give_back))
+    await shelf.looks.get()  # the attempt is done, and its waiter has not heard of it yet
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert shelf.returned == ["news"]
