@@ -107,9 +107,7 @@ async def build_runtime(
     parts = _parts(deps, decider, _hooks(deps, decider, skills, hooks))
     parts = replace(parts, tools=replace(parts.tools, places=places_of(tuple(worker_tags))))
     always = (*parts.always, *more.handlers)
-    return Runtime(
-        replace(parts, always=always, needs_model=more.needs_model, complete=more.complete, roles=roles)
-    )
+    return Runtime(replace(parts, always=always, needs_model=more.needs_model, complete=more.complete, roles=roles))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
