@@ -8,10 +8,22 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
 # Seeded by the system, once for each process: asking it every time would let another thread take over in between.
 _random = random.Random()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_random.seed)
+
+
+def to_micros(moment: datetime) -> int:
+    """The microseconds since 1970: how a trail stores a time."""
+    return (moment - EPOCH) // MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    return EPOCH + timedelta(0, 0, micros)
 
 
 class Clock(Protocol):

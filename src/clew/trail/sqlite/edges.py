@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
+from clew.clock import from_micros, to_micros
 from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, TooLarge
 from clew.sqlite_file import Sql
 from clew.trail.graphs.walks import Hops, Search, cheapest, run, walk
 from clew.trail.model.breadcrumb import MAX_BATCH, encode_canonical
 from clew.trail.model.edge import ACYCLIC, Direction, Edge, Link, Reached, check_edge, stored_types
-from clew.trail.sqlite.engine import Engine, Writing, from_micros, to_micros
+from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.rows import ALIVE, Audiences, in_list
 
 MAX_DEPTH = 32

@@ -12,36 +12,25 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
-from clew.clock import Clock
+from clew.clock import Clock, to_micros
 from clew.errors import Busy, Corrupted, StorageError
 from clew.sqlite_file import Sql, connect, make_private, translate, translated
 from clew.trail.sqlite.file import FATAL, check_file, free_companions, lay_out_log, migrate
 
 T = TypeVar("T")
 AudienceIds = dict[tuple[str, tuple[str, ...]], tuple[int, int]]
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 GROUP = 256
 MAX_AUDIENCES = 10_000
 CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 4_000
 """Pages in the log that start a checkpoint: when no write is pending, and in any case."""
 IDLE_SECONDS = 0.05
 FIRST_LAYOUT, LONGEST_LAYOUT = 64, 5_000
-
-
-def to_micros(moment: datetime) -> int:
-    return (moment - EPOCH) // MICROSECOND
-
-
-def from_micros(micros: int) -> datetime:
-    return EPOCH + timedelta(0, 0, micros)
 
 
 class Writing:

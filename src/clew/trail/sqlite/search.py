@@ -15,13 +15,14 @@ from clew.access import Principal
 from clew.errors import EmbedderMismatch, InvalidInput
 from clew.sqlite_file import Sql
 from clew.trail.model.query import Hit, SearchRequest, SearchResult, check_request
+from clew.trail.model.rows import to_breadcrumb
 from clew.trail.search.candidates import Candidates
 from clew.trail.search.ranking import Floats, Ints, fuse, fuse_ranks, parse_question, score_rcrt
 from clew.trail.search.text import owner_salt
 from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.index.masks import Masks
 from clew.trail.sqlite.index.search_index import PENDING, Index
-from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list, to_breadcrumb
+from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list
 from clew.trail.store import Embedder
 
 MAX_RESULT_BYTES = 32_000_000

@@ -9,10 +9,10 @@ from typing import Any
 import apsw
 import msgspec
 
+from clew.clock import to_micros
 from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.globs import glob_matches
 from clew.trail.model.selector import ContextMatch, Selector, matches_value, split_path
-from clew.trail.sqlite.engine import to_micros
 from clew.trail.sqlite.rows import ALIVE, in_list
 
 Where = tuple[str, dict[str, Any]]

@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from clew.clock import Clock
+from clew.clock import Clock, from_micros
 from clew.errors import Corrupted
 from clew.trail.model.event import MAX_DEATHS, Claim, ClaimLimits, Event
+from clew.trail.model.rows import to_event
 from clew.trail.model.selector import matches_envelope
 from clew.trail.sqlite.consumers import lanes, shares
 from clew.trail.sqlite.consumers.claim_orders import Order
 from clew.trail.sqlite.consumers.consumers import StoredConsumer, find_consumer, move_cursor, note_agent
 from clew.trail.sqlite.consumers.lanes import Due
-from clew.trail.sqlite.engine import Writing, from_micros
+from clew.trail.sqlite.engine import Writing
 from clew.trail.sqlite.log import EVENT, NOTHING, load_event, load_or_bare, read_head
-from clew.trail.sqlite.rows import Audiences, in_list, to_event
+from clew.trail.sqlite.rows import Audiences, in_list
 from clew.trail.sqlite.version_writes import FRESH
 
 SCAN = 500

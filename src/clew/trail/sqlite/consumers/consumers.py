@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from clew.access import Principal
+from clew.clock import from_micros
 from clew.errors import AlreadyExists, InvalidInput, LeaseLost, NotFound
 from clew.sqlite_file import Sql
 from clew.trail.model.event import Claim, Consumer, ConsumerState
 from clew.trail.model.selector import check_selector
 from clew.trail.sqlite.consumers import shares
-from clew.trail.sqlite.engine import Writing, from_micros
+from clew.trail.sqlite.engine import Writing
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import Audiences, in_list
 

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.clock import Clock
+from clew.clock import Clock, from_micros, to_micros
 from clew.errors import ClewError, InvalidInput
 from clew.sqlite_file import Sql
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
@@ -36,7 +36,7 @@ from clew.trail.sqlite.consumers.consumers import (
     read_standing,
     read_states,
 )
-from clew.trail.sqlite.engine import Engine, Writing, from_micros, to_micros
+from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.log import EVENT, SqliteLog
 from clew.trail.sqlite.records import SqliteRecords
 from clew.trail.sqlite.rows import Audiences

@@ -18,7 +18,7 @@ from clew.trail.model.prepare import read_as
 from clew.trail.model.readable import ReadableText
 from clew.trail.search.packing import pack_all
 from clew.trail.search.text import owner_salt
-from clew.trail.sqlite.definitions import DefinitionBook
+from clew.trail.sqlite.definitions import SqliteDefinitions
 from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.rows import Audiences, in_list
 
@@ -33,7 +33,7 @@ class TermsBook:
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
         self._audiences = audiences
-        self._definitions = DefinitionBook(engine)
+        self._definitions = SqliteDefinitions(engine)
         self._unstored: list[tuple[bytes, int, int]] = []
 
     def complete(self, connection: Sql, rows: list[Any]) -> list[Any]:
