@@ -45,7 +45,8 @@ def translate(error: Exception, place: str) -> StorageError:
 def is_away(error: BaseException) -> bool:
     """Whether the connection is gone, so that another one may succeed."""
     return isinstance(error, (errors.AdminShutdown, errors.CrashShutdown, errors.IdleInTransactionSessionTimeout)) or (
-        isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)) and getattr(error, "sqlstate", None) is None
+        isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+        and getattr(error, "sqlstate", None) is None
     )
 
 

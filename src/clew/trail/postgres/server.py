@@ -89,8 +89,8 @@ class Server:
             row = connection.execute(
                 "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',"
                 " rolsuper OR rolbypassrls, rolname, getdatabaseencoding(),"
-                " (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')"
-                " FROM pg_roles WHERE rolname = current_user"
+                " (SELECT coalesce(installed_version, default_version) FROM pg_available_extensions"
+                " WHERE name = 'vector') FROM pg_roles WHERE rolname = current_user"
             ).fetchone()
         assert row is not None
         read_only, is_above, role, encoding, vector = row
@@ -99,7 +99,7 @@ class Server:
         if encoding != "UTF8":
             raise StorageError(f"the encoding of {self.place} is {encoding}", hint="Create the database with UTF8")
         if is_above:
-            raise ConfigError(
+            raise StorageError(
                 f"the role {role} bypasses row-level security",
                 hint="Connect as an ordinary role that owns the database: CREATE ROLE clew LOGIN NOBYPASSRLS",
             )
@@ -108,6 +108,19 @@ class Server:
                 f"{self.place} has {'no pgvector' if vector is None else f'pgvector {vector}'}",
                 hint=f"Install pgvector {'.'.join(map(str, OLDEST_VECTOR))} or newer on the server",
             )
+
+        self._add_vector(connection)
+
+    def _add_vector(self, connection: Connection) -> None:
+        """Add pgvector to the database, where this role may."""
+        with translated(self.place):
+            try:
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise StorageError(
+                    f"{self.place} lacks the extension vector",
+                    hint="Let an administrator of the server run CREATE EXTENSION vector in this database",
+                ) from error
 
     def failure(self, error: Exception) -> StorageError:
         return translate(error, self.place)

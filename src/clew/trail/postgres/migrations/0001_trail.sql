@@ -6,8 +6,6 @@
 -- clew.scopes, or sets clew.system to 'on' for upkeep. Without any of them it sees nothing. FORCE applies the policies
 -- to the owner of the tables too, which is the role that Clew connects as.
 
-CREATE EXTENSION IF NOT EXISTS vector;
-
 CREATE TABLE meta (key text COLLATE "C" PRIMARY KEY, value text NOT NULL);
 INSERT INTO meta VALUES ('trail', replace(gen_random_uuid()::text, '-', ''));
 
