@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from clew.access import Principal
 from clew.trail.model.consumer import StoredConsumer
 from clew.trail.model.event import Claim
-from clew.trail.sqlite.engine import LoopCalls
+from clew.trail.work.loop_calls import LoopCalls
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
