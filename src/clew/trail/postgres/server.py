@@ -61,8 +61,7 @@ class Server:
     def connect(self) -> Connection:
         """Open a connection outside of the pool. Raises StorageError."""
         with translated(self.place):
-            connection = psycopg.connect(**self._options, autocommit=True)
-        return connection
+            return psycopg.connect(**self._options, autocommit=True)
 
     def open_pool(self) -> ConnectionPool[Connection]:
         """A pool that opens connections when they are wanted, and closes those that are not."""

@@ -108,6 +108,11 @@ class WriteTransaction(ReadTransaction):
         self._unread = False
         return cursor.rowcount
 
+    def change(self, sql: str, values: Values = ()) -> Any:
+        """Change something, and return the first column of the row that it returns."""
+        self.is_dirty = True
+        return self.value(sql, values)
+
     def settle(self) -> None:
         """Wait for what was sent, and raise its error here, where the unit of work can say what it means. While no
         error is expected nothing is waited for: should one come after all, everything is undone and run again with

@@ -28,7 +28,7 @@ CREATE TABLE breadcrumbs (
   rid             bigint PRIMARY KEY,             -- the number of the event that created it: none comes twice
   id              text COLLATE "C" NOT NULL,
   owner           integer NOT NULL,               -- the first audience of the owner: ids are unique to it
-  audience        integer NOT NULL REFERENCES audiences (id),
+  audience        integer NOT NULL,
   version         integer NOT NULL,
   schema_name     text COLLATE "C",
   title           text NOT NULL,
@@ -46,17 +46,10 @@ CREATE TABLE breadcrumbs (
   updated_at      bigint NOT NULL,
   created_by      text,
   updated_by      text,
-  -- Values that requests and permissions are found by. Row-level security lets no JSON operator use an index.
-  -- A damaged record has none, so that the others can still be read and it can be deleted.
-  request_id      text COLLATE "C" GENERATED ALWAYS AS (
-    CASE WHEN context LIKE '%"request_id"%' AND context NOT LIKE '%\\u0000%' AND context IS JSON OBJECT
-      THEN context::json ->> 'request_id' END) STORED,
-  request_id_camel text COLLATE "C" GENERATED ALWAYS AS (
-    CASE WHEN context LIKE '%"requestId"%' AND context NOT LIKE '%\\u0000%' AND context IS JSON OBJECT
-      THEN context::json ->> 'requestId' END) STORED,
-  pattern         text COLLATE "C" GENERATED ALWAYS AS (
-    CASE WHEN context LIKE '%"pattern"%' AND context NOT LIKE '%\\u0000%' AND context IS JSON OBJECT
-      THEN context::json ->> 'pattern' END) STORED
+  -- Texts of the context that requests and permissions are found by: `request_id`, `requestId`, `pattern`.
+  request_id       text COLLATE "C",
+  request_id_camel text COLLATE "C",
+  pattern          text COLLATE "C"
 );
 CREATE UNIQUE INDEX breadcrumbs_id ON breadcrumbs (id, owner);
 CREATE INDEX breadcrumbs_audience ON breadcrumbs (audience, rid);
@@ -88,7 +81,7 @@ CREATE TABLE versions (
 CREATE TABLE tags (
   audience integer NOT NULL,
   tag      text COLLATE "C" NOT NULL,
-  rid      bigint NOT NULL REFERENCES breadcrumbs (rid) ON DELETE CASCADE,
+  rid      bigint NOT NULL,
   PRIMARY KEY (audience, tag, rid)
 );
 CREATE INDEX tags_rid ON tags (rid);

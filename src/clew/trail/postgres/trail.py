@@ -1,0 +1,30 @@
+"""A trail on a PostgreSQL server: the parts, put together."""
+
+from __future__ import annotations
+
+import asyncio
+
+from clew.clock import Clock
+from clew.trail.postgres.edges import PostgresEdges
+from clew.trail.postgres.engine import PostgresEngine
+from clew.trail.postgres.log import PostgresLog
+from clew.trail.postgres.maintenance import PostgresUpkeep
+from clew.trail.postgres.records import PostgresRecords
+from clew.trail.postgres.secrets import PostgresSecrets
+from clew.trail.store import Embedder
+
+
+class PostgresTrail:
+    """See `clew.trail.store.Trail`."""
+
+    def __init__(self, url: str, clock: Clock, embedder: Embedder | None = None, *, queue_limit: int = 10_000) -> None:
+        """Connect and bring the database to the newest schema. Blocks for as long as that takes."""
+        self._engine = PostgresEngine(url, clock, queue_limit=queue_limit)
+        self.log = PostgresLog(self._engine)
+        self.records = PostgresRecords(self._engine, clock, embedder)
+        self.edges = PostgresEdges(self._engine)
+        self.upkeep = PostgresUpkeep(self._engine, embedder, self.records.space)
+        self.secrets = PostgresSecrets(self._engine)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._engine.close)
