@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ MAX_BYTES = 8_000_000
 """A page of events ends when its contexts come to so much; the cursor goes on from there."""
 CHUNK = 200
 """So many events are fetched together."""
+Row = Sequence[Any]
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -98,12 +99,17 @@ class PostgresLog:
 
 
 def load_events(
-    reading: ReadTransaction, rows: Sequence[Sequence[Any]], selector: Selector, owner_id: str
+    reading: ReadTransaction,
+    rows: Sequence[Row],
+    selector: Selector,
+    owner_id: str,
+    on_damage: Callable[[Row, Corrupted], None] | None = None,
 ) -> list[Event]:
     """The events of rows of EVENT that a selector means, each with its breadcrumb; all of one owner.
 
     An event whose breadcrumb is gone is decided by its schema and tags alone. One whose breadcrumb is damaged comes
-    without it: the reader learns of the change, and of the damage when it asks for the record.
+    without it: the reader learns of the change, and of the damage when it asks for the record. With `on_damage`,
+    that is called instead.
     """
     meant = [row for row in rows if matches_envelope(selector, row[6], _decode_texts(row[7]))]
     stored = _find_versions(reading, [(row[2], row[4]) for row in meant if row[1] != 2])
@@ -112,7 +118,10 @@ def load_events(
         content = stored.get((row[2], row[4])) if row[1] != 2 else None
         try:
             breadcrumb = None if content is None else to_record(content)
-        except Corrupted:
+        except Corrupted as error:
+            if on_damage is not None:
+                on_damage(row, error)
+                continue
             breadcrumb = None
         if breadcrumb is None or matches_content(selector, breadcrumb):
             found.append(to_event(row, owner_id, breadcrumb))

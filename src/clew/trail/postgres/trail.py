@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from clew.clock import Clock
+from clew.trail.postgres.consumers.dead_letters import PostgresDeadLetters
+from clew.trail.postgres.consumers.deliveries import PostgresDeliveries
 from clew.trail.postgres.edges import PostgresEdges
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.log import PostgresLog
@@ -22,6 +24,8 @@ class PostgresTrail:
         self._engine = PostgresEngine(url, clock, queue_limit=queue_limit)
         self.log = PostgresLog(self._engine)
         self.records = PostgresRecords(self._engine, clock, embedder)
+        self.deliveries = PostgresDeliveries(self._engine, self.records, clock)
+        self.dead_letters = PostgresDeadLetters(self._engine, self.deliveries.news.free)
         self.edges = PostgresEdges(self._engine)
         self.upkeep = PostgresUpkeep(self._engine, embedder, self.records.space)
         self.secrets = PostgresSecrets(self._engine)

@@ -133,7 +133,6 @@ def replace(
     writing.send("DELETE FROM tags WHERE rid = %s", (rid,))
     if prepared.tags:
         writing.send(TAGS, (audience, list(prepared.tags), rid))
-    writing.send("DELETE FROM terms WHERE rid = %s", (rid,))
     writing.send("DELETE FROM vectors WHERE rid = %s", (rid,))
     if prepared.vector is not None:
         check_space(writing, prepared.vector, space)

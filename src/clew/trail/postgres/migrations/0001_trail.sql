@@ -100,15 +100,33 @@ CREATE TABLE vectors_next (
   vector   vector                                 -- NULL: it is to have none
 );
 
--- A breadcrumb as the ranking sees it (clew.trail.search.packing) and its words; derived, like every index. It has no
--- row-level security, which would keep the index of words from being used; what it finds is read from `breadcrumbs`.
+-- A breadcrumb as the ranking sees it (clew.trail.search.packing), its words, its length in tenths of a word and the id
+-- of its name; and for each audience how many of its records have a term. Derived, like every index. They have no
+-- row-level security, which would keep the index of words from being used; what is found is read from `breadcrumbs`.
+-- Whoever searches brings them up to date first: meta ('indexed') is the event up to which they are. So a row stays
+-- when its breadcrumb goes, until it was taken from the counts.
 CREATE TABLE terms (
-  rid      bigint PRIMARY KEY REFERENCES breadcrumbs (rid) ON DELETE CASCADE,
+  rid      bigint PRIMARY KEY,
+  version  integer NOT NULL,
   audience integer NOT NULL,
+  name     bigint NOT NULL,
+  length   integer NOT NULL,
   terms    bytea NOT NULL,
   words    tsvector NOT NULL
 );
 CREATE INDEX terms_words ON terms USING gin (words);
+CREATE INDEX terms_name ON terms (name);
+CREATE TABLE term_counts (
+  audience integer NOT NULL,
+  term     bigint NOT NULL,
+  records  bigint NOT NULL,
+  PRIMARY KEY (audience, term)
+) WITH (fillfactor = 70);
+CREATE TABLE term_totals (
+  audience integer PRIMARY KEY,
+  records  bigint NOT NULL,
+  length   bigint NOT NULL
+);
 
 CREATE TABLE idempotency (
   owner_id   text COLLATE "C" NOT NULL,
