@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -38,6 +39,15 @@ class OpenAgain(Protocol):
 def address(request: pytest.FixtureRequest) -> Iterator[str]:
     """Where the test's trail is."""
     yield from BACKENDS[request.param](request)
+
+
+@pytest.fixture
+def storage(address: str, request: pytest.FixtureRequest) -> Path:
+    """The folder with all files of the trail."""
+    if address.startswith("sqlite"):
+        return Path(address.removeprefix("sqlite://")).parent
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server.folder
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ class PostgresReembedding:
             " JOIN breadcrumbs b ON b.rid = n.rid WHERE n.vector IS NOT NULL"
         )
         writing.send("DELETE FROM vectors_next")
-        writing.send("DELETE FROM meta WHERE key LIKE 'embedder_next%'")
+        writing.send("DELETE FROM meta WHERE starts_with(key, 'embedder_next')")
         writing.send(REMEMBER, ("embedder", self._space))
         writing.send(
             "INSERT INTO meta VALUES ('vectors_epoch', '1')"

@@ -201,6 +201,7 @@ def index_vectors(writing: WriteTransaction, dimension: int) -> None:
     if dimension <= INDEXED_DIMENSIONS:
         writing.send(
             f"CREATE INDEX vectors_near ON vectors USING hnsw ((vector::halfvec({int(dimension)})) halfvec_cosine_ops)"
+            f" WHERE vector_dims(vector) = {int(dimension)}"
         )
 
 

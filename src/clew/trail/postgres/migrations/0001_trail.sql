@@ -86,8 +86,9 @@ CREATE TABLE tags (
 );
 CREATE INDEX tags_rid ON tags (rid);
 
--- The embedder of `vectors` is in meta ('embedder'). An index of the nearest is made with the first vector, as it needs
--- to know how long they are. `vectors_next` fills while a trail changes its embedder.
+-- The embedder of `vectors` is in meta ('embedder'). The index of the nearest, `vectors_near`, is made with the first
+-- vector, as it needs to know how long they are; queries that use it repeat its condition, `vector_dims(vector) = N`.
+-- `vectors_next` fills while a trail changes its embedder.
 CREATE TABLE vectors (
   rid      bigint PRIMARY KEY REFERENCES breadcrumbs (rid) ON DELETE CASCADE,
   audience integer NOT NULL,
