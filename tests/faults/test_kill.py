@@ -26,12 +26,12 @@ SEARCHES = 150
 @pytest.mark.slow
 @pytest.mark.req("RCR-22")
 @pytest.mark.req("BEY-07")
-async def test_kills_lose_no_acknowledged_write_skip_no_event_and_repeat_no_output(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path, ROUNDS)
-    trail = await open_at(tmp_path)
+async def test_kills_lose_no_acknowledged_write_skip_no_event_and_repeat_no_output(folder: Path) -> None:
+    kill_again_and_again(folder, ROUNDS)
+    trail = await open_at(folder)
     try:
         await drain(trail, [echo], ME, timeout=2 * PATIENCE)
-        notes = list(read_notebook(tmp_path))
+        notes = list(read_notebook(folder))
         events = await read_log(trail)
         assert len([event for event in events if event.schema_name == "note.v1"]) > 2 * ROUNDS, (
             "hardly anything was written"
