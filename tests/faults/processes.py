@@ -130,3 +130,9 @@ async def open_at(folder: Path, **options: Any) -> Trail:
     """The trail of a test's folder: the one whose address it holds, or a file in it."""
     note = folder / ADDRESS
     return await open_trail(note.read_text() if note.exists() else f"sqlite://{folder}/trail.db", **options)
+
+
+def is_in_file(folder: Path) -> bool:
+    """Whether the trail of a test's folder is a file in it."""
+    note = folder / ADDRESS
+    return not note.exists() or note.read_text().startswith("sqlite:")

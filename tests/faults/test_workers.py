@@ -141,9 +141,7 @@ async def test_a_worker_that_wakes_up_after_its_lease_writes_nothing(trail: Trai
 
 
 @pytest.mark.req("RCR-22")
-async def test_an_event_claimed_by_a_killed_process_comes_again_under_the_same_key(
-    trail: Trail, folder: Path
-) -> None:
+async def test_an_event_claimed_by_a_killed_process_comes_again_under_the_same_key(trail: Trail, folder: Path) -> None:
     await trail.records.create(job(), by=ME)
     with Child(claim_and_wait, folder, SHORT) as holder:
         seq, attempt, key = holder.hear()
@@ -157,9 +155,7 @@ async def test_an_event_claimed_by_a_killed_process_comes_again_under_the_same_k
 
 
 @pytest.mark.req("SYL-113")
-async def test_a_job_that_kills_every_worker_becomes_a_dead_letter_and_others_go_on(
-    trail: Trail, folder: Path
-) -> None:
+async def test_a_job_that_kills_every_worker_becomes_a_dead_letter_and_others_go_on(trail: Trail, folder: Path) -> None:
     bad = await trail.records.create(job("poisoned"), by=ME)
     for _ in range(MAX_DEATHS):
         with Child(die_in_handler, folder, SHORT) as victim:
