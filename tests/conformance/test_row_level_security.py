@@ -32,7 +32,7 @@ UNFILTERED = b"""
 CREATE OR REPLACE FUNCTION audiences_of(owner text, held text[]) RETURNS integer[] LANGUAGE sql STABLE PARALLEL SAFE
   RETURN ARRAY(SELECT generate_series(1, 2000))
 """
-DERIVED = {"migrations", "meta", "log", "terms"}
+DERIVED = {"migrations", "meta", "log", "definition_marks", "terms", "term_counts", "term_totals"}
 """Tables without content of any owner."""
 
 

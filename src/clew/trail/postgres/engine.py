@@ -79,13 +79,12 @@ class PostgresEngine:
         return int(await self.read(lambda reading: reading.value(READ_HEAD), by=None))
 
     def _read(self, connection: Connection, work: Callable[[ReadTransaction], T], by: Principal | None) -> T:
-        with connection.pipeline() as pipeline:
+        with connection.pipeline():
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             reading = ReadTransaction(connection)
             reading.act_for(by)
             found = work(reading)
             connection.execute("COMMIT")
-            pipeline.sync()
         return found
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -116,23 +115,24 @@ class PostgresEngine:
     def _write(
         self, connection: Connection, work: Callable[[WriteTransaction], T], by: Principal | None, durable: bool
     ) -> tuple[T, list[int]]:
-        with connection.pipeline() as pipeline:
-            connection.execute("BEGIN")
-            if not durable:
-                connection.execute("SET LOCAL synchronous_commit TO off")
-            writing = WriteTransaction(
-                connection, by, now=self.now(), wall=self.wall(), log=None, memo={}, careful=True
-            )
-            writing.act_for(by)
-            value = work(writing)
-            writing.settle()
-            try:
+        is_committing = False
+        try:
+            with connection.pipeline():
+                connection.execute("BEGIN")
+                if not durable:
+                    connection.execute("SET LOCAL synchronous_commit TO off")
+                writing = WriteTransaction(
+                    connection, by, now=self.now(), wall=self.wall(), log=None, memo={}, careful=True
+                )
+                writing.act_for(by)
+                value = work(writing)
+                writing.settle()
+                is_committing = True
                 connection.execute("COMMIT")
-                pipeline.sync()
-            except psycopg.Error as error:
-                if is_away(error):  # it may have happened: to run it again could do it twice
-                    raise self.server.failure(error) from error
-                raise
+        except psycopg.Error as error:
+            if is_committing and is_away(error):  # it may have happened: to run it again could do it twice
+                raise self.server.failure(error) from error
+            raise
         return value, writing.changed
 
     def _committed(self, changed: list[int], head: int) -> None:

@@ -24,12 +24,17 @@ from clew.clock import SteadyClock
 from clew.errors import ClewError, StorageError
 from clew.trail.postgres.failures import TRANSIENT, is_away
 from clew.trail.postgres.server import Connection, Server
-from clew.trail.postgres.transactions import LogEnd, WriteTransaction
+from clew.trail.postgres.transactions import CALLER, LogEnd, WriteTransaction, caller_values
 from clew.trail.work.loop_calls import LoopCalls
 
 GROUP = 256
 ATTEMPTS = 6
-LOCK_LOG = "SELECT head, at, pg_current_xact_id()::text FROM log FOR UPDATE"
+LOCK_LOG = f"SELECT head, at, pg_current_xact_id()::text, {CALLER} FROM log FOR UPDATE"
+LOOK_UP = (
+    "SELECT (SELECT value FROM meta WHERE key = 'embedder'),"
+    " (SELECT json_object_agg(owner_id, seq) FROM definition_marks WHERE owner_id = ANY (%s))"
+)
+"""What most units of work want to know. It must not be part of LOCK_LOG, which sees what was before it waited."""
 MOVE_LOG = "UPDATE log SET head = %s, at = %s"
 
 
@@ -153,10 +158,7 @@ class LogWriter:
                 connection.execute("BEGIN")
                 if not any(job.durable for job in jobs):
                     connection.execute("SET LOCAL synchronous_commit TO off")
-                row = connection.execute(LOCK_LOG).fetchone()
-                assert row is not None
-                log, memo = LogEnd(row[0], row[1]), dict[Any, Any]()
-                self._time.observe(log.at)
+                log, memo, xid = self._lock(connection, jobs)
                 for job in jobs:
                     group.outcomes.append(self._work(connection, job, log, memo, group.changed, careful=careful))
                 if log.head > log.after:
@@ -164,12 +166,24 @@ class LogWriter:
                 group.head = log.head
                 if careful:
                     pipeline.sync()
-                self._xid = row[2]
-                connection.execute("COMMIT")
-                pipeline.sync()
+                self._xid = xid
+                connection.execute("COMMIT")  # the end of the block waits for it
         except BaseException:
             self._roll_back(connection)
             raise
+
+    def _lock(self, connection: Connection, jobs: Sequence[LogJob]) -> tuple[LogEnd, dict[Any, Any], str]:
+        """Lock the log for the caller of the first job. Returns its end, what units of work look up, and the id of the
+        transaction."""
+        owners = {job.by.owner_id for job in jobs if job.by is not None}
+        locked = connection.execute(LOCK_LOG.encode(), caller_values(jobs[0].by))
+        known = connection.execute(LOOK_UP, (sorted(owners),))
+        head, at, xid, *_ = locked.fetchone() or (0, 0, "")
+        embedder, marks = known.fetchone() or (None, None)
+        memo: dict[Any, Any] = {("newest", owner): (marks or {}).get(owner) for owner in owners}
+        memo |= {"embedder": embedder, "caller": jobs[0].by}
+        self._time.observe(at)
+        return LogEnd(head, at), memo, xid
 
     def _work(
         self,
@@ -188,7 +202,9 @@ class LogWriter:
         if careful:
             connection.execute("SAVEPOINT job")
         try:
-            writing.act_for(job.by)
+            if careful or memo.get("caller", self) != job.by:
+                writing.act_for(job.by)
+                memo["caller"] = job.by
             value = job.work(writing)
             writing.settle()
         except psycopg.Error as error:
@@ -205,6 +221,7 @@ class LogWriter:
         if careful:
             self._undo_job(connection)
             memo.clear()
+            memo["caller"] = job.by
         log.head, log.at = head, at
         return None, failure
 

@@ -17,10 +17,9 @@ from clew.access import Principal
 from clew.trail.postgres.server import Connection
 
 Values = Sequence[Any] | dict[str, Any]
-CALLER = (
-    b"SELECT set_config('clew.owner', %s, true), set_config('clew.scopes', %s, true),"
-    b" set_config('clew.system', %s, true)"
-)
+CALLER = "set_config('clew.owner', %s, true), set_config('clew.scopes', %s, true), set_config('clew.system', %s, true)"
+"""Names the caller of a transaction to row-level security. Its values are those of `caller_values`."""
+NAME_CALLER = f"SELECT {CALLER}".encode()
 
 
 class ReadTransaction:
@@ -49,8 +48,7 @@ class ReadTransaction:
 
     def act_for(self, by: Principal | None) -> None:
         """Name the caller of what follows to row-level security. None is upkeep, which sees everything."""
-        values = ("", "{}", "on") if by is None else (by.owner_id, pack_texts(by.scopes), "off")
-        self._connection.execute(CALLER, values)
+        self._connection.execute(NAME_CALLER, caller_values(by))
         self._unread = True
 
 
@@ -136,6 +134,10 @@ class LogEnd:
     def __init__(self, head: int, at: int) -> None:
         self.after = self.head = head
         self.at = at
+
+
+def caller_values(by: Principal | None) -> tuple[str, str, str]:
+    return ("", "{}", "on") if by is None else (by.owner_id, pack_texts(by.scopes), "off")
 
 
 def pack_texts(texts: Iterator[str] | Sequence[str] | frozenset[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -18,11 +19,25 @@ from clew.trail.postgres.transactions import LogEnd, WriteTransaction
 from clew.trail.postgres.vectors import StoredVector
 
 CREATED, UPDATED, DELETED = 0, 1, 2
-ROW = (
-    "INSERT INTO breadcrumbs (rid, id, owner, audience, version, schema_name, title, context, tags, llm_hints,"
-    " entities, entity_keywords, ttl_kind, expires_at, max_reads, checksum, created_at, updated_at, created_by,"
-    " updated_by, request_id, request_id_camel, pattern)"
-    " VALUES (%s, %s, %s, %s, 1, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+COLUMNS_OF_ROW = (
+    "rid, id, owner, audience, version, schema_name, title, context, tags, llm_hints, entities, entity_keywords,"
+    " ttl_kind, expires_at, max_reads, checksum, created_at, updated_at, created_by, updated_by, request_id,"
+    " request_id_camel, pattern"
+)
+CREATE = (
+    "WITH {vector}tagged AS (INSERT INTO tags (audience, tag, rid)"
+    " SELECT %(audience)s, unnest(%(tag_list)s::text[]), %(rid)s),"
+    " logged AS (INSERT INTO events (seq, type, rid, id, version, audience, schema_name, tags, at)"
+    " VALUES (%(rid)s, 0, %(rid)s, %(id)s, 1, %(audience)s, %(schema_name)s, %(tags)s, %(now)s))"
+    f" INSERT INTO breadcrumbs ({COLUMNS_OF_ROW}) VALUES (%(rid)s, %(id)s, %(owner)s, %(audience)s, 1, %(schema_name)s,"
+    " %(title)s, %(context)s, %(tags)s, %(llm_hints)s, %(entities)s, %(keywords)s, %(ttl_kind)s, %(expires_at)s,"
+    " %(max_reads)s, %(checksum)s, %(now)s, %(now)s, %(agent)s, %(agent)s, %(request_id)s, %(request_id_camel)s,"
+    " %(pattern)s)"
+)
+"""A new breadcrumb with its tags, its vector and its event, in one statement."""
+CREATE_PLAIN = CREATE.format(vector="")
+CREATE_EMBEDDED = CREATE.format(
+    vector="embedded AS (INSERT INTO vectors (rid, audience, vector) VALUES (%(rid)s, %(audience)s, %(vector)b)), "
 )
 TAGS = "INSERT INTO tags (audience, tag, rid) SELECT %s, unnest(%s::text[]), %s"
 VECTOR = "INSERT INTO vectors (rid, audience, vector) VALUES (%s, %s, %b)"
@@ -71,31 +86,48 @@ def insert(
 ) -> int:
     """Write version 1 of breadcrumbs that have their ids, all of them or none; the row of the first, the others follow.
     Raises AlreadyExists."""
-    now, agent, first = writing.now, by.agent_id or None, log_end(writing).head + 1
-    rows, tags, vectors, events = [], [], [], []
+    first, owner, agent = log_end(writing).head + 1, 0, by.agent_id or None
+    rows = []
     for rid, each in enumerate(prepared, first):
         audience, owner = audiences.ensure(writing, by.owner_id, each.scopes)
-        ttl, end = each.ttl, each.ttl.expires_at
-        rows.append(
-            (
-                *(rid, each.id, owner, audience, each.schema_name, each.title, each.context, each.tags_json),
-                *(each.llm_hints, each.entities, each.keywords_json, ttl.kind),
-                *(to_micros(end) if end is not None else None, ttl.max_reads, bytes.fromhex(each.checksum)),
-                *(now, now, agent, agent, *find_keys(each.context)),
-            )
-        )
-        if each.tags:
-            tags.append((audience, list(each.tags), rid))
         if each.vector is not None:
             check_space(writing, each.vector, space)
-            vectors.append((rid, audience, StoredVector(each.vector)))
-        events.append((rid, CREATED, rid, each.id, 1, audience, each.schema_name, each.tags_json, now))
+        rows.append(_to_row(each, rid, audience, owner, writing.now, agent))
     if writing.careful:
         _refuse_taken(writing, [each.id for each in prepared], owner)
-    for sql, values in ((ROW, rows), (TAGS, tags), (VECTOR, vectors)):
-        writing.send_many(sql, values)
-    _log(writing, events, by.owner_id)
+    for has_vector, some in groupby(rows, key=lambda row: row["vector"] is not None):
+        writing.send_many(CREATE_EMBEDDED if has_vector else CREATE_PLAIN, list(some))
+    _note_events(writing, [(row["rid"], row["rid"], row["schema_name"]) for row in rows], by.owner_id)
     return first
+
+
+def _to_row(prepared: Prepared, rid: int, audience: int, owner: int, now: int, agent: str | None) -> dict[str, Any]:
+    ttl, end = prepared.ttl, prepared.ttl.expires_at
+    request_id, request_id_camel, pattern = find_keys(prepared.context)
+    return {
+        "rid": rid,
+        "id": prepared.id,
+        "owner": owner,
+        "audience": audience,
+        "schema_name": prepared.schema_name,
+        "title": prepared.title,
+        "context": prepared.context,
+        "tags": prepared.tags_json,
+        "tag_list": list(prepared.tags),
+        "llm_hints": prepared.llm_hints,
+        "entities": prepared.entities,
+        "keywords": prepared.keywords_json,
+        "ttl_kind": ttl.kind,
+        "expires_at": to_micros(end) if end is not None else None,
+        "max_reads": ttl.max_reads,
+        "checksum": bytes.fromhex(prepared.checksum),
+        "now": now,
+        "agent": agent,
+        "request_id": request_id,
+        "request_id_camel": request_id_camel,
+        "pattern": pattern,
+        "vector": StoredVector(prepared.vector) if prepared.vector is not None else None,
+    }
 
 
 def _refuse_taken(writing: WriteTransaction, ids: Sequence[str], owner: int) -> None:
@@ -184,9 +216,9 @@ def remove(writing: WriteTransaction, row: Sequence[Any]) -> None:
 def check_space(writing: WriteTransaction, vector: bytes, space: str | None) -> None:
     """Vectors of one trail are of one embedder. Raises EmbedderMismatch when the trail holds another's."""
     wanted = space or f"external:{len(vector) // 4}"
-    if writing.memo.get("embedder") == wanted:
-        return
-    present = writing.value("SELECT value FROM meta WHERE key = 'embedder'")
+    if "embedder" not in writing.memo:
+        writing.memo["embedder"] = writing.value("SELECT value FROM meta WHERE key = 'embedder'")
+    present = writing.memo["embedder"]
     if present is None:
         writing.send("INSERT INTO meta VALUES ('embedder', %s)", (wanted,))
         index_vectors(writing, len(vector) // 4)
@@ -217,15 +249,16 @@ def log_event(
     owner_id: str,
 ) -> None:
     seq = log_end(writing).head + 1
-    _log(writing, [(seq, type, rid, id, version, audience, schema_name, tags, writing.now)], owner_id)
+    writing.send(EVENT, (seq, type, rid, id, version, audience, schema_name, tags, writing.now))
+    _note_events(writing, [(seq, rid, schema_name)], owner_id)
 
 
-def _log(writing: WriteTransaction, events: Sequence[tuple[Any, ...]], owner_id: str) -> None:
+def _note_events(writing: WriteTransaction, events: Sequence[tuple[int, int, str | None]], owner_id: str) -> None:
+    """Move the end of the log behind events (seq, rid, schema_name) of an owner."""
     log = log_end(writing)
-    writing.send_many(EVENT, events)
     log.head, log.at = events[-1][0], writing.now
-    for event in events:
-        writing.changed.append(event[2])
-        if event[6] in DEFINITIONS:
-            writing.send(MARK, (owner_id, event[0]))
-            writing.memo["newest", owner_id] = event[0]
+    for seq, rid, schema_name in events:
+        writing.changed.append(rid)
+        if schema_name in DEFINITIONS:
+            writing.send(MARK, (owner_id, seq))
+            writing.memo["newest", owner_id] = seq

@@ -151,7 +151,7 @@ CREATE TABLE events (
 CREATE INDEX events_rid ON events (rid);
 CREATE INDEX events_audience ON events (audience, seq);
 
--- For each owner the newest event that changed a definition.
+-- For each owner the newest event that changed a definition: numbers, without row-level security.
 CREATE TABLE definition_marks (
   owner_id text COLLATE "C" PRIMARY KEY,
   seq      bigint NOT NULL
@@ -253,7 +253,7 @@ DECLARE
   name text;
 BEGIN
   FOREACH name IN ARRAY ARRAY['breadcrumbs', 'versions', 'tags', 'vectors', 'vectors_next', 'events', 'edges',
-      'audiences', 'idempotency', 'definition_marks', 'consumers', 'deliveries', 'agents', 'secrets'] LOOP
+      'audiences', 'idempotency', 'consumers', 'deliveries', 'agents', 'secrets'] LOOP
     EXECUTE format('ALTER TABLE %I.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', here, name);
   END LOOP;
   FOREACH name IN ARRAY ARRAY['breadcrumbs', 'tags', 'vectors', 'vectors_next', 'events'] LOOP
@@ -263,7 +263,7 @@ BEGIN
       ' WITH CHECK (audience = ANY ((SELECT owned_audiences())::integer[]))', here, name);
     EXECUTE format('CREATE POLICY removed ON %I.%I FOR DELETE USING (audience = ANY ((SELECT seen_audiences())::integer[]))', here, name);
   END LOOP;
-  FOREACH name IN ARRAY ARRAY['audiences', 'idempotency', 'definition_marks', 'consumers', 'agents', 'secrets'] LOOP
+  FOREACH name IN ARRAY ARRAY['audiences', 'idempotency', 'consumers', 'agents', 'secrets'] LOOP
     EXECUTE format('CREATE POLICY owned ON %I.%I USING ((SELECT is_system()) OR owner_id = (SELECT caller()))', here, name);
   END LOOP;
 END $$;
