@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from clew.trail.postgres.transactions import ReadTransaction
@@ -43,7 +43,7 @@ class RecordCache:
         if lacking:
             self._put(reading.rows(LOAD, (lacking,)))
 
-    def _put(self, rows: Iterable[Any]) -> None:
+    def _put(self, rows: Sequence[Any]) -> None:
         found = [
             (rid, audience, None, terms, read_vector(sent), version) for rid, audience, terms, sent, version in rows
         ]

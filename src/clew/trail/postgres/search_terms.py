@@ -81,9 +81,7 @@ class TermIndexer:
         rids = sorted({rid for _, rid in events})
         records = writing.rows(TEXTS, (rids,))
         counts = _Counts()
-        for rid, audience, packed in writing.rows(
-            "SELECT rid, audience, terms FROM terms WHERE rid = ANY (%s)", (rids,)
-        ):
+        for audience, packed in writing.rows("SELECT audience, terms FROM terms WHERE rid = ANY (%s)", (rids,)):
             counts.add(audience, unpack(packed), -1)
         self._put(writing, records, counts)
         gone = sorted(set(rids).difference(row[0] for row in records))
