@@ -22,8 +22,8 @@ import psycopg
 from clew.access import Principal
 from clew.clock import SteadyClock
 from clew.errors import ClewError, StorageError
-from clew.trail.postgres.failures import TRANSIENT, is_away
-from clew.trail.postgres.server import Connection, Server
+from clew.trail.postgres.connection.failures import TRANSIENT, is_away
+from clew.trail.postgres.connection.server import Connection, Server
 from clew.trail.postgres.transactions import CALLER, LogEnd, WriteTransaction, caller_values
 from clew.trail.work.loop_calls import LoopCalls
 
@@ -50,7 +50,7 @@ class LogJob(NamedTuple):
 Outcome = tuple[Any, BaseException | None]
 
 
-class Group:
+class WriteGroup:
     """What a transaction has done: an outcome for each of its jobs, what they changed, and the head of the log."""
 
     def __init__(self, outcomes: Sequence[Outcome] = ()) -> None:
@@ -118,19 +118,19 @@ class LogWriter:
         try:
             group = self._commit(jobs)
         except Exception as error:  # a task boundary: each caller hears of it
-            group = Group([(None, error)] * len(jobs))
+            group = WriteGroup([(None, error)] * len(jobs))
         if group.changed:
             self._on_commit(group.changed, group.head)
         for job, (value, failure) in zip(jobs, group.outcomes, strict=True):
             self._calls.settle(job.done, value, failure)
         self._calls.send()
 
-    def _commit(self, jobs: Sequence[LogJob]) -> Group:
+    def _commit(self, jobs: Sequence[LogJob]) -> WriteGroup:
         """Run jobs in one transaction, again where it was undone through no fault of theirs. Raises StorageError."""
         careful, last = False, psycopg.Error()
         for attempt in range(ATTEMPTS):
             self._xid = None
-            group = Group()
+            group = WriteGroup()
             try:
                 self._transact(jobs, group, careful=careful)
                 return group
@@ -151,7 +151,7 @@ class LogWriter:
                 time.sleep(random.uniform(0, 0.01 * 2**attempt))
         raise self._server.failure(last) from last
 
-    def _transact(self, jobs: Sequence[LogJob], group: Group, *, careful: bool) -> None:
+    def _transact(self, jobs: Sequence[LogJob], group: WriteGroup, *, careful: bool) -> None:
         connection = self._connect()
         try:
             with connection.pipeline() as pipeline:
