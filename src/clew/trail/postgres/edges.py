@@ -41,7 +41,7 @@ _LINKS = (
     " JOIN breadcrumbs b ON b.rid = e.{1} WHERE n.id = ANY (%(ids)s)"
     f" AND {_NEAR_SEEN} AND {_NEAR_ALIVE} AND {SEEN} AND {ALIVE} AND e.created_at >= %(after)s"
 )
-"""Where the edges at some breadcrumbs lead."""
+"""The other ends of the edges at some breadcrumbs."""
 
 _decode = msgspec.json.Decoder().decode
 

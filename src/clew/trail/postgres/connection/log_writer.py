@@ -34,7 +34,7 @@ LOOK_UP = (
     "SELECT (SELECT value FROM meta WHERE key = 'embedder'),"
     " (SELECT json_object_agg(owner_id, seq) FROM definition_marks WHERE owner_id = ANY (%s))"
 )
-"""What most units of work want to know. It must not be part of LOCK_LOG, which sees what was before it waited."""
+"""Answers that most units of work need. It must not be part of LOCK_LOG, which sees what was before it waited."""
 MOVE_LOG = "UPDATE log SET head = %s, at = %s"
 
 
@@ -51,7 +51,7 @@ Outcome = tuple[Any, BaseException | None]
 
 
 class WriteGroup:
-    """What a transaction has done: an outcome for each of its jobs, what they changed, and the head of the log."""
+    """A transaction of several jobs: an outcome for each of them, what they changed, and the head of the log."""
 
     def __init__(self, outcomes: Sequence[Outcome] = ()) -> None:
         self.outcomes = list(outcomes)
