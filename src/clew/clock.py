@@ -8,10 +8,22 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
 # Seeded by the system, once for each process: asking it every time would let another thread take over in between.
 _random = random.Random()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_random.seed)
+
+
+def to_micros(moment: datetime) -> int:
+    """The microseconds since 1970: how a trail stores a time."""
+    return (moment - EPOCH) // MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    return EPOCH + timedelta(0, 0, micros)
 
 
 class Clock(Protocol):
@@ -60,3 +72,28 @@ class ManualClock:
 
     def new_id(self) -> str:
         return self._ids.new_id()
+
+
+class SteadyClock:
+    """The time of a trail: it goes on at the pace of a clock and never backwards, and never before what was stored."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = 0
+        self._ahead = 0
+
+    def observe(self, stored: int) -> None:
+        """Take note of a time that the trail has stored: `now` is not before it."""
+        self._last = max(self._last, stored)
+
+    def now(self) -> int:
+        """Microseconds for order, leases and retries. When the clock is set back, the difference is added from then
+        on."""
+        clock = to_micros(self._clock.now())
+        self._ahead = max(self._ahead, self._last - clock)
+        self._last = clock + self._ahead
+        return self._last
+
+    def wall(self) -> int:
+        """Microseconds as the clock has them: expiry is a promise about the time of day."""
+        return to_micros(self._clock.now())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -12,13 +12,21 @@ from clew.clock import Clock, ManualClock
 from clew.llm.wordllama import WordLlamaEmbedder
 from clew.trail import open_trail
 from clew.trail.store import Embedder, Trail
+from tests.servers.postgres import PostgresServer
 
 
-def _sqlite(folder: Path) -> str:
-    return f"sqlite://{folder}/trail.db"
+def _sqlite(request: pytest.FixtureRequest) -> Iterator[str]:
+    yield f"sqlite://{request.getfixturevalue('tmp_path')}/trail.db"
 
 
-BACKENDS: dict[str, Callable[[Path], str]] = {"sqlite": _sqlite}
+def _postgres(request: pytest.FixtureRequest) -> Iterator[str]:
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    address = server.make_database()
+    yield address
+    server.give_back(address)
+
+
+BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Iterator[str]]] = {"sqlite": _sqlite, "postgres": _postgres}
 
 
 class OpenAgain(Protocol):
@@ -28,9 +36,18 @@ class OpenAgain(Protocol):
 
 
 @pytest.fixture(params=BACKENDS)
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
     """Where the test's trail is."""
-    return BACKENDS[request.param](tmp_path)
+    yield from BACKENDS[request.param](request)
+
+
+@pytest.fixture
+def storage(address: str, request: pytest.FixtureRequest) -> Path:
+    """The folder with all files of the trail."""
+    if address.startswith("sqlite"):
+        return Path(address.removeprefix("sqlite://")).parent
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server.folder
 
 
 @pytest.fixture

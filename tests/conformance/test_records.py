@@ -342,6 +342,7 @@ async def test_closing_twice_is_harmless(trail: Trail, open_again: OpenAgain, me
 async def test_what_was_accepted_is_finished_and_answered_when_the_trail_is_closed(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
+    await make(trail, me, "A first one: from now on the definitions are known")
     waiting = [asyncio.ensure_future(make(trail, me, f"Note {number}")) for number in range(20)]
     await asyncio.sleep(0)
     # closed by another thread, so that no answer arrives here before the trail has let go of the file
@@ -350,8 +351,8 @@ async def test_what_was_accepted_is_finished_and_answered_when_the_trail_is_clos
     closing.join(PATIENCE)
     answers = await asyncio.gather(*waiting, return_exceptions=True)
     stored = {each.id for each in await list_all(await open_again(), me)}
-    assert {each.id for each in answers if isinstance(each, Breadcrumb)} == stored
-    assert len(stored) == 20
+    assert {each.id for each in answers if isinstance(each, Breadcrumb)} < stored
+    assert len(stored) == 21
 
 
 async def test_only_a_curator_writes_what_looks_like_a_record_of_clews_own(trail: Trail, me: Principal) -> None:

@@ -86,10 +86,10 @@ async def test_no_read_returns_the_value_of_a_reference(trail: Trail, me: Princi
     assert (await look_for(trail, me, VALUE)).hits == ()
 
 
-async def test_the_value_is_nowhere_in_the_files(trail: Trail, me: Principal, tmp_path: Path) -> None:
+async def test_the_value_is_nowhere_in_the_files(trail: Trail, me: Principal, storage: Path) -> None:
     await trail.secrets.put("key", VALUE, by=me)
     await trail.close()
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    files = [path for path in storage.rglob("*") if path.is_file()]
     assert files
     assert not any(VALUE.encode() in path.read_bytes() for path in files)
 

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -22,10 +23,12 @@ from clew.trail.work.handlers import Handler, Worker
 PATIENCE = 60.0
 """Seconds after which a wait in a test has failed."""
 KILLED = -9
+ADDRESS = "address"
+"""The file in the folder of a test that holds the address of its trail."""
 
 _forks = multiprocessing.get_context("forkserver")
 _CLEW = ["clew.trail.sqlite", "clew.trail.work.handlers", "clew.agents.assembly", "clew.catalog.catalog"]
-_LATE = ["clew.trail.sqlite.search", "splintr"]
+_LATE = ["clew.trail.sqlite.search", "clew.trail.postgres", "splintr"]
 """What Clew loads only when it is wanted, which nearly every process of these tests wants."""
 _forks.set_forkserver_preload(["pytest", *_CLEW, *_LATE])
 
@@ -123,6 +126,13 @@ async def drain(trail: Trail, handlers: list[Handler], by: Principal, timeout: f
         await running
 
 
-async def open_at(folder: Any, **options: Any) -> Trail:
-    """The trail of a test's folder."""
-    return await open_trail(f"sqlite://{folder}/trail.db", **options)
+async def open_at(folder: Path, **options: Any) -> Trail:
+    """The trail of a test's folder: the one whose address it holds, or a file in it."""
+    note = folder / ADDRESS
+    return await open_trail(note.read_text() if note.exists() else f"sqlite://{folder}/trail.db", **options)
+
+
+def is_in_file(folder: Path) -> bool:
+    """Whether the trail of a test's folder is a file in it."""
+    note = folder / ADDRESS
+    return not note.exists() or note.read_text().startswith("sqlite:")

@@ -85,12 +85,12 @@ def test_the_uninterrupted_run_does_each_step_once(uninterrupted: dict[str, Any]
 @pytest.mark.req("BEY-07")
 @pytest.mark.parametrize("doom", BOUNDARIES, ids=lambda doom: f"{doom.step}-{doom.name}-{doom.point}")
 async def test_a_kill_at_this_boundary_changes_nothing_in_the_end(
-    doom: Doom, tmp_path: Path, uninterrupted: dict[str, Any]
+    doom: Doom, folder: Path, uninterrupted: dict[str, Any]
 ) -> None:
-    async with accepted_job(tmp_path) as trail:
-        with Child(run_chain, tmp_path, doom) as doomed:
+    async with accepted_job(folder) as trail:
+        with Child(run_chain, folder, doom) as doomed:
             assert doomed.hear() == "ready"
             assert doomed.wait() == KILLED
-        await run_to_the_end(trail, tmp_path)
+        await run_to_the_end(trail, folder)
 
-        assert await final_state(trail, tmp_path) == uninterrupted
+        assert await final_state(trail, folder) == uninterrupted

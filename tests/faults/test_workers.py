@@ -36,9 +36,9 @@ SLACK = timedelta(seconds=20)
 
 
 @pytest.fixture
-async def trail(tmp_path: Path) -> AsyncIterator[Trail]:
+async def trail(folder: Path) -> AsyncIterator[Trail]:
     """The trail that the workers share, with the clock they use and their consumer."""
-    opened = await open_at(tmp_path)
+    opened = await open_at(folder)
     await opened.deliveries.register(crew_handler(do_job).consumer, by=ME)
     yield opened
     await opened.close()
@@ -70,9 +70,9 @@ def job_of(output: Breadcrumb) -> int:
 
 @pytest.mark.slow
 @pytest.mark.req("RCR-28")
-async def test_ten_processes_execute_a_thousand_events_a_thousand_times(trail: Trail, tmp_path: Path) -> None:
+async def test_ten_processes_execute_a_thousand_events_a_thousand_times(trail: Trail, folder: Path) -> None:
     with ExitStack() as stack:
-        crew = [stack.enter_context(Child(work_until_told, tmp_path, LONG)) for _ in range(WORKERS)]
+        crew = [stack.enter_context(Child(work_until_told, folder, LONG)) for _ in range(WORKERS)]
         assert [worker.hear() for worker in crew] == ["ready"] * WORKERS
         before = await trail.log.head()
         for _ in range(EVENTS // 100):
@@ -82,7 +82,7 @@ async def test_ten_processes_execute_a_thousand_events_a_thousand_times(trail: T
             worker.tell("stop")
         assert [worker.wait() for worker in crew] == [0] * WORKERS
 
-    executions = [line.split() for line in (tmp_path / "notebook").read_text().splitlines()]
+    executions = [line.split() for line in (folder / "notebook").read_text().splitlines()]
     jobs = [
         event.seq for event in (await trail.log.read(before, by=ME, limit=10_000))[0] if event.schema_name == "job.v1"
     ]
@@ -95,10 +95,10 @@ async def test_ten_processes_execute_a_thousand_events_a_thousand_times(trail: T
 
 @pytest.mark.req("RCR-28")
 @pytest.mark.req("RCR-22")
-async def test_a_worker_killed_in_its_handler_costs_at_most_its_lease(trail: Trail, tmp_path: Path) -> None:
-    with Child(stick_in_handler, tmp_path, LEASE) as stuck:
+async def test_a_worker_killed_in_its_handler_costs_at_most_its_lease(trail: Trail, folder: Path) -> None:
+    with Child(stick_in_handler, folder, LEASE) as stuck:
         seq = await start_job(trail, stuck)
-        with Child(work_until_told, tmp_path, LEASE) as other:
+        with Child(work_until_told, folder, LEASE) as other:
             assert other.hear() == "ready"
             stuck.kill()
             killed_at = SystemClock().now()
@@ -125,11 +125,11 @@ async def start_job(trail: Trail, worker: Child) -> int:
 
 
 @pytest.mark.req("RCR-28")
-async def test_a_worker_that_wakes_up_after_its_lease_writes_nothing(trail: Trail, tmp_path: Path) -> None:
-    with Child(stick_in_handler, tmp_path, SHORT) as frozen:
+async def test_a_worker_that_wakes_up_after_its_lease_writes_nothing(trail: Trail, folder: Path) -> None:
+    with Child(stick_in_handler, folder, SHORT) as frozen:
         seq = await start_job(trail, frozen)
         frozen.pause()
-        with Child(work_until_told, tmp_path, SHORT):
+        with Child(work_until_told, folder, SHORT):
             await all_done(trail)
         frozen.tell("finish")
         frozen.resume()
@@ -141,11 +141,9 @@ async def test_a_worker_that_wakes_up_after_its_lease_writes_nothing(trail: Trai
 
 
 @pytest.mark.req("RCR-22")
-async def test_an_event_claimed_by_a_killed_process_comes_again_under_the_same_key(
-    trail: Trail, tmp_path: Path
-) -> None:
+async def test_an_event_claimed_by_a_killed_process_comes_again_under_the_same_key(trail: Trail, folder: Path) -> None:
     await trail.records.create(job(), by=ME)
-    with Child(claim_and_wait, tmp_path, SHORT) as holder:
+    with Child(claim_and_wait, folder, SHORT) as holder:
         seq, attempt, key = holder.hear()
         holder.kill()
 
@@ -157,12 +155,10 @@ async def test_an_event_claimed_by_a_killed_process_comes_again_under_the_same_k
 
 
 @pytest.mark.req("SYL-113")
-async def test_a_job_that_kills_every_worker_becomes_a_dead_letter_and_others_go_on(
-    trail: Trail, tmp_path: Path
-) -> None:
+async def test_a_job_that_kills_every_worker_becomes_a_dead_letter_and_others_go_on(trail: Trail, folder: Path) -> None:
     bad = await trail.records.create(job("poisoned"), by=ME)
     for _ in range(MAX_DEATHS):
-        with Child(die_in_handler, tmp_path, SHORT) as victim:
+        with Child(die_in_handler, folder, SHORT) as victim:
             assert victim.hear() == "ready"
             assert victim.hear()[0] == "started"
             assert victim.wait() == KILLED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,12 @@ __all__ = ["open_trail"]
 async def open_trail(
     url: str, clock: Clock | None = None, embedder: Embedder | None = None, *, queue_limit: int = 10_000
 ) -> Trail:
-    """Open a trail by its address: `sqlite://PATH`, or `sqlite://:memory:` for one that leaves nothing behind.
+    """Open a trail by its address: `sqlite://PATH`, `sqlite://:memory:` for one that leaves nothing behind, or
+    `postgresql://ROLE@HOST/DATABASE`, which needs the extra `postgres`.
 
     Without an embedder breadcrumbs get no vectors unless the caller brings them. Raises ConfigError for an unknown
-    address, Corrupted for a damaged file, ReadOnly where nothing can be written.
+    address, Corrupted for a damaged file, ReadOnly where nothing can be written, StorageError for a server that cannot
+    be reached or used.
     """
     match url.split("://", 1):
         case ["sqlite", path]:
@@ -29,5 +32,18 @@ async def open_trail(
 
             place = None if path == ":memory:" else Path(path)
             return SqliteTrail(place, clock or SystemClock(), embedder, queue_limit=queue_limit)
+        case ["postgresql" | "postgres", _]:
+            return await asyncio.to_thread(_open_postgres, url, clock or SystemClock(), embedder, queue_limit)
         case _:
-            raise ConfigError(f"unknown trail address {url!r}", choices=("sqlite://PATH", "sqlite://:memory:"))
+            choices = ("sqlite://PATH", "sqlite://:memory:", "postgresql://ROLE@HOST/DATABASE")
+            raise ConfigError(f"unknown trail address {url!r}", choices=choices)
+
+
+def _open_postgres(url: str, clock: Clock, embedder: Embedder | None, queue_limit: int) -> Trail:
+    try:
+        from clew.trail.postgres import PostgresTrail
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("psycopg", "psycopg_pool"):
+            raise
+        raise ConfigError("a trail on PostgreSQL needs psycopg: pip install 'clew[postgres]'") from error
+    return PostgresTrail(url, clock, embedder, queue_limit=queue_limit)

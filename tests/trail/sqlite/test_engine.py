@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.access import Principal
-from clew.clock import ManualClock
+from clew.clock import ManualClock, from_micros, to_micros
 from clew.errors import Busy, ConfigError, Corrupted, InvalidInput, ReadOnly, StorageError, StorageFull
 from clew.sqlite_file import Sql, translated
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.edge import Edge
 from clew.trail.sqlite import SqliteTrail
-from clew.trail.sqlite.engine import Engine, Writing, from_micros, to_micros
+from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.selector_sql import add_functions
 from clew.trail.store import Trail
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import TypeVar
 
 from clew.errors import InvalidInput
-from clew.trail.model.edge import Reached
+from clew.trail.model.edge import Direction, Edge, Reached
 
 Hops = Mapping[str, Iterable[tuple[str, float]]]
 """For an id its neighbours, each with the cost of going there, 0 or more. An id without any may be absent."""
@@ -36,6 +36,15 @@ def run(search: Search[Answer, Result], expand: Callable[[list[str]], Answer]) -
     except StopIteration as end:
         result: Result = end.value
         return result
+
+
+def to_hops(ids: Sequence[str], edges: Iterable[tuple[Direction, Edge]]) -> Hops:
+    """For each id where its edges lead, each of which is followed in the direction that comes with it."""
+    hops: dict[str, list[tuple[str, float]]] = {id: [] for id in ids}
+    for towards, edge in edges:
+        near, far = (edge.source, edge.target) if towards == "outgoing" else (edge.target, edge.source)
+        hops[near].append((far, edge.weight))
+    return hops
 
 
 def walk(starts: Sequence[str], *, depth: int, limit: int) -> Search[Hops, list[Reached]]:

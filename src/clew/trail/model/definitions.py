@@ -6,6 +6,8 @@ matching breadcrumbs their expiry.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 import msgspec
@@ -19,6 +21,8 @@ from clew.trail.templates.hints import check_hints, plan_hints
 
 SCHEMA, POLICY = "schema.def.v1", "ttl.policy.v1"
 DEFINITIONS = frozenset({SCHEMA, POLICY})
+MAX_BOOKS = 1_000
+_decode = msgspec.json.Decoder().decode
 
 
 class Definitions:
@@ -50,6 +54,36 @@ class Definitions:
         if name not in self._parsed:
             self._parsed[name] = parse_definition(self._contexts[name], self._policies)[1]
         return self._parsed[name]
+
+
+class DefinitionBook:
+    """The definitions of each owner as last read. They hold until one of them expires or an event changes one."""
+
+    def __init__(self) -> None:
+        self._books: dict[str, Definitions] = {}
+
+    def find(self, owner_id: str, now: int) -> Definitions | None:
+        book = self._books.get(owner_id)
+        return None if book is None or (book.until != inf and book.until <= now) else book
+
+    def put(self, owner_id: str, definitions: Definitions) -> Definitions:
+        if len(self._books) > MAX_BOOKS:
+            self._books.clear()
+        self._books[owner_id] = definitions
+        return definitions
+
+    def forget(self) -> None:
+        self._books = {}
+
+
+def build_definitions(rows: Iterable[tuple[str, str, int | None]], as_of: int | None) -> Definitions:
+    """The definitions of an owner from rows (schema_name, context, expires_at) in order of creation. `as_of` is the
+    newest event that changed a definition."""
+    found = [(kind, _decode(context), end) for kind, context, end in rows]
+    policies = tuple(parse_policy(context) for kind, context, _ in found if kind == POLICY)
+    schemas = {str(context.get("schema_name")): context for kind, context, _ in found if kind == SCHEMA}
+    until = min((end for _, _, end in found if end is not None), default=inf)
+    return Definitions(schemas, policies, as_of=as_of, until=until)
 
 
 def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = ()) -> tuple[str, SchemaRules]:

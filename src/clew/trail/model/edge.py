@@ -9,10 +9,15 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from clew.errors import InvalidInput
+from clew.errors import InvalidInput, TooLarge
 from clew.lazy_pattern import lazy_pattern
+from clew.trail.model.breadcrumb import MAX_BATCH, encode_canonical
 
 _TYPE = lazy_pattern(r"[a-z][a-z0-9_.-]{0,99}")
+
+MAX_DEPTH = 32
+MAX_REACHED = 10_000
+MAX_METADATA = 64_000
 
 Direction = Literal["outgoing", "incoming", "both"]
 
@@ -124,3 +129,44 @@ def stored_types(names: Sequence[str], direction: Direction) -> tuple[tuple[str,
     return tuple(
         (REVERSES[name], flipped[direction]) if name in REVERSES else (check_type(name), direction) for name in names
     )
+
+
+def pack_edges(edges: Sequence[Edge]) -> list[tuple[Edge, str]]:
+    """Edges in stored form, each with its metadata as JSON. Raises InvalidInput for what cannot be stored."""
+    if len(edges) > MAX_BATCH:
+        raise TooLarge("edges", len(edges), MAX_BATCH, "edges")
+    return [(edge, _pack_metadata(edge)) for edge in map(check_edge, edges)]
+
+
+def _pack_metadata(edge: Edge) -> str:
+    packed = encode_canonical(edge.metadata, "metadata")
+    if len(packed) > MAX_METADATA:
+        raise TooLarge("metadata", len(packed), MAX_METADATA)
+    return packed.decode()
+
+
+def check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_REACHED:
+        raise InvalidInput("limit", f"must be between 1 and {MAX_REACHED:,}")
+
+
+def check_walk(starts: Sequence[str], *, limit: int, depth: int = 1, max_cost: float = 0.0) -> None:
+    """Refuse a walk with bounds that make no sense."""
+    check_limit(limit)
+    if not 1 <= depth <= MAX_DEPTH:
+        raise InvalidInput("depth", f"must be between 1 and {MAX_DEPTH}")
+    if not 0.0 <= max_cost < float("inf"):
+        raise InvalidInput("max_cost", "must be a number of 0 or more")
+    if not 1 <= len(starts) <= MAX_REACHED:
+        raise InvalidInput("starts", f"must name 1 to {MAX_REACHED:,} breadcrumbs")
+
+
+def read_ways(wanted: Sequence[tuple[str, Direction]], direction: Direction) -> list[tuple[Direction, list[str]]]:
+    """The directions in which edges are read, each with the types that are meant in it; no type means all."""
+    found: list[tuple[Direction, list[str]]] = []
+    towards: Direction
+    for towards in ("outgoing", "incoming"):
+        types = [type for type, way in wanted if way in (towards, "both")]
+        if types or (not wanted and direction in (towards, "both")):
+            found.append((towards, types))
+    return found

@@ -149,11 +149,16 @@ def matches_content(selector: Selector, breadcrumb: Breadcrumb) -> bool:
         return False
     if selector.created_before is not None and breadcrumb.created_at >= selector.created_before:
         return False
+    return matches_context(selector, breadcrumb.context)
+
+
+def matches_context(selector: Selector, context: dict[str, Any]) -> bool:
+    """The part that needs the context."""
     if selector.path is not None:
-        path = breadcrumb.context.get("path")
+        path = context.get("path")
         if not isinstance(path, str) or not glob_matches(selector.path, path):
             return False
-    return all(matches_value(match, breadcrumb.context) for match in selector.context_match)
+    return all(matches_value(match, context) for match in selector.context_match)
 
 
 def matches_value(match: ContextMatch, context: dict[str, Any]) -> bool:

@@ -23,3 +23,12 @@ def tag_of(namespace: str, value: str) -> str:
 def digest(text: str) -> str:
     """Return a short hash of a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def first_after(prefix: str) -> str | None:
+    """Return the least text greater than all that begin so; None when there is none. UTF-8 sorts as its code points."""
+    stem = prefix.rstrip("\U0010ffff")
+    if not stem:
+        return None
+    following = 0xE000 if stem[-1] == "\ud7ff" else ord(stem[-1]) + 1
+    return stem[:-1] + chr(following)

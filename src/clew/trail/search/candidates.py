@@ -1,4 +1,4 @@
-"""One search under way: what is asked, which records are looked at closely, and how each of them scores.
+"""One search under way: what is asked, and which records are looked at closely.
 
 Few allowed records are all candidates. Of many, each arm proposes its best: the postings those with the rarest terms,
 the vectors those nearest, and records whose name is the query are always among them.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 import numpy as np
 
-from clew.trail.model.query import Hit, SearchRequest
+from clew.trail.model.query import SearchRequest
 from clew.trail.search.columns import Bools, Columns
 from clew.trail.search.ranking import (
     Corpus,
@@ -21,10 +21,9 @@ from clew.trail.search.ranking import (
     Ints,
     SearchQuestion,
     best_by_words,
-    relevance,
-    score_lexical,
     weigh,
 )
+from clew.trail.search.scores import FoundCandidates, Scores
 from clew.trail.search.unique import unique
 
 TEXT_CANDIDATES, ONE_MORE_FOR, MOST_TEXT_CANDIDATES = 120, 1_250, 200
@@ -70,7 +69,7 @@ class CandidateIndex(Protocol):
 
 
 class Candidates:
-    """`gather` chooses them, `score_text` and `score_vector` look at them, `keep` drops those that no arm found."""
+    """`gather` chooses them, `scores` says what the ranking needs to know of them."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ class Candidates:
         self._columns = columns = index.columns
         self._allowed = allowed
         self._request = request
-        self.question = question
+        self._question = question
         self._query = query if columns.vectors.shape[1] else None
         number, mean = columns.totals(visible)
         self._corpus = Corpus(
@@ -166,49 +165,18 @@ class Candidates:
         if self._request.ranking == "vector":
             return np.zeros(0, np.int64)
         names = self._columns.name[: self._columns.size]
-        found = [np.flatnonzero(names == name) for name in self.question.names[:MAX_NAMES]]
+        found = [np.flatnonzero(names == name) for name in self._question.names[:MAX_NAMES]]
         slots: Ints = np.concatenate([np.zeros(0, np.int64), *found])
         return slots[self._allowed.mask[slots]]
 
-    # -- scoring ------------------------------------------------------------------------------------------
-
-    @property
-    def rids(self) -> Ints:
-        return self._columns.rid[self.slots]
-
-    def score_text(self) -> tuple[Floats, Floats]:
-        """Lexical scores and shares of titles; nothing for a ranking that does not look at words."""
-        ranking, slots = self._request.ranking, self.slots
-        if ranking == "vector":
-            return np.zeros(len(slots), np.float32), np.zeros(len(slots), np.float32)
-        titles = ranking in ("default", "text")
-        return score_lexical(self._weighed, self._corpus, slots, self._request.weights, with_titles=titles)
-
-    def score_vector(self) -> Floats:
-        if self._query is None:
-            return np.zeros(len(self.slots), np.float32)
-        return self._columns.cosines(self._query, self.slots)
-
-    def keep(self, score: Floats, lexical: Floats, cosine: Floats) -> Ints:
-        """Keep candidates that an arm of this ranking found at all; their places, best first: exact names, then by
-        score, then by creation."""
-        is_exact = np.isin(self.slots, self._exact)
-        is_found = self._columns.has_vector(self.slots) & (self._query is not None)
-        if self._request.ranking != "vector":
-            is_found |= is_exact | (lexical > 0)
-        kept = np.flatnonzero(is_found)
-        self.slots, self._is_exact = self.slots[kept], is_exact[kept]
-        self._score, self._lexical, self._cosine = score[kept], lexical[kept], cosine[kept]
-        order: Ints = np.lexsort((self.rids, -self._score, ~self._is_exact))
-        return order
-
-    def hit(self, place: int, breadcrumb: Any) -> Hit:
-        lexical, cosine = float(self._lexical[place]), float(self._cosine[place])
-        return Hit(
-            breadcrumb=breadcrumb,
-            score=round(float(self._score[place]), 6),
-            text_score=round(lexical, 6) if lexical > 0 else None,
-            vector_score=round(cosine, 6) if self._query is not None else None,
-            exact=bool(self._is_exact[place]),
-            relevance=round(relevance(lexical, cosine, self._weighed.whole), 6),
+    def scores(self) -> Scores:
+        """What the ranking needs to know of them."""
+        columns, slots = self._columns, self.slots
+        found = FoundCandidates(
+            slots=slots,
+            rids=columns.rid[slots],
+            is_exact=np.isin(slots, self._exact),
+            has_vector=columns.has_vector(slots),
+            cosine=columns.cosines(self._query, slots) if self._query is not None else None,
         )
+        return Scores(self._request, self._question, self._weighed, self._corpus, found)

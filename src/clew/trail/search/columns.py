@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.trail.search.ranking import Floats, Ints, Words, ranges
+from clew.trail.search.ranking import Floats, Ints, Words, ranges, rarity_of
 from clew.trail.search.text import HEADER
 from clew.trail.search.unique import unique
 from clew.trail.search.vectors import cosines, nearest, sign_codes
@@ -221,10 +221,7 @@ class Columns:
         """The weight of a term among the `number` records of these audiences: more when fewer have it,
         nothing when none has."""
         buckets = bucket_of(ids[:, None], np.asarray(audiences, np.int32)[None, :])
-        frequency = np.minimum(self._document_frequency[buckets].sum(axis=1), number)
-        rarity: Floats = np.log(1 + (number - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
-        rarity[frequency <= 0] = 0
-        return rarity
+        return rarity_of(self._document_frequency[buckets].sum(axis=1), number)
 
     def term_texts(self, slots: Ints) -> Iterator[str]:
         """For each record its term ids as one text for the inverted index, repeated up to four times. May be gone

@@ -13,6 +13,7 @@ import math
 import zlib
 from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -70,6 +71,14 @@ class Corpus(msgspec.Struct):
     rarity: Callable[[Words], Floats]
     mean_length: float
     number: int
+
+
+def rarity_of(records: npt.NDArray[np.integer[Any]], number: int) -> Floats:
+    """The weight of terms that so many of `number` records have: more when fewer have it, nothing when none has."""
+    found = np.minimum(records, number)
+    rarity: Floats = np.log(1 + (number - found + 0.5) / (found + 0.5)).astype(np.float32)
+    rarity[found <= 0] = 0
+    return rarity
 
 
 class Weighed(msgspec.Struct):

@@ -10,17 +10,27 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, TooLarge
+from clew.clock import from_micros, to_micros
+from clew.errors import AlreadyExists, CycleRefused, NotFound, TooLarge
 from clew.sqlite_file import Sql
-from clew.trail.graphs.walks import Hops, Search, cheapest, run, walk
-from clew.trail.model.breadcrumb import MAX_BATCH, encode_canonical
-from clew.trail.model.edge import ACYCLIC, Direction, Edge, Link, Reached, check_edge, stored_types
-from clew.trail.sqlite.engine import Engine, Writing, from_micros, to_micros
+from clew.trail.graphs.walks import Hops, Search, cheapest, run, to_hops, walk
+from clew.trail.model.breadcrumb import encode_canonical
+from clew.trail.model.edge import (
+    ACYCLIC,
+    MAX_REACHED,
+    Direction,
+    Edge,
+    Link,
+    Reached,
+    check_edge,
+    check_limit,
+    check_walk,
+    pack_edges,
+    read_ways,
+    stored_types,
+)
+from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.rows import ALIVE, Audiences, in_list
-
-MAX_DEPTH = 32
-MAX_REACHED = 10_000
-MAX_METADATA = 64_000
 
 _WAYS = (("source", "target"), ("target", "source"))
 _LINKS = (
@@ -43,9 +53,7 @@ class SqliteEdges:
 
     async def add(self, edges: Sequence[Edge], *, by: Principal, replace: bool = False) -> list[Edge]:
         by.require("create")
-        if len(edges) > MAX_BATCH:
-            raise TooLarge("edges", len(edges), MAX_BATCH, "edges")
-        checked = [(edge, _pack_metadata(edge)) for edge in map(check_edge, edges)]
+        checked = pack_edges(edges)
         return await self._engine.write(lambda writing: self._add_all(writing, checked, by, replace))
 
     def _add_all(self, writing: Writing, edges: Sequence[tuple[Edge, str]], by: Principal, replace: bool) -> list[Edge]:
@@ -93,7 +101,7 @@ class SqliteEdges:
         limit: int = 1000,
     ) -> list[Edge]:
         by.require("read")
-        _check_bounds(limit=limit)
+        check_limit(limit)
         wanted = stored_types(types, direction)
 
         def work(connection: Sql) -> list[Edge]:
@@ -110,7 +118,7 @@ class SqliteEdges:
         self, ids: Sequence[str], *, by: Principal, since: datetime | None = None, limit: int = MAX_REACHED
     ) -> list[Link]:
         by.require("read")
-        _check_bounds(limit=limit)
+        check_limit(limit)
         if len(ids) > MAX_REACHED:
             raise TooLarge("ids", len(ids), MAX_REACHED, "breadcrumbs")
         values = {"ids": _pack(list(ids)), "after": to_micros(since) if since is not None else 0, "limit": limit}
@@ -135,9 +143,7 @@ class SqliteEdges:
         depth: int = 3,
         limit: int = 1000,
     ) -> list[Reached]:
-        _check_bounds(limit=limit)
-        if not 1 <= depth <= MAX_DEPTH:
-            raise InvalidInput("depth", f"must be between 1 and {MAX_DEPTH}")
+        check_walk(starts, limit=limit, depth=depth)
         return await self._search(lambda ids: walk(ids, depth=depth, limit=limit), starts, by, types, direction)
 
     async def paths(
@@ -150,9 +156,7 @@ class SqliteEdges:
         max_cost: float = 3.0,
         limit: int = 1000,
     ) -> list[Reached]:
-        _check_bounds(limit=limit)
-        if not 0.0 <= max_cost < float("inf"):
-            raise InvalidInput("max_cost", "must be a number of 0 or more")
+        check_walk(starts, limit=limit, max_cost=max_cost)
         return await self._search(
             lambda ids: cheapest(ids, max_cost=max_cost, limit=limit), starts, by, types, direction
         )
@@ -166,8 +170,6 @@ class SqliteEdges:
         direction: Direction,
     ) -> list[Reached]:
         by.require("read")
-        if not 1 <= len(starts) <= MAX_REACHED:
-            raise InvalidInput("starts", f"must name 1 to {MAX_REACHED:,} breadcrumbs")
         wanted = stored_types(types, direction)
 
         def work(connection: Sql) -> list[Reached]:
@@ -176,7 +178,7 @@ class SqliteEdges:
             _rids(connection.execute, set(starts), visible, now)
             return run(
                 build(starts),
-                lambda ids: _hops(ids, self._around(connection, ids, wanted, direction, visible, now)),
+                lambda ids: to_hops(ids, self._around(connection, ids, wanted, direction, visible, now)),
             )
 
         return await self._engine.read_aside(work)
@@ -193,14 +195,8 @@ class SqliteEdges:
         """Edges at these breadcrumbs whose both ends are live and visible, each with the direction in which it is
         followed; one that is followed in both comes twice."""
         found: list[tuple[Direction, Edge]] = []
-        ways: tuple[tuple[str, str, Direction], ...] = (
-            ("source", "target", "outgoing"),
-            ("target", "source", "incoming"),
-        )
-        for near, far, towards in ways:
-            types = [type for type, way in wanted if way in (towards, "both")]
-            if (wanted and not types) or (not wanted and direction not in (towards, "both")):
-                continue
+        for towards, types in read_ways(wanted, direction):
+            near, far = ("source", "target") if towards == "outgoing" else ("target", "source")
             source, target = ("n.id", "b.id") if towards == "outgoing" else ("b.id", "n.id")
             # CROSS JOIN keeps this order: without it all that the caller may see would be gone through
             rows = connection.execute(
@@ -212,15 +208,6 @@ class SqliteEdges:
             )
             found += [(towards, _to_edge(row)) for row in rows]
         return found
-
-
-def _hops(ids: Sequence[str], edges: Sequence[tuple[Direction, Edge]]) -> Hops:
-    """For each id where its edges lead."""
-    hops: dict[str, list[tuple[str, float]]] = {id: [] for id in ids}
-    for towards, edge in edges:
-        near, far = (edge.source, edge.target) if towards == "outgoing" else (edge.target, edge.source)
-        hops[near].append((far, edge.weight))
-    return hops
 
 
 def _reaches(writing: Writing, type: str, start: int, goal: int) -> bool:
@@ -269,15 +256,3 @@ def _key(edge: Edge) -> tuple[str, str, str]:
 
 def _pack(values: Sequence[str]) -> str:
     return encode_canonical(values, "ids").decode()
-
-
-def _pack_metadata(edge: Edge) -> str:
-    packed = encode_canonical(edge.metadata, "metadata")
-    if len(packed) > MAX_METADATA:
-        raise TooLarge("metadata", len(packed), MAX_METADATA)
-    return packed.decode()
-
-
-def _check_bounds(*, limit: int) -> None:
-    if not 1 <= limit <= MAX_REACHED:
-        raise InvalidInput("limit", f"must be between 1 and {MAX_REACHED:,}")

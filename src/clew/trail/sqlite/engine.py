@@ -12,23 +12,19 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
-from clew.clock import Clock
+from clew.clock import Clock, SteadyClock
 from clew.errors import Busy, Corrupted, StorageError
 from clew.sqlite_file import Sql, connect, make_private, translate, translated
 from clew.trail.sqlite.file import FATAL, check_file, free_companions, lay_out_log, migrate
-from clew.trail.sqlite.loop_calls import LoopCalls
+from clew.trail.work.loop_calls import LoopCalls
 
 T = TypeVar("T")
 AudienceIds = dict[tuple[str, tuple[str, ...]], tuple[int, int]]
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 GROUP = 256
 MAX_AUDIENCES = 10_000
 CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 4_000
@@ -38,14 +34,6 @@ STEPS, MOST_STEPS = 1_000, 8
 """A read that may be long has so many times so many steps of SQLite's machine, about a millisecond, in the calling
 thread."""
 FIRST_LAYOUT, LONGEST_LAYOUT = 64, 5_000
-
-
-def to_micros(moment: datetime) -> int:
-    return (moment - EPOCH) // MICROSECOND
-
-
-def from_micros(micros: int) -> datetime:
-    return EPOCH + timedelta(0, 0, micros)
 
 
 class Writing:
@@ -94,13 +82,11 @@ class Engine:
         durable: bool = True,
     ) -> None:
         self.path = path
-        self._clock = clock
+        self._time = SteadyClock(clock)
         self._on_connect = on_connect
         self._durable = durable
         self._queue: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._queue_limit = queue_limit
-        self._last_now = 0
-        self._ahead = 0
         self._log_begins = 0
         self._laid_out = FIRST_LAYOUT
         self._full_sync: bool | None = None
@@ -126,7 +112,7 @@ class Engine:
             check_file(path)
             self._writer = self._open_writer()
             self.secret = str(self._writer.execute("SELECT value FROM meta WHERE key = 'trail'").get)
-            self._last_now = int(self._writer.execute("SELECT coalesce(max(at), 0) FROM events").get)
+            self._time.observe(int(self._writer.execute("SELECT coalesce(max(at), 0) FROM events").get))
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="clew-read")
         self._thread = threading.Thread(target=self._write_loop, name="clew-write", daemon=True)
         self._thread.start()
@@ -135,18 +121,12 @@ class Engine:
     # -- time ---------------------------------------------------------------------------------------------
 
     def now(self) -> int:
-        """Microseconds that go on at the clock's pace and never backwards: for order, leases and retries.
-
-        When the clock is set back, the difference is added from then on.
-        """
-        clock = to_micros(self._clock.now())
-        self._ahead = max(self._ahead, self._last_now - clock)
-        self._last_now = clock + self._ahead
-        return self._last_now
+        """Microseconds that never go backwards: see `SteadyClock`."""
+        return self._time.now()
 
     def wall(self) -> int:
         """Microseconds as the clock has them: expiry is a promise about the time of day."""
-        return to_micros(self._clock.now())
+        return self._time.wall()
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -286,7 +266,7 @@ class Engine:
             self.on_commit(changed)
         for done, value, failure in answers:
             if done is not None:
-                self.calls.add(done.get_loop(), partial(_settle, done, value, failure))
+                self.calls.settle(done, value, failure)
         self.calls.send()
 
     def _run_latecomers(self, jobs: list[WriteJob], changed: list[int]) -> list[Answer]:
@@ -435,12 +415,3 @@ class Engine:
         """Serve nothing more from a file that SQLite itself calls damaged. One bad record is only refused."""
         if isinstance(error, Corrupted) and isinstance(error.__cause__, apsw.Error):
             self.damage = error.message
-
-
-def _settle(done: asyncio.Future[Any], value: Any, failure: BaseException | None) -> None:
-    if done.done():
-        return
-    if failure is None:
-        done.set_result(value)
-    else:
-        done.set_exception(failure)

@@ -17,11 +17,12 @@ from clew.errors import ClewError, Corrupted, InvalidInput, NotFound
 from clew.sqlite_file import Sql
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.event import Event
+from clew.trail.model.rows import to_event
 from clew.trail.model.selector import EVERYTHING, Selector, check_selector, matches_content, matches_envelope
 from clew.trail.sqlite.engine import Engine
-from clew.trail.sqlite.recent_events import Envelope, Tail, is_meant
-from clew.trail.sqlite.rows import Audiences, find_version, in_list, to_event
+from clew.trail.sqlite.rows import Audiences, find_version, in_list
 from clew.trail.sqlite.version_writes import Marks
+from clew.trail.work.recent_events import Envelope, Tail, is_meant
 
 EVENT = "SELECT seq, type, rid, id, version, audience, schema_name, tags, at FROM events"
 MAX_EVENTS = 10_000

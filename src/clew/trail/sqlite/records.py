@@ -2,60 +2,51 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
 import contextlib
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from clew.access import Principal
-from clew.clock import Clock
-from clew.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, TooLarge
+from clew.access import GuardedSchemas, Principal
+from clew.clock import Clock, from_micros
+from clew.errors import AlreadyExists, Busy, Conflict, NotFound
 from clew.sqlite_file import Sql
 from clew.trail.bootstrap import piece_id
-from clew.trail.model.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, Update, View
-from clew.trail.model.definitions import DEFINITIONS, Definitions, check_definition
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
+from clew.trail.model.definitions import Definitions
 from clew.trail.model.flow import KEY, guarded_schemas
-from clew.trail.model.prepare import Prepared, as_breadcrumb, embed_all, prepare_change, prepare_draft
+from clew.trail.model.page_cursor import check_page, pack_cursor, unpack_cursor
+from clew.trail.model.prepare import Prepared, as_breadcrumb
+from clew.trail.model.rows import to_breadcrumb, to_checksum, to_view
 from clew.trail.model.selector import EVERYTHING, Selector, check_selector
+from clew.trail.model.write_checks import (
+    INLINE_TEXTS,
+    PATIENCE,
+    TOO_FAST,
+    Outdated,
+    Present,
+    WriteChecks,
+    check_batch,
+    check_schemas,
+    check_updates,
+    remake,
+)
 from clew.trail.sqlite import version_writes as write
-from clew.trail.sqlite.definitions import NEWEST, DefinitionBook
-from clew.trail.sqlite.engine import Engine, Writing, from_micros
+from clew.trail.sqlite.definitions import NEWEST, SqliteDefinitions
+from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.log import MAX_BYTES
-from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, VIEWED, Audiences, to_breadcrumb, to_checksum, to_view
+from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, VIEWED, Audiences
 from clew.trail.sqlite.selector_sql import build_where
 from clew.trail.store import Embedder, VersionInfo
 from clew.trail.templates.hints import apply_plan, plan_hints
 
-INLINE_TEXTS = 4
 FRESH_AT_MOST = 50
 """Up to this many breadcrumbs of a batch are cached for the handlers that get them in the same transaction."""
-MAX_PAGE = 1_000
 CURRENT_OF_ID = f"{CURRENT} WHERE b.id = :id AND {ALIVE}"
 VIEW_OF_ID = f"{VIEWED}, ({NEWEST}) FROM breadcrumbs b WHERE b.id = :id AND {ALIVE}"
-TOO_FAST = "the definitions change faster than breadcrumbs can be checked"
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
-PATIENCE = 10
-"""Attempts to check breadcrumbs while definitions keep changing."""
-
-
-Present = tuple[Breadcrumb, bytes | None]
-"""A breadcrumb and its vector."""
-
-
-class _Outdated(Exception):
-    """The definitions have changed since the breadcrumbs were checked."""
-
-
-def _remake(prepared: Prepared, written: Breadcrumb) -> Breadcrumb:
-    """A copy of a record that was just written, as another reader gets it: changes of one reader reach no other."""
-    own = as_breadcrumb(prepared, owner_id=written.owner_id, agent_id=written.created_by, now=written.created_at)
-    return msgspec.structs.replace(own, context=_decode(prepared.context))
 
 
 class SqliteRecords:
@@ -64,9 +55,8 @@ class SqliteRecords:
     def __init__(self, engine: Engine, audiences: Audiences, clock: Clock, embedder: Embedder | None) -> None:
         self._engine = engine
         self._audiences = audiences
-        self._clock = clock
-        self._embedder = embedder
-        self._book = DefinitionBook(engine)
+        self._checks = WriteChecks(embedder, clock)
+        self._book = SqliteDefinitions(engine)
         self.space = f"{embedder.name}:{embedder.dimension}" if embedder is not None else None
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -85,7 +75,7 @@ class SqliteRecords:
         checked again: a written record always fits the definitions of that moment."""
         for _ in range(PATIENCE):
             prepared = await self._prepare_all(drafts, by)
-            with contextlib.suppress(_Outdated):
+            with contextlib.suppress(Outdated):
                 return await self._engine.write(partial(self._create, prepared=prepared, first=first, by=by))
         raise Busy(TOO_FAST)
 
@@ -100,7 +90,7 @@ class SqliteRecords:
     def _refuse_outdated(self, writing: Writing, prepared: Prepared) -> None:
         if prepared.as_of != write.marks(writing).newest:
             self._book.forget()
-            raise _Outdated
+            raise Outdated
 
     def _definitions(self, by: Principal) -> Definitions:
         """The definitions as last read; a write checks whether they are still current."""
@@ -111,48 +101,18 @@ class SqliteRecords:
         """Check and embed drafts before any transaction begins."""
         if drafts:
             by.require("create")
-        self._check_schemas((draft.schema_name for draft in drafts), by)
-        if len(drafts) > MAX_BATCH:
-            raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
-        prepared = self._prepare(self._definitions(by), drafts, by)
-        await self._embed(prepared)
+        check_schemas((draft.schema_name for draft in drafts), self._guarded(by), by)
+        check_batch(drafts)
+        prepared = self._checks.prepare_drafts(self._definitions(by), drafts, by, self._engine.wall())
+        await self._checks.embed(prepared)
         return prepared
 
-    def _check_schemas(self, names: Iterable[str | None], by: Principal) -> None:
-        """Raise AccessDenied for a schema name that is guarded from the caller."""
+    def _guarded(self, by: Principal) -> GuardedSchemas | None:
+        """The schema names that are guarded from the caller."""
         if by.may_write_all:
-            return
+            return None
         id, owner = piece_id(by, KEY), Principal(owner_id=by.owner_id)
-        guarded = guarded_schemas(self._engine.read(lambda sql: self._find_many(sql, [id], owner)).get(id))
-        for name in names:
-            by.require_schema(name, guarded)
-
-    def _prepare(self, definitions: Definitions, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
-        now = from_micros(self._engine.wall())
-        prepared = []
-        for at, draft in enumerate(drafts):
-            try:
-                if draft.schema_name in DEFINITIONS:
-                    by.require("administer")
-                check_definition(draft.schema_name, draft.context)
-                rules = definitions.rules(draft.schema_name)
-                prepared.append(prepare_draft(draft, rules, self._embedder, now, self._clock.new_id()))
-                by.require_scopes(prepared[-1].scopes)
-                by.require_tags(draft.tags)
-            except InvalidInput as error:
-                if len(drafts) > 1:
-                    error.put_below(f"[{at}]")
-                raise
-        for each in prepared:
-            each.as_of = definitions.as_of
-        return prepared
-
-    async def _embed(self, prepared: Sequence[Prepared]) -> None:
-        """A few texts are embedded faster here than another thread can be woken; many go aside."""
-        if sum(each.text is not None for each in prepared) <= INLINE_TEXTS:
-            embed_all(prepared, self._embedder)
-        else:
-            await asyncio.get_running_loop().run_in_executor(None, embed_all, prepared, self._embedder)
+        return guarded_schemas(self._engine.read(lambda sql: self._find_many(sql, [id], owner)).get(id))
 
     def _insert_all(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> list[Breadcrumb]:
         """Write all within the caller's transaction. Where a key was used before, it is what that use wrote."""
@@ -171,7 +131,7 @@ class SqliteRecords:
             first = write.insert(writing, new, by, self.space)
             if len(new) <= FRESH_AT_MOST:
                 fresh = writing.memo.setdefault(write.FRESH, {})
-                fresh.update((rid, partial(_remake, each, written[each.id])) for rid, each in enumerate(new, first))
+                fresh.update((rid, partial(remake, each, written[each.id])) for rid, each in enumerate(new, first))
             keys = [(by.owner_id, each.key, each.id, writing.now) for each in new if each.key is not None]
             if keys:
                 writing.executemany("INSERT INTO idempotency (owner_id, key, id, created_at) VALUES (?, ?, ?, ?)", keys)
@@ -205,14 +165,14 @@ class SqliteRecords:
 
     async def update_many(self, updates: Sequence[Update], *, by: Principal) -> list[Breadcrumb]:
         by.require("update")
-        _check_batch(updates)
+        check_updates(updates)
         if not updates:
             return []
         present = await self._read_present(updates, by)
         for _ in range(PATIENCE):
-            prepared = self._prepare_changes(updates, present, by)
-            await self._embed(prepared)
-            with contextlib.suppress(_Outdated):
+            prepared = self._checks.prepare_changes(self._definitions(by), updates, present, self._guarded(by), by)
+            await self._checks.embed(prepared)
+            with contextlib.suppress(Outdated):
                 return await self._engine.write(partial(self._replace_all, updates=updates, prepared=prepared, by=by))
         raise Busy(TOO_FAST)
 
@@ -228,29 +188,6 @@ class SqliteRecords:
             raise Conflict(update.id, expected=update.expect, actual=row[3])
         vector = connection.execute("SELECT vector FROM vectors WHERE rid = ?", (row[0],)).get
         return to_breadcrumb(row, self._audiences.of(connection, row[2])), vector
-
-    def _prepare_changes(self, updates: Sequence[Update], present: Sequence[Present], by: Principal) -> list[Prepared]:
-        prepared = []
-        for at, (update, (before, vector)) in enumerate(zip(updates, present, strict=True)):
-            try:
-                prepared.append(self._prepare_change(before, update.change, vector, by))
-            except InvalidInput as error:
-                if len(updates) > 1:
-                    error.put_below(f"[{at}]")
-                raise
-        return prepared
-
-    def _prepare_change(self, before: Breadcrumb, change: Change, vector: bytes | None, by: Principal) -> Prepared:
-        schema_name = before.schema_name if change.schema_name is msgspec.UNSET else change.schema_name
-        context = before.context if change.context is msgspec.UNSET else change.context
-        self._check_schemas((before.schema_name, schema_name), by)
-        check_definition(schema_name, context)
-        if schema_name != before.schema_name and {schema_name, before.schema_name} & DEFINITIONS:
-            raise InvalidInput("schema_name", "of a definition stays as it is", hint="Delete it and create another")
-        definitions = self._definitions(by)
-        prepared = prepare_change(before, change, definitions.rules(schema_name), self._embedder, vector)
-        prepared.as_of = definitions.as_of
-        return prepared
 
     def _replace_all(
         self, writing: Writing, updates: Sequence[Update], prepared: Sequence[Prepared], by: Principal
@@ -343,9 +280,8 @@ class SqliteRecords:
     ) -> Page:
         by.require("read")
         check_selector(selector)
-        if not 1 <= limit <= MAX_PAGE:
-            raise InvalidInput("limit", f"must be between 1 and {MAX_PAGE:,}")
-        after = _unpack_cursor(cursor) if cursor is not None else None
+        check_page(limit)
+        after = unpack_cursor(cursor) if cursor is not None else None
         return await self._engine.read_either(
             lambda connection: self._list(connection, selector, by, limit, after, oldest_first)
         )
@@ -368,10 +304,10 @@ class SqliteRecords:
         room, last = MAX_BYTES, after or 0
         for row in connection.execute(f"{CURRENT} WHERE {where} ORDER BY b.rid {order} LIMIT {limit + 1}", values):
             if len(items) == limit or room <= 0:
-                return Page(items=tuple(items), cursor=_pack_cursor(last), end=_pack_cursor(last))
+                return Page(items=tuple(items), cursor=pack_cursor(last), end=pack_cursor(last))
             items.append(to_breadcrumb(row, self._audiences.of(connection, row[2])))
             last, room = row[0], room - len(row[6])
-        return Page(items=tuple(items), cursor=None, end=_pack_cursor(last) if last else None)
+        return Page(items=tuple(items), cursor=None, end=pack_cursor(last) if last else None)
 
     async def history(self, id: str, *, by: Principal) -> Sequence[VersionInfo]:
         by.require("read")
@@ -411,27 +347,3 @@ class SqliteRecords:
             if self._audiences.may_see(connection, row[audience], by):
                 return row
         raise NotFound("breadcrumb", id)
-
-
-def _check_batch(updates: Sequence[Update]) -> None:
-    if len(updates) > MAX_BATCH:
-        raise TooLarge("batch", len(updates), MAX_BATCH, "updates")
-    seen: set[str] = set()
-    for at, each in enumerate(updates):
-        if each.id in seen:
-            raise InvalidInput(f"[{at}].id", "comes a second time", hint="Make one change of the two")
-        seen.add(each.id)
-
-
-def _pack_cursor(rid: int) -> str:
-    return base64.urlsafe_b64encode(rid.to_bytes(8, "big")).decode().rstrip("=")
-
-
-def _unpack_cursor(cursor: str) -> int:
-    try:
-        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        if len(packed) == 8 and packed[0] < 128:
-            return int.from_bytes(packed, "big")
-    except (binascii.Error, ValueError):
-        pass
-    raise InvalidInput("cursor", "is not one that a listing returned")

@@ -6,26 +6,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 
 import msgspec
 import numpy as np
 
 from clew.access import Principal
-from clew.errors import EmbedderMismatch, InvalidInput
 from clew.sqlite_file import Sql
-from clew.trail.model.query import Hit, SearchRequest, SearchResult, check_request
+from clew.trail.model.query import SearchRequest, SearchResult, check_request
+from clew.trail.model.rows import to_breadcrumb
 from clew.trail.search.candidates import Candidates
-from clew.trail.search.ranking import Floats, Ints, fuse, fuse_ranks, parse_question, score_rcrt
+from clew.trail.search.query_vector import find_query_vector
+from clew.trail.search.ranking import Floats, Ints, parse_question
+from clew.trail.search.scores import FoundHits, Scores, literal_first
 from clew.trail.search.text import owner_salt
 from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.index.masks import Masks
 from clew.trail.sqlite.index.search_index import PENDING, Index
-from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list, to_breadcrumb
+from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list
 from clew.trail.store import Embedder
 
-MAX_RESULT_BYTES = 32_000_000
-"""An answer ends early when its contexts reach this size."""
 MORE = 4
 """The factor by which the number of candidates grows when they do not fill the answer."""
 
@@ -100,88 +101,40 @@ class SqliteSearch:
             excluded = self._index.columns.slots(_read_rids(connection, request.exclude))
             found = Candidates(self._index, allowed.without(excluded), question, query, visible, request)
             found.gather(effort)
-            order = self._rank(connection, found, request)
-            answer = self._fetch(connection, found, order, visible, request.limit)
+            scores = found.scores()
+            order = scores.rank(partial(_count_keywords, connection))
+            answer = self._fetch(connection, scores, order, visible, request.limit)
             if answer.is_full or (found.are_all and not answer.gone):
-                hits = _literal_first(answer.hits, request.text.strip())
+                hits = literal_first(answer.hits, request.text.strip())
                 return SearchResult(hits=hits, ranking=request.ranking)
             self._index.columns.expire(answer.gone)
             effort *= MORE
 
     def _query_vector(self, connection: Sql, request: SearchRequest) -> Floats | None:
-        """The request's own vector, or that of its text. Raises EmbedderMismatch when it cannot be compared."""
-        if request.ranking == "text":
-            return None
         present = connection.execute("SELECT value FROM meta WHERE key = 'embedder'").get
-        if request.vector is not None:
-            query = np.array(request.vector, np.float32)
-            if self._index.columns.vectors.shape[1] not in (0, len(query)):
-                raise EmbedderMismatch(str(present), f"{len(query)} dimensions")
-        elif self._embedder is not None and request.text.strip():
-            if present is not None and present != self._space:
-                raise EmbedderMismatch(str(present), str(self._space))
-            packed = self._embedder.embed([request.text])[0]
-            query = np.frombuffer(packed, "<f4")
-        elif request.ranking == "vector":
-            raise InvalidInput("vector", "is needed: this trail has no embedder")
-        else:
-            return None
-        length = float(np.sqrt(query @ query))
-        return query / length if length > 0 and len(query) else None
+        dimension = self._index.columns.vectors.shape[1]
+        return find_query_vector(request, self._embedder, space=self._space, present=present, dimension=dimension)
 
-    def _rank(self, connection: Sql, found: Candidates, request: SearchRequest) -> Ints:
-        """Places among the candidates, best first."""
-        lexical, titles = found.score_text()
-        cosine = found.score_vector()
-        match request.ranking:
-            case "vector":
-                score = cosine
-            case "text":
-                score = lexical + 1e-3 * titles
-            case "rrf":
-                score = fuse_ranks(lexical, np.maximum(cosine, 0))
-            case "rcrt":
-                wanted = {word.lower() for word in (request.keywords or found.question.words)}
-                score = score_rcrt(cosine, _count_keywords(connection, found.rids.tolist(), wanted), len(wanted))
-            case _:
-                score = fuse(lexical, titles, cosine)
-        return found.keep(score, lexical, cosine)
-
-    def _fetch(self, connection: Sql, found: Candidates, order: Ints, visible: Sequence[int], limit: int) -> _FoundHits:
+    def _fetch(self, connection: Sql, scores: Scores, order: Ints, visible: Sequence[int], limit: int) -> FoundHits:
         """The best records as SQLite has them; one that expired meanwhile gives its place to the next."""
-        answer, room, now = _FoundHits(), MAX_RESULT_BYTES, self._engine.wall()
+        answer, now = FoundHits(limit), self._engine.wall()
         sql = (
             f"{CURRENT} WHERE b.rid IN (SELECT value FROM json_each(:rids))"
             f" AND b.audience IN {in_list(visible)} AND {ALIVE}"
         )
-        all_rids = found.rids
         for first in range(0, len(order), limit):
             places = order[first : first + limit].tolist()
-            rids = all_rids[places].tolist()
+            rids = scores.rids[places].tolist()
             by_rid = {row[0]: row for row in connection.execute(sql, {"rids": str(rids), "now": now})}
             answer.gone += [rid for rid in rids if rid not in by_rid]
             for place, rid in zip(places, rids, strict=True):
                 if rid in by_rid and not answer.is_full:
                     row = by_rid[rid]
-                    answer.hits.append(found.hit(place, to_breadcrumb(row, self._audiences.of(connection, row[2]))))
-                    room -= len(row[6])
-                    answer.is_full = len(answer.hits) == limit or room <= 0
+                    breadcrumb = to_breadcrumb(row, self._audiences.of(connection, row[2]))
+                    answer.add(scores.hit(place, breadcrumb), len(row[6]))
             if answer.is_full:
                 break
         return answer
-
-
-def _literal_first(hits: Sequence[Hit], text: str) -> tuple[Hit, ...]:
-    """Names may differ in spelling only, such as `math.gcd` and `math_gcd`: the one that was called comes first."""
-    return tuple(sorted(hits, key=lambda hit: not (hit.exact and hit.breadcrumb.title == text)))
-
-
-class _FoundHits(msgspec.Struct):
-    """Hits, whether no more of them fit, and candidates that may not be read any more."""
-
-    hits: list[Hit] = []
-    is_full: bool = False
-    gone: list[int] = []
 
 
 def _count_keywords(connection: Sql, rids: list[int], wanted: set[str]) -> Ints:

@@ -9,10 +9,11 @@ from typing import Any
 import apsw
 import msgspec
 
+from clew.clock import to_micros
 from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.globs import glob_matches
 from clew.trail.model.selector import ContextMatch, Selector, matches_value, split_path
-from clew.trail.sqlite.engine import to_micros
+from clew.trail.model.tags import first_after
 from clew.trail.sqlite.rows import ALIVE, in_list
 
 Where = tuple[str, dict[str, Any]]
@@ -42,7 +43,7 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
     if selector.any_tags:
         parts.append(f"{tagged}tag IN ({','.join(bind(tag) for tag in selector.any_tags)}))")
     if selector.tag_prefix is not None:
-        after = _first_after(selector.tag_prefix)
+        after = first_after(selector.tag_prefix)
         below = f" AND tag < {bind(after)}" if after is not None else ""
         parts.append(f"{tagged}tag >= {bind(selector.tag_prefix)}{below})")
     if selector.created_after is not None:
@@ -96,15 +97,6 @@ def _sql_can_narrow(match: ContextMatch) -> bool:
     small = isinstance(match.value, int) and not isinstance(match.value, bool) and abs(match.value) < 2**53
     plain = all(isinstance(step, str) and _PLAIN.fullmatch(step) for step in split_path(match.path))
     return match.op == "eq" and plain and (small or isinstance(match.value, str))
-
-
-def _first_after(prefix: str) -> str | None:
-    """The least text greater than all that begin so; None when there is none. UTF-8 sorts as its code points."""
-    stem = prefix.rstrip("\U0010ffff")
-    if not stem:
-        return None
-    following = 0xE000 if stem[-1] == "\ud7ff" else ord(stem[-1]) + 1
-    return stem[:-1] + chr(following)
 
 
 def _json_path(path: str) -> str:

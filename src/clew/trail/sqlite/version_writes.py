@@ -8,11 +8,12 @@ from typing import Any
 import apsw
 
 from clew.access import Principal
+from clew.clock import to_micros
 from clew.errors import AlreadyExists, EmbedderMismatch
 from clew.trail.model.definitions import DEFINITIONS
 from clew.trail.model.prepare import Prepared
 from clew.trail.sqlite.definitions import NEWEST
-from clew.trail.sqlite.engine import Writing, to_micros
+from clew.trail.sqlite.engine import Writing
 from clew.trail.sqlite.rows import ensure_audience
 
 CREATED, UPDATED, DELETED = 0, 1, 2

@@ -7,9 +7,9 @@ import threading
 from dataclasses import dataclass, field
 
 from clew.access import Principal
+from clew.trail.model.consumer import StoredConsumer
 from clew.trail.model.event import Claim
-from clew.trail.sqlite.consumers.consumers import StoredConsumer
-from clew.trail.sqlite.loop_calls import LoopCalls
+from clew.trail.work.loop_calls import LoopCalls
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import msgspec
-
 from clew.clock import Clock
 from clew.errors import Corrupted
-from clew.trail.model.event import MAX_DEATHS, Claim, ClaimLimits, Event
+from clew.trail.model.consumer import StoredConsumer
+from clew.trail.model.event import Claim, ClaimLimits, Event
+from clew.trail.model.rows import to_event
 from clew.trail.model.selector import matches_envelope
 from clew.trail.sqlite.consumers import lanes, shares
 from clew.trail.sqlite.consumers.claim_orders import Order
-from clew.trail.sqlite.consumers.consumers import StoredConsumer, find_consumer, move_cursor, note_agent
-from clew.trail.sqlite.consumers.lanes import Due
-from clew.trail.sqlite.engine import Writing, from_micros
+from clew.trail.sqlite.consumers.consumers import find_consumer, move_cursor, note_agent
+from clew.trail.sqlite.engine import Writing
 from clew.trail.sqlite.log import EVENT, NOTHING, load_event, load_or_bare, read_head
-from clew.trail.sqlite.rows import Audiences, in_list, to_event
+from clew.trail.sqlite.rows import Audiences, in_list
 from clew.trail.sqlite.version_writes import FRESH
+from clew.trail.work.queue_lanes import Due, lane_of, make_claim, next_attempt
+from clew.trail.work.queue_shares import share_of
 
 SCAN = 500
 FAR = 250
@@ -73,7 +74,7 @@ class Claiming:
         """Line up the new events, and claim as many as the limits allow, in their turn."""
         for event in self._scan(writing, stored, news):
             lanes.enqueue(writing, stored.cid, event.seq, _lane(stored, event))
-            shares.line_up(writing, stored.cid, event.seq, shares.share_of(event, limits, order.by.agent_id))
+            shares.line_up(writing, stored.cid, event.seq, share_of(event, limits, order.by.agent_id))
         due = shares.find_claimable(writing.connection, stored.cid, limits, writing.now, order.limit)
         claims = [claim for row in due if (claim := self._take(writing, stored, order, row)) is not None]
         order.stored = find_consumer(writing, order.consumer, order.by)
@@ -121,7 +122,7 @@ class Claiming:
         is_claimed = lanes.enter(
             writing, stored.cid, event.seq, _lane(stored, event), until=until, token=token, worker=order.worker
         )
-        return _to_claim(stored, event, attempt=1, until=until, token=token) if is_claimed else None
+        return make_claim(stored.consumer, event, attempt=1, until=until, token=token) if is_claimed else None
 
     def _take(self, writing: Writing, stored: StoredConsumer, order: Order, row: Due) -> Claim | None:
         """Claim one row, or bury it when too many workers died with it or its time is used up."""
@@ -129,16 +130,15 @@ class Claiming:
         if event is None:
             lanes.leave(writing, stored.cid, row.seq, row.lane)
             return None
-        has_died = row.state == lanes.CLAIMED
-        first_at = row.first_at or writing.now
-        deaths, attempt = row.deaths + has_died, row.attempts + (not has_died)
-        if deaths >= MAX_DEATHS or is_late(stored.consumer.retry_policy.deadline, first_at, writing.now):
-            reason = f"{deaths} workers died with it" if deaths >= MAX_DEATHS else "past its deadline"
-            lanes.bury(writing, stored.cid, row.seq, row.lane, reason)
+        attempt = next_attempt(row, stored.consumer.retry_policy, writing.now)
+        if attempt.refusal is not None:
+            lanes.bury(writing, stored.cid, row.seq, row.lane, attempt.refusal)
             return None
         until, token = writing.now + order.lease, self._clock.new_id()
-        lanes.hold(writing, stored.cid, row.seq, until=until, first_at=first_at, token=token, worker=order.worker)
-        return _to_claim(stored, event, attempt=attempt, until=until, token=token)
+        lanes.hold(
+            writing, stored.cid, row.seq, until=until, first_at=attempt.first_at, token=token, worker=order.worker
+        )
+        return make_claim(stored.consumer, event, attempt=attempt.number, until=until, token=token)
 
     def _load(self, writing: Writing, stored: StoredConsumer, seq: int) -> Event | None:
         """The event of a row that has waited, or None when its scopes were narrowed meanwhile."""
@@ -184,21 +184,5 @@ class Claiming:
         self._passing.clear()
 
 
-def _to_claim(stored: StoredConsumer, event: Event, *, attempt: int, until: int, token: str) -> Claim:
-    key = f"{stored.consumer.name}/{event.seq}"
-    return Claim(
-        consumer=stored.consumer.name,
-        event=msgspec.structs.replace(event, key=key, attempt=attempt),
-        attempt=attempt,
-        lease_until=from_micros(until),
-        token=token,
-        key=key,
-    )
-
-
-def is_late(deadline: float | None, first_at: int, moment: int) -> bool:
-    return deadline is not None and moment > first_at + int(deadline * 1_000_000)
-
-
 def _lane(stored: StoredConsumer, event: Event) -> str:
-    return lanes.lane_of(event, stored.consumer.ordered)
+    return lane_of(event, stored.consumer.ordered)

@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import AlreadyExists, InvalidInput, LeaseLost, NotFound
+from clew.clock import from_micros
+from clew.errors import AlreadyExists, LeaseLost, NotFound
 from clew.sqlite_file import Sql
+from clew.trail.model.consumer import StoredConsumer, decode_consumer, to_stored
 from clew.trail.model.event import Claim, Consumer, ConsumerState
-from clew.trail.model.selector import check_selector
 from clew.trail.sqlite.consumers import shares
-from clew.trail.sqlite.engine import Writing, from_micros
+from clew.trail.sqlite.engine import Writing
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import Audiences, in_list
 
-_decode_consumer = lru_cache(1_000)(msgspec.json.Decoder(Consumer).decode)
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
-MIN_WEBHOOK_BACKOFF = 1.0
-"""Seconds. A failing receiver must not be flooded."""
-
-
-class StoredConsumer(msgspec.Struct, frozen=True):
-    """A consumer's row. It sees what its owner could with its scopes, whoever works for it."""
-
-    cid: int
-    consumer: Consumer
-    owner_id: str
-    scopes: frozenset[str]
-    cursor: int
-
-    def has_terms_of(self, other: StoredConsumer) -> bool:
-        """Whether both want the same events."""
-        return self.consumer == other.consumer and self.scopes == other.scopes
-
-
-def check_consumer(consumer: Consumer) -> Consumer:
-    """Refuse names and policies that make no sense."""
-    if not 1 <= len(consumer.name) <= 200 or not consumer.name.isprintable() or consumer.name.strip() != consumer.name:
-        raise InvalidInput("name", "must be 1 to 200 printable characters")
-    retry = consumer.retry_policy
-    if not 1 <= retry.attempts <= 100 or not 0 <= retry.backoff <= 86_400 or not 0 <= retry.backoff_limit <= 86_400:
-        raise InvalidInput("retry", "needs 1 to 100 attempts and a backoff of at most a day")
-    if consumer.webhook is not None and min(retry.backoff, retry.backoff_limit) < MIN_WEBHOOK_BACKOFF:
-        raise InvalidInput("retry", "needs a backoff and a backoff_limit of at least 1 second for a webhook")
-    if retry.deadline is not None and not 0 < retry.deadline <= 31_536_000:
-        raise InvalidInput("retry.deadline", "must be between 0 and a year in seconds")
-    limits = consumer.limits
-    if limits is not None and not (1 <= limits.workers <= 100_000 and 1 <= limits.each <= 100_000):
-        raise InvalidInput("limits", "workers and each must be between 1 and 100,000")
-    if consumer.after is not None and consumer.after < 0:
-        raise InvalidInput("after", "must be the number of an event, or 0")
-    check_selector(consumer.selector)
-    return consumer
 
 
 def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
@@ -151,9 +114,9 @@ def move_cursor(writing: Writing, stored: StoredConsumer, cursor: int) -> None:
 
 
 def _to_stored(row: Any, name: str, by: Principal) -> StoredConsumer:
-    if row is None or not by.scopes.issuperset(scopes := frozenset(_decode_texts(row[2]))):
+    if row is None:
         raise NotFound("consumer", name)
-    return StoredConsumer(row[0], _decode_consumer(row[1]), by.owner_id, scopes, row[3])
+    return to_stored(row[0], row[1], _decode_texts(row[2]), row[3], name, by)
 
 
 class Standing(NamedTuple):
@@ -191,7 +154,7 @@ def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str 
         if by.scopes.issuperset(held := frozenset(_decode_texts(scopes))):
             visible = audiences.visible(connection, by.owner_id, held)
             counts = _count(connection, cid, visible)
-            consumer, seen_at = _decode_consumer(definition), None if seen is None else from_micros(seen)
+            consumer, seen_at = decode_consumer(definition), None if seen is None else from_micros(seen)
             found.append(ConsumerState(id=str(cid), consumer=consumer, cursor=cursor, seen_at=seen_at, **counts))
     return found
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from clew.access import Principal
+from clew.clock import from_micros
 from clew.errors import NotFound
 from clew.sqlite_file import Sql
 from clew.trail.model.event import DeadLetter
 from clew.trail.sqlite.consumers import lanes
-from clew.trail.sqlite.engine import Engine, Writing, from_micros
+from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.log import load_or_bare
 from clew.trail.sqlite.rows import Audiences, in_list
 

@@ -18,17 +18,16 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
-from clew.clock import Clock
-from clew.errors import ClewError, InvalidInput
+from clew.clock import Clock, from_micros, to_micros
+from clew.errors import ClewError
 from clew.sqlite_file import Sql
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad, retry_delay
+from clew.trail.model.consumer import StoredConsumer, check_claim_limit, check_consumer
+from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad
 from clew.trail.sqlite.consumers import lanes, shares
 from clew.trail.sqlite.consumers.claim_orders import Order, Orders
-from clew.trail.sqlite.consumers.claims import FAR, Claiming, News, is_late
+from clew.trail.sqlite.consumers.claims import FAR, Claiming, News
 from clew.trail.sqlite.consumers.consumers import (
-    StoredConsumer,
-    check_consumer,
     find_consumer,
     find_held,
     find_same,
@@ -37,13 +36,13 @@ from clew.trail.sqlite.consumers.consumers import (
     read_standing,
     read_states,
 )
-from clew.trail.sqlite.engine import Engine, Writing, from_micros, to_micros
+from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.log import EVENT, SqliteLog
 from clew.trail.sqlite.records import SqliteRecords
 from clew.trail.sqlite.rows import Audiences
 from clew.trail.sqlite.version_writes import Marks
+from clew.trail.work.queue_lanes import cut_reason, next_due
 
-MAX_CLAIMS = 1_000
 MAX_REMEMBERED = 1_000
 SETTLE = 1_000_000
 """Microseconds without news after which a cursor is written that is behind what its consumer has seen."""
@@ -140,8 +139,7 @@ class SqliteDeliveries:
         wait: float = 0.0,
     ) -> list[Claim]:
         by.require("subscribe")
-        if not 1 <= limit <= MAX_CLAIMS:
-            raise InvalidInput("limit", f"must be between 1 and {MAX_CLAIMS:,}")
+        check_claim_limit(limit)
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:
@@ -369,17 +367,17 @@ class SqliteDeliveries:
         return []
 
     async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:
-        reason = reason[:2_000].encode("utf-8", "replace").decode()
+        reason = cut_reason(reason)
 
         def work(writing: Writing) -> bool:
             stored, lane, first_at, _ = find_held(writing, claim, by)
             policy, seq = stored.consumer.retry_policy, claim.event.seq
-            wait = int(retry_delay(policy, claim.attempt, random.random()) * 1_000_000)
+            due_at = next_due(policy, claim.attempt, first_at, writing.now, random.random()) if retry else None
             self._note_freed(writing, stored)
-            if not retry or claim.attempt >= policy.attempts or is_late(policy.deadline, first_at, writing.now + wait):
+            if due_at is None:
                 lanes.bury(writing, stored.cid, seq, lane, reason)
                 return True
-            lanes.wait_again(writing, stored.cid, seq, due_at=writing.now + wait, reason=reason)
+            lanes.wait_again(writing, stored.cid, seq, due_at=due_at, reason=reason)
             return False
 
         by.require("subscribe")

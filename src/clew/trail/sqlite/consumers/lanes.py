@@ -6,36 +6,8 @@ it come up when it leaves. So a claim costs the same however many events wait. A
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from clew.trail.model.breadcrumb import session_of
-from clew.trail.model.event import Event
 from clew.trail.sqlite.engine import Writing
-
-FIRST, CLAIMED, DEAD, BEHIND = range(4)
-
-
-def lane_of(event: Event, ordered: bool) -> str:
-    """Events of one session are handled in order; where there is none those of one run, and else those of one
-    breadcrumb. Without an order each event has a lane of its own."""
-    if not ordered:
-        return f"e:{event.seq}"
-    session = session_of(event.tags)
-    if session is not None:
-        return f"s:{session}"
-    run = next((tag for tag in event.tags if tag.startswith("run:")), None)
-    return run or f"b:{event.breadcrumb_id}"
-
-
-class Due(NamedTuple):
-    """A row that can be claimed now."""
-
-    seq: int
-    lane: str
-    state: int
-    attempts: int
-    deaths: int
-    first_at: int
+from clew.trail.work.queue_lanes import CLAIMED, Due
 
 
 def enqueue(writing: Writing, cid: int, seq: int, lane: str) -> None:

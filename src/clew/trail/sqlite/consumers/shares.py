@@ -1,21 +1,14 @@
-"""Fair shares of a queue with limits: which of the waiting events may be claimed next.
-
-Each event counts against a group: its session, or whoever wrote it. The groups take turns: the first event of each
-group comes before the second of any. Events with a lower priority number come first. The seats are the claimed rows
-themselves, so that the limits hold over all processes, and a dead process frees its seats with its leases.
-"""
+"""Fair shares of a queue with limits on SQLite: which of the waiting events may be claimed next. See `queue_shares`."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 import msgspec
 
 from clew.sqlite_file import Sql
-from clew.trail.model.breadcrumb import session_of
-from clew.trail.model.event import ClaimLimits, Event, GroupLoad, QueueLoad
-from clew.trail.sqlite.consumers.lanes import Due
+from clew.trail.model.event import ClaimLimits, QueueLoad
 from clew.trail.sqlite.engine import Writing
+from clew.trail.work.queue_lanes import Due
+from clew.trail.work.queue_shares import Seats, Share, build_load
 
 _DUE = "SELECT seq, lane, state, attempts, deaths, first_at, grp, priority FROM deliveries"
 _GROUPS = "grp NOT IN (SELECT value FROM json_each(?3))"
@@ -27,28 +20,6 @@ _WAITING = (
     "INDEXED BY deliveries_turn WHERE grp IS NOT NULL AND state = 0 AND cid = ?1 AND due_at <= ?2"
     f" AND {_GROUPS} ORDER BY priority, turn, seq"
 )
-
-
-class Share(msgspec.Struct, frozen=True):
-    """The group that an event counts against, and its priority."""
-
-    group: str
-    priority: int
-
-
-def share_of(event: Event, limits: ClaimLimits, own: str) -> Share:
-    """The group and the priority of an event. `own` is the name of the worker's agent: its events count against their
-    session, and those of conversations within a session against that session. Events of others count against their
-    writer, however many sessions they name."""
-    priority = int(limits.second_lane in event.tags)
-    writer = event.breadcrumb.created_by if event.breadcrumb is not None else own
-    if writer != own:
-        return Share(f"w:{writer}"[:200], priority)
-    session = session_of(event.tags)
-    if session is not None:
-        return Share(f"s:{session.partition('.')[0]}", priority)
-    root = next((tag for kind in ("root:", "run:") for tag in event.tags if tag.startswith(kind)), None)
-    return Share(root or f"b:{event.breadcrumb_id}", priority)
 
 
 def line_up(writing: Writing, cid: int, seq: int, share: Share) -> None:
@@ -74,12 +45,12 @@ def line_up_older(writing: Writing, cid: int) -> None:
 def find_claimable(connection: Sql, cid: int, limits: ClaimLimits, now: int, most: int) -> list[Due]:
     """The events that may be claimed now: those of dead workers, then by priority and turn, as far as the limits
     allow. Events of groups without room are passed by within the index."""
-    seats = _Seats(connection, cid, limits, now)
+    seats = _read_seats(connection, cid, limits, now)
     found: list[Due] = []
     for where in (_LOST, _WAITING):
         if seats.is_full or len(found) == most:
             break
-        for *row, group, priority in connection.execute(f"{_DUE} {where}", (cid, now, seats.saturated())):
+        for *row, group, priority in connection.execute(f"{_DUE} {where}", (cid, now, _json(seats.saturated()))):
             if seats.take(group, priority):
                 found.append(Due(*row))
             if seats.is_full or len(found) == most:
@@ -87,39 +58,17 @@ def find_claimable(connection: Sql, cid: int, limits: ClaimLimits, now: int, mos
     return found
 
 
-class _Seats:
-    """The claims that are held now, and the room for more."""
+def _read_seats(connection: Sql, cid: int, limits: ClaimLimits, now: int) -> Seats:
+    rows = connection.execute(
+        "SELECT grp, priority, count(*) FROM deliveries INDEXED BY deliveries_seat"
+        " WHERE grp IS NOT NULL AND state = 1 AND cid = ? AND due_at > ? GROUP BY grp, priority",
+        (cid, now),
+    )
+    return Seats(limits, rows)
 
-    def __init__(self, connection: Sql, cid: int, limits: ClaimLimits, now: int) -> None:
-        self._limits = limits
-        self._groups: Counter[str] = Counter()
-        self._lanes: Counter[int] = Counter()
-        rows = connection.execute(
-            "SELECT grp, priority, count(*) FROM deliveries INDEXED BY deliveries_seat"
-            " WHERE grp IS NOT NULL AND state = 1 AND cid = ? AND due_at > ? GROUP BY grp, priority",
-            (cid, now),
-        )
-        for group, priority, count in rows:
-            self._groups[group] += count
-            self._lanes[priority] += count
 
-    @property
-    def is_full(self) -> bool:
-        return self._lanes.total() >= self._limits.workers
-
-    def saturated(self) -> str:
-        """The groups that have no room, as JSON."""
-        return msgspec.json.encode(
-            [group for group, count in self._groups.items() if count >= self._limits.each]
-        ).decode()
-
-    def take(self, group: str, priority: int) -> bool:
-        """Take a seat; whether there was one."""
-        if self._groups[group] >= self._limits.each or self._lanes[priority] >= self._limits.in_one_lane:
-            return False
-        self._groups[group] += 1
-        self._lanes[priority] += 1
-        return True
+def _json(texts: list[str]) -> str:
+    return msgspec.json.encode(texts).decode()
 
 
 def has_waiting(writing: Writing, cid: int) -> bool:
@@ -151,13 +100,4 @@ def read_load(connection: Sql, cid: int, limits: ClaimLimits) -> QueueLoad:
         " AND state != 2 GROUP BY grp, priority ORDER BY grp, priority",
         (cid,),
     )
-    groups = tuple(
-        GroupLoad(group=group, priority=priority, running=running, waiting=waiting)
-        for group, priority, running, waiting in rows
-    )
-    return QueueLoad(
-        limits=limits,
-        running=sum(each.running for each in groups),
-        waiting=sum(each.waiting for each in groups),
-        groups=groups,
-    )
+    return build_load(limits, rows)

@@ -14,9 +14,10 @@ from typing import Any
 from clew.errors import EmbedderMismatch
 from clew.sqlite_file import Sql
 from clew.trail.model.prepare import embedding_text, read_as
-from clew.trail.sqlite.definitions import DefinitionBook
+from clew.trail.model.rows import to_breadcrumb
+from clew.trail.sqlite.definitions import SqliteDefinitions
 from clew.trail.sqlite.engine import Engine, Writing
-from clew.trail.sqlite.rows import CURRENT, Audiences, to_breadcrumb
+from clew.trail.sqlite.rows import CURRENT, Audiences
 from clew.trail.sqlite.version_writes import UPDATED
 from clew.trail.store import Embedder
 
@@ -34,7 +35,7 @@ class Reembedding:
         self._audiences = audiences
         self._embedder = embedder
         self._space = space
-        self._book = DefinitionBook(engine)
+        self._book = SqliteDefinitions(engine)
 
     async def run(self, batch: int) -> AsyncIterator[tuple[int, int]]:
         """Yield (done, total) after each batch. See `clew.trail.store.Upkeep.reembed`."""

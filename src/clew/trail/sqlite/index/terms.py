@@ -9,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from clew.errors import InvalidInput
 from clew.sqlite_file import Sql
 from clew.trail.model.definitions import Definitions
-from clew.trail.model.prepare import read_as
-from clew.trail.model.readable import ReadableText
 from clew.trail.search.packing import pack_all
+from clew.trail.search.record_text import read_text
 from clew.trail.search.text import owner_salt
-from clew.trail.sqlite.definitions import DefinitionBook
+from clew.trail.sqlite.definitions import SqliteDefinitions
 from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.rows import Audiences, in_list
 
 STORE_AT = 256
 TEXTS = "SELECT rid, version, audience, schema_name, title, context, llm_hints FROM breadcrumbs"
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class TermsBook:
@@ -33,7 +28,7 @@ class TermsBook:
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
         self._audiences = audiences
-        self._definitions = DefinitionBook(engine)
+        self._definitions = SqliteDefinitions(engine)
         self._unstored: list[tuple[bytes, int, int]] = []
 
     def complete(self, connection: Sql, rows: list[Any]) -> list[Any]:
@@ -43,7 +38,7 @@ class TermsBook:
             return rows
         found = connection.execute(f"{TEXTS} WHERE rid IN {in_list(lacking)}").fetchall()
         of = {audience: self._meaning(connection, audience) for audience in {row[2] for row in found}}
-        packed = pack_all([_read(row, *of[row[2]]) for row in found])
+        packed = pack_all([(read_text(of[row[2]][0], *row[3:]), of[row[2]][1]) for row in found])
         made = {row[0]: terms for row, terms in zip(found, packed, strict=True)}
         self._unstored += [(terms, row[0], row[1]) for row, terms in zip(found, packed, strict=True)]
         if len(self._unstored) >= STORE_AT:
@@ -60,17 +55,6 @@ class TermsBook:
         """The definitions and the salt of an audience's owner."""
         owner_id, _ = self._audiences.of(connection, audience)
         return self._definitions.of(connection, owner_id), owner_salt(owner_id, self._engine.secret)
-
-
-def _read(row: Any, definitions: Definitions, salt: int) -> tuple[ReadableText, int]:
-    """The parts of a record that give its terms, and their salt. Hints of its schema may not fit it: then its title
-    alone counts, so that it breaks no search."""
-    _, _, _, schema_name, title, context, llm_hints = row
-    hints = _decode(llm_hints) if llm_hints is not None else None
-    try:
-        return read_as(title, _decode(context), hints, definitions.rules(schema_name).llm_hints), salt
-    except InvalidInput:
-        return ReadableText(title, "", ""), salt
 
 
 def put_terms(writing: Writing, rows: Sequence[tuple[bytes, int, int]]) -> None:

@@ -1,22 +1,28 @@
-"""Calls from the writing thread to event loops, one wake-up of a loop for all calls of a transaction."""
+"""Calls on event loops from another thread, sent together: a loop is woken once a transaction."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 Call = Callable[[], object]
 
 
 class LoopCalls:
-    """Calls that the writing thread schedules on event loops. Sent together: a loop is woken once a transaction."""
+    """Calls that a writing thread schedules on event loops."""
 
     def __init__(self) -> None:
         self._by_loop: dict[asyncio.AbstractEventLoop, list[Call]] = {}
 
     def add(self, loop: asyncio.AbstractEventLoop, call: Call) -> None:
         self._by_loop.setdefault(loop, []).append(call)
+
+    def settle(self, done: asyncio.Future[Any], value: Any, failure: BaseException | None) -> None:
+        """Give a future its outcome, unless it has one by then."""
+        self.add(done.get_loop(), partial(_settle, done, value, failure))
 
     def send(self) -> None:
         by_loop, self._by_loop = self._by_loop, {}
@@ -28,3 +34,12 @@ class LoopCalls:
 def _make_all(calls: list[Call]) -> None:
     for call in calls:
         call()
+
+
+def _settle(done: asyncio.Future[Any], value: Any, failure: BaseException | None) -> None:
+    if done.done():
+        return
+    if failure is None:
+        done.set_result(value)
+    else:
+        done.set_exception(failure)

@@ -12,8 +12,8 @@ from clew.access import Principal
 from clew.clock import SystemClock
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.selector import EVERYTHING, Selector
-from clew.trail.sqlite.recent_events import LENGTH, Tail
 from clew.trail.sqlite.trail import SqliteTrail
+from clew.trail.work.recent_events import LENGTH, Tail
 
 ME = Principal(owner_id="me", agent_id="test")
 NOTES = Selector(schema_name="note.v1")

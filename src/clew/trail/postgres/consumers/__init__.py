@@ -1,0 +1,1 @@
+"""Durable consumers on PostgreSQL: claims, deliveries and dead letters."""

@@ -1,0 +1,177 @@
+"""Rows of `deliveries`: one for each event that a consumer wants and has not acknowledged. See `queue_lanes`.
+
+An index allows one first a lane, and only the first can be claimed. Those who move rows within lanes hold the lock of
+`lock_lanes`: without it, an event that is added while the first one leaves would wait for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from clew.access import Principal
+from clew.errors import LeaseLost, NotFound
+from clew.trail.model.consumer import StoredConsumer, to_stored
+from clew.trail.model.event import Claim
+from clew.trail.postgres.consumers.consumers import lock_lanes
+from clew.trail.postgres.transactions import WriteTransaction, pack_texts
+from clew.trail.work.queue_lanes import Due
+
+FIND_DUE = (
+    "SELECT seq, lane, state, attempts, deaths, first_at FROM deliveries"
+    " WHERE cid = %s AND state < 2 AND due_at <= %s ORDER BY due_at, seq LIMIT %s FOR UPDATE SKIP LOCKED"
+)
+ENQUEUE = (
+    "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at)"
+    " SELECT %(cid)s, n.seq, n.lane, CASE WHEN row_number() OVER (PARTITION BY n.lane ORDER BY n.seq) > 1 OR EXISTS"
+    " (SELECT 1 FROM deliveries d WHERE d.cid = %(cid)s AND d.lane = n.lane AND d.state < 2) THEN 3 ELSE 0 END,"
+    " %(now)s, 0 FROM unnest(%(seqs)s::bigint[], %(lanes)s::text[]) AS n (seq, lane)"
+)
+HOLD = (
+    "UPDATE deliveries d SET attempts = d.attempts + (d.state = 0)::integer,"
+    " deaths = d.deaths + (d.state = 1)::integer, state = 1, due_at = %(until)s, first_at = h.first_at,"
+    " token = h.token, worker = %(worker)s"
+    " FROM unnest(%(seqs)s::bigint[], %(first)s::bigint[], %(tokens)s::text[]) AS h (seq, first_at, token)"
+    " WHERE d.cid = %(cid)s AND d.seq = h.seq"
+)
+COME_UP = (
+    "UPDATE deliveries SET state = 0 WHERE cid = %(cid)s AND seq ="
+    " (SELECT min(seq) FROM deliveries WHERE cid = %(cid)s AND lane = %(lane)s AND state = 3)"
+    " AND NOT EXISTS (SELECT 1 FROM deliveries WHERE cid = %(cid)s AND lane = %(lane)s AND state < 2)"
+)
+WAIT_AGAIN = (
+    "UPDATE deliveries SET state = 0, attempts = attempts - (%(reason)s::text IS NULL)::integer, due_at = %(due)s,"
+    " token = NULL, worker = NULL, reason = coalesce(%(reason)s, reason) WHERE cid = %(cid)s AND seq = %(seq)s"
+)
+FIND_HELD = (
+    "SELECT c.cid, c.definition, c.scopes, c.cursor, d.lane, d.first_at, d.token FROM consumers c"
+    " LEFT JOIN LATERAL (SELECT lane, first_at, token FROM deliveries WHERE cid = c.cid AND seq = %(seq)s AND state = 1"
+    " FOR UPDATE) d ON true WHERE c.owner_id = %(owner)s AND c.name = %(name)s"
+)
+LEAVE = (
+    "WITH c AS (SELECT cid, scopes <@ %(scopes)s::text[] AS may FROM consumers"
+    " WHERE owner_id = %(owner)s AND name = %(name)s),"
+    " gone AS (DELETE FROM deliveries d USING c WHERE c.may AND d.cid = c.cid AND d.seq = %(seq)s AND d.state = 1"
+    " AND d.token = %(token)s RETURNING d.cid, d.lane, d.grp),"
+    " up AS (UPDATE deliveries n SET state = 0 FROM gone WHERE n.cid = gone.cid AND n.seq ="
+    " (SELECT min(b.seq) FROM deliveries b WHERE b.cid = gone.cid AND b.lane = gone.lane AND b.state = 3)"
+    " RETURNING n.seq)"
+    " SELECT c.cid, c.may, (SELECT count(*) FROM gone), (SELECT count(*) FROM up),"
+    " (SELECT count(*) FROM gone WHERE grp IS NOT NULL) FROM c"
+)
+"""Acknowledges a claim and lets the next of its lane come up, in one statement: this is asked once a step."""
+
+
+class HeldClaim(NamedTuple):
+    """A claim that still holds."""
+
+    stored: StoredConsumer
+    lane: str
+    first_at: int
+
+
+def find_held(writing: WriteTransaction, claim: Claim, by: Principal) -> HeldClaim:
+    """Lock the row of a claim. Raises NotFound for the consumer, LeaseLost."""
+    row = writing.row(FIND_HELD, {"owner": by.owner_id, "name": claim.consumer, "seq": claim.event.seq})
+    if row is None:
+        raise NotFound("consumer", claim.consumer)
+    stored = to_stored(row[0], row[1], row[2], row[3], claim.consumer, by)
+    if row[6] is None or row[6] != claim.token:
+        raise LeaseLost(claim.consumer, claim.event.seq)
+    return HeldClaim(stored, row[4], row[5])
+
+
+def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> int | None:
+    """Acknowledge a claim. The consumer when another event can be claimed now. Raises as `find_held`."""
+    lock_lanes(writing, by.owner_id, claim.consumer, shared=True)
+    values = {"owner": by.owner_id, "name": claim.consumer, "scopes": pack_texts(by.scopes)}
+    row = writing.row(LEAVE, {**values, "seq": claim.event.seq, "token": claim.token})
+    if row is None or not row[1]:
+        raise NotFound("consumer", claim.consumer)
+    cid, _, gone, risen, seats = row
+    if not gone:
+        raise LeaseLost(claim.consumer, claim.event.seq)
+    return int(cid) if risen or seats else None
+
+
+def cut_worker(name: str) -> str:
+    """The name of a worker as it is stored."""
+    return name.replace("\0", "\ufffd")[:200]
+
+
+def pack_reason(reason: str) -> str:
+    """The reason of a failure as a text of PostgreSQL, which cannot hold a NUL."""
+    return reason.replace("\\", "\\\\").replace("\0", "\\0")
+
+
+def unpack_reason(stored: str) -> str:
+    return "\\".join(part.replace("\\0", "\0") for part in stored.split("\\\\"))
+
+
+def enqueue(writing: WriteTransaction, cid: int, seqs: Sequence[int], lanes: Sequence[str]) -> None:
+    """Put events at the ends of their lanes; those whose lane was empty can be claimed."""
+    if seqs:
+        writing.send(ENQUEUE, {"cid": cid, "now": writing.now, "seqs": list(seqs), "lanes": list(lanes)})
+
+
+def find_due(writing: WriteTransaction, cid: int, limit: int) -> list[Due]:
+    """Lock rows that are pending, due for a retry, or left by a worker whose lease has ended. Rows that another one is
+    claiming are passed by."""
+    return [Due(*row) for row in writing.rows(FIND_DUE, (cid, writing.now, limit))]
+
+
+def hold(writing: WriteTransaction, cid: int, rows: Sequence[tuple[int, int, str]], until: int, worker: str) -> None:
+    """Claim rows given as (seq, first_at, token). The worker of a row that is still claimed has died, and its attempt
+    counts as a death instead."""
+    seqs, first, tokens = (list(column) for column in zip(*rows, strict=True))
+    values = {"cid": cid, "until": until, "worker": worker, "seqs": seqs, "first": first, "tokens": tokens}
+    writing.send(HOLD, values)
+
+
+def wait_again(writing: WriteTransaction, cid: int, seq: int, *, due_at: int, reason: str | None = None) -> None:
+    """Let go of a claim; the row stays the first of its lane. Without a reason its attempt does not count."""
+    packed = None if reason is None else pack_reason(reason)
+    writing.send(WAIT_AGAIN, {"cid": cid, "seq": seq, "due": due_at, "reason": packed})
+
+
+def abandon(writing: WriteTransaction, owner_id: str, worker: str) -> list[int]:
+    """End the leases of a worker that died. The consumers that have something to claim now."""
+    writing.is_dirty = True
+    rows = writing.rows(
+        "UPDATE deliveries SET state = 0, attempts = attempts - 1, deaths = deaths + 1, due_at = %s, token = NULL,"
+        " worker = NULL WHERE state = 1 AND worker = %s"
+        " AND cid IN (SELECT cid FROM consumers WHERE owner_id = %s) RETURNING cid",
+        (writing.now, worker, owner_id),
+    )
+    return [row[0] for row in rows]
+
+
+def forget(writing: WriteTransaction, cid: int, seq: int) -> None:
+    writing.send("DELETE FROM deliveries WHERE cid = %s AND seq = %s", (cid, seq))
+
+
+def drop_first(writing: WriteTransaction, cid: int, seq: int, lane: str) -> None:
+    """Forget the first row of a lane, and let the next one come up."""
+    forget(writing, cid, seq)
+    writing.send(COME_UP, {"cid": cid, "lane": lane})
+
+
+def bury(writing: WriteTransaction, cid: int, seq: int, lane: str, reason: str) -> None:
+    """Make a row a dead letter, and let the next of its lane come up."""
+    writing.send(
+        "UPDATE deliveries SET state = 2, due_at = %s, token = NULL, reason = coalesce(nullif(%s, ''), reason)"
+        " WHERE cid = %s AND seq = %s",
+        (writing.now, pack_reason(reason), cid, seq),
+    )
+    writing.send(COME_UP, {"cid": cid, "lane": lane})
+
+
+def revive(writing: WriteTransaction, cid: int, seq: int) -> None:
+    """Put a dead letter into its place in the line. Where a later event of its lane is claimed, it comes after that."""
+    lane: Any = writing.change(
+        "UPDATE deliveries SET state = 3, attempts = 0, deaths = 0, due_at = %s, first_at = 0"
+        " WHERE cid = %s AND seq = %s RETURNING lane",
+        (writing.now, cid, seq),
+    )
+    writing.send("UPDATE deliveries SET state = 3 WHERE cid = %s AND lane = %s AND state = 0", (cid, lane))
+    writing.send(COME_UP, {"cid": cid, "lane": lane})

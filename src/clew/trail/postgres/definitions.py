@@ -1,0 +1,51 @@
+"""Reads the definitions of an owner from PostgreSQL, again whenever an event says that one changed.
+
+Only definitions without scopes count, and only for their own owner.
+"""
+
+from __future__ import annotations
+
+from clew.access import Principal
+from clew.trail.model.definitions import POLICY, SCHEMA, DefinitionBook, Definitions, build_definitions
+from clew.trail.postgres.engine import PostgresEngine
+from clew.trail.postgres.rows import ALIVE
+from clew.trail.postgres.transactions import ReadTransaction
+
+NEWEST = "SELECT seq FROM definition_marks WHERE owner_id = %(owner)s"
+READ = (
+    "SELECT b.schema_name, b.context, b.expires_at FROM breadcrumbs b JOIN audiences a ON a.id = b.audience"
+    f" WHERE a.owner_id = %(owner)s AND a.scopes = '{{}}' AND b.schema_name IN ('{SCHEMA}', '{POLICY}') AND {ALIVE}"
+    " ORDER BY b.rid"
+)
+
+
+class PostgresDefinitions:
+    """Definitions by owner, read again when an event says that one changed, whichever process changed it."""
+
+    def __init__(self, engine: PostgresEngine) -> None:
+        self._engine = engine
+        self._book = DefinitionBook()
+
+    async def recent(self, by: Principal) -> Definitions:
+        """The definitions as last read here. A write compares `as_of` with the `newest` mark of its owner."""
+        found = self._book.find(by.owner_id, self._engine.wall())
+        if found is None:
+            found = await self._engine.read(lambda reading: self.of(reading, by.owner_id), by=by)
+        return found
+
+    def of(self, reading: ReadTransaction, owner_id: str) -> Definitions:
+        """The definitions that hold now."""
+        return self.as_of(reading, owner_id, reading.value(NEWEST, {"owner": owner_id}))
+
+    def as_of(self, reading: ReadTransaction, owner_id: str, newest: int | None) -> Definitions:
+        """The definitions that hold now, given the event that changed one last."""
+        now = self._engine.wall()
+        found = self._book.find(owner_id, now)
+        if found is None or found.as_of != newest:
+            rows = reading.rows(READ, {"owner": owner_id, "now": now})
+            found = self._book.put(owner_id, build_definitions([(*row,) for row in rows], newest))
+        return found
+
+    def forget(self) -> None:
+        """Read everything anew."""
+        self._book.forget()

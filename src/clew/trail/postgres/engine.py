@@ -1,0 +1,186 @@
+"""The engine: a pool of connections that read and write aside, one thread that appends to the log, and time that never
+goes backwards.
+
+Every transaction names its caller to row-level security. What appends to the log is done by one thread of the process
+(`log_writer`), in the order of the log; what does not, such as a claim, runs beside it on any connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from clew.access import Principal
+from clew.clock import Clock, SteadyClock
+from clew.errors import Busy, StorageError
+from clew.trail.postgres.connection.failures import TRANSIENT, is_away, translated
+from clew.trail.postgres.connection.log_writer import LogJob, LogWriter
+from clew.trail.postgres.connection.migration import migrate
+from clew.trail.postgres.connection.server import POOL_SIZE, Connection, Server
+from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction
+from clew.trail.postgres.wakeups import Wakeups
+
+T = TypeVar("T")
+ATTEMPTS = 6
+READ_HEAD = "SELECT head FROM log"
+
+
+class PostgresEngine:
+    """One database. `on_commit` is called after every commit that changed something, from the thread that made it, with
+    what was changed and the head of the log, or 0 where that did not move."""
+
+    def __init__(self, url: str, clock: Clock, *, queue_limit: int = 10_000, pool_size: int = POOL_SIZE) -> None:
+        self.server = Server(url, pool_size=pool_size)
+        self._queue_limit = queue_limit
+        self._time = SteadyClock(clock)
+        self._closed = False
+        self.on_commit: Callable[[list[int], int], None] = lambda changed, head: None
+        self.wakeups = Wakeups(self.read_head)
+        with contextlib.closing(self.server.connect()) as connection:
+            self.server.check(connection)
+            migrate(connection, self.server.place)
+            with translated(self.server.place):
+                row = connection.execute("SELECT head, at, (SELECT value FROM meta WHERE key = 'trail') FROM log")
+                head, at, self.secret = row.fetchone() or (0, 0, "")
+        self._time.observe(at)
+        self.wakeups.announce(head)
+        self._pool = self.server.open_pool()
+        self._threads = ThreadPoolExecutor(max_workers=pool_size, thread_name_prefix="clew-postgres")
+        self._log = LogWriter(self.server, self._time, self._committed)
+
+    # -- time ---------------------------------------------------------------------------------------------
+
+    def now(self) -> int:
+        """Microseconds that never go backwards: see `SteadyClock`."""
+        return self._time.now()
+
+    def wall(self) -> int:
+        """Microseconds as the clock has them: expiry is a promise about the time of day."""
+        return self._time.wall()
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    async def read(self, work: Callable[[ReadTransaction], T], *, by: Principal | None) -> T:
+        """Run a read in one snapshot, for a caller or (None) for upkeep. Raises StorageError."""
+        self._refuse_closed()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._retry, self._read, work, by)
+
+    async def read_head(self) -> int:
+        """The number of the newest event, 0 at the beginning."""
+        return int(await self.read(lambda reading: reading.value(READ_HEAD), by=None))
+
+    def _read(self, connection: Connection, work: Callable[[ReadTransaction], T], by: Principal | None) -> T:
+        with connection.pipeline():
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            reading = ReadTransaction(connection)
+            reading.act_for(by)
+            found = work(reading)
+            connection.execute("COMMIT")
+        return found
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    async def append(self, work: Callable[[WriteTransaction], T], *, by: Principal | None, durable: bool = True) -> T:
+        """Run a unit of work that may append to the log, and return when it is committed. It holds the lock of the log
+        and runs after all that were given before it. It may be run more than once. Raises Busy when too many wait."""
+        self._refuse_closed()
+        if self._log.waiting >= self._queue_limit:
+            raise Busy(f"{self._queue_limit:,} writes are waiting")
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._log.put(LogJob(work, by, done, durable))
+        return await done
+
+    async def write(self, work: Callable[[WriteTransaction], T], *, by: Principal | None, durable: bool = True) -> T:
+        """Run a unit of work that does not append to the log, in a transaction beside others: rows that it changes
+        are locked in the order in which it does. It may be run more than once.
+
+        `durable=False` is for what may be lost by a power cut without harm, such as a claim.
+        """
+        self._refuse_closed()
+        attempt: Callable[[], tuple[T, list[int]]] = partial(self._retry, self._write, work, by, durable)
+        value, changed = await asyncio.get_running_loop().run_in_executor(self._threads, attempt)
+        if changed:
+            self._committed(changed, 0)
+        return value
+
+    def _write(
+        self, connection: Connection, work: Callable[[WriteTransaction], T], by: Principal | None, durable: bool
+    ) -> tuple[T, list[int]]:
+        is_committing = False
+        try:
+            with connection.pipeline():
+                connection.execute("BEGIN")
+                if not durable:
+                    connection.execute("SET LOCAL synchronous_commit TO off")
+                writing = WriteTransaction(
+                    connection, by, now=self.now(), wall=self.wall(), log=None, memo={}, careful=True
+                )
+                writing.act_for(by)
+                value = work(writing)
+                writing.settle()
+                is_committing = True
+                connection.execute("COMMIT")
+        except psycopg.Error as error:
+            if is_committing and is_away(error):  # it may have happened: to run it again could do it twice
+                raise self.server.failure(error) from error
+            raise
+        return value, writing.changed
+
+    def _committed(self, changed: list[int], head: int) -> None:
+        self.on_commit(changed, head)
+        self.wakeups.announce(head)
+
+    # -- connections --------------------------------------------------------------------------------------
+
+    def _retry(self, run: Callable[..., T], *arguments: object) -> T:
+        """Run a transaction on a connection of the pool, again where it was undone through no fault of its own."""
+        with translated(self.server.place):
+            for attempt in range(1, ATTEMPTS + 1):
+                connection = self._borrow()
+                try:
+                    return run(connection, *arguments)
+                except psycopg.Error as error:
+                    if attempt == ATTEMPTS or not (is_away(error) or isinstance(error, TRANSIENT)):
+                        raise
+                    if is_away(error):
+                        connection.close()
+                        self._pool.check()
+                finally:
+                    self._give_back(connection)
+                time.sleep(random.uniform(0, 0.01 * 2**attempt))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _borrow(self) -> Connection:
+        try:
+            return self._pool.getconn()
+        except PoolTimeout:
+            self.server.connect().close()  # says why, where the server is away
+            raise
+
+    def _give_back(self, connection: Connection) -> None:
+        with contextlib.suppress(psycopg.Error):
+            if not connection.closed and connection.info.transaction_status:
+                connection.rollback()
+        self._pool.putconn(connection)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StorageError("the trail is closed")
+
+    def close(self) -> None:
+        """Finish what was accepted, and close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self._log.close()
+        self._threads.shutdown(wait=True)
+        self._pool.close()

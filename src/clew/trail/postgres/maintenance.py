@@ -1,0 +1,159 @@
+"""Keeping a trail on PostgreSQL healthy: expiry, counts, checking every row, changing the embedder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+from clew.access import Principal
+from clew.errors import ClewError
+from clew.trail.postgres import version_writes as write
+from clew.trail.postgres.engine import PostgresEngine
+from clew.trail.postgres.reembedding import PostgresReembedding
+from clew.trail.postgres.rows import ALIVE, CURRENT, OLDER, SEEN, seen_by, to_record
+from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction
+from clew.trail.search.text import are_whole
+from clew.trail.store import Embedder, Purged, TrailStats
+
+PURGE_BATCH = 500
+CHECK_BATCH = 1_000
+KEY_DAYS = 7
+"""Idempotency keys are remembered this long; retries come sooner."""
+REMEMBER = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+
+
+class PostgresUpkeep:
+    """See `clew.trail.store.Upkeep`."""
+
+    def __init__(self, engine: PostgresEngine, embedder: Embedder | None, space: str | None) -> None:
+        self._engine = engine
+        self._change = PostgresReembedding(engine, embedder, space)
+
+    # -- expiry -------------------------------------------------------------------------------------------
+
+    async def purge(self, *, idle_after: timedelta | None = timedelta(days=7)) -> Purged:
+        """Expired breadcrumbs go in batches, so that other writers are not kept waiting."""
+        breadcrumbs = 0
+        while batch := await self._engine.append(_purge_some, by=None):
+            breadcrumbs += batch
+        if idle_after is None:
+            return Purged(breadcrumbs=breadcrumbs, agents=0, subscriptions=0)
+        agents, subscriptions = await self._engine.write(lambda writing: _purge_idle(writing, idle_after), by=None)
+        return Purged(breadcrumbs=breadcrumbs, agents=agents, subscriptions=subscriptions)
+
+    # -- looking ------------------------------------------------------------------------------------------
+
+    async def stats(self, *, by: Principal) -> TrailStats:
+        by.require("read")
+        return await self._engine.read(lambda reading: self._stats(reading, by), by=by)
+
+    def _stats(self, reading: ReadTransaction, by: Principal) -> TrailStats:
+        values = {"now": self._engine.wall(), **seen_by(by)}
+        schemas = reading.rows(
+            f"SELECT coalesce(b.schema_name, ''), count(*) FROM breadcrumbs b WHERE {SEEN}"
+            f" AND {ALIVE} GROUP BY 1 ORDER BY 2 DESC, 1",
+            values,
+        )
+        edges = reading.value(
+            f"WITH seen AS MATERIALIZED (SELECT b.rid FROM breadcrumbs b WHERE {SEEN} AND {ALIVE})"
+            " SELECT count(*) FROM edges WHERE source IN (SELECT rid FROM seen) AND target IN (SELECT rid FROM seen)",
+            values,
+        )
+        events = reading.value(f"SELECT count(*) FROM events b WHERE {SEEN}", values)
+        return TrailStats(
+            breadcrumbs=sum(count for _, count in schemas), events=events, edges=edges, schemas=dict(schemas)
+        )
+
+    async def webhook_senders(self) -> list[Principal]:
+        sql = (
+            "SELECT owner_id, array_agg(DISTINCT s) FILTER (WHERE s IS NOT NULL)"
+            " FROM consumers LEFT JOIN LATERAL unnest(scopes) s ON true"
+            " WHERE definition::json ->> 'webhook' IS NOT NULL GROUP BY owner_id ORDER BY owner_id"
+        )
+        rows = await self._engine.read(lambda reading: reading.rows(sql), by=None)
+        return [Principal(owner_id=owner, scopes=frozenset(scopes or ())) for owner, scopes in rows]
+
+    # -- whose it is --------------------------------------------------------------------------------------
+
+    async def identity(self) -> str:
+        sql = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"
+        return str(await self._engine.read(lambda reading: reading.value(sql), by=None))
+
+    async def adopt(self) -> str:
+        await self._engine.append(_begin_anew, by=None)
+        return await self.identity()
+
+    # -- damage -------------------------------------------------------------------------------------------
+
+    async def check(self) -> list[str]:
+        return await self._engine.read(_check, by=None)
+
+    def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
+        return self._change.run(batch)
+
+
+def _purge_some(writing: WriteTransaction) -> int:
+    rows = writing.rows(
+        f"{CURRENT} WHERE (b.expires_at IS NOT NULL AND b.expires_at <= %(now)s)"
+        f" OR (b.max_reads IS NOT NULL AND b.read_count >= b.max_reads) LIMIT {PURGE_BATCH}",
+        {"now": writing.wall},
+    )
+    for row in rows:
+        write.remove(writing, row)
+    return len(rows)
+
+
+def _purge_idle(writing: WriteTransaction, idle_after: timedelta) -> tuple[int, int]:
+    before = writing.now - idle_after // timedelta(microseconds=1)
+    agents = writing.run("DELETE FROM agents WHERE seen_at < %s", (before,))
+    subscriptions = writing.run(
+        "DELETE FROM consumers WHERE agent_id IS NOT NULL AND NOT EXISTS"
+        " (SELECT 1 FROM agents a WHERE a.owner_id = consumers.owner_id AND a.agent_id = consumers.agent_id)"
+    )
+    forgotten = writing.now - timedelta(days=KEY_DAYS) // timedelta(microseconds=1)
+    writing.send("DELETE FROM idempotency WHERE created_at < %s", (forgotten,))
+    return agents, subscriptions
+
+
+def _begin_anew(writing: WriteTransaction) -> None:
+    head = write.log_end(writing).head
+    writing.send(
+        "INSERT INTO meta VALUES ('identity', replace(gen_random_uuid()::text, '-', ''))"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+    )
+    writing.send(REMEMBER, ("floor", str(head)))
+    writing.send("DELETE FROM deliveries WHERE state != 2")
+    writing.send("UPDATE consumers SET cursor = %s", (head,))
+    writing.memo.clear()
+    writing.changed.append(0)
+
+
+def _check(reading: ReadTransaction) -> list[str]:
+    """Every checksum, then what the indexes of Clew have to agree with."""
+    found: list[str] = []
+    for sql, key in ((CURRENT, "b.rid"), (OLDER, "(v.rid, v.version)")):
+        after: tuple[int, ...] = (0,) if sql is CURRENT else (0, 0)
+        place = "%s" if sql is CURRENT else "(%s, %s)"
+        while rows := reading.rows(f"{sql} WHERE {key} > {place} ORDER BY {key} LIMIT {CHECK_BATCH}", after):
+            after = (rows[-1][0],) if sql is CURRENT else (rows[-1][0], rows[-1][3])
+            for row in rows:
+                try:
+                    to_record(row)
+                except ClewError as error:
+                    found.append(error.message)
+    found += [f"what search knows of row {rid} is damaged" for rid in _bad_terms(reading)]
+    newest, head = reading.row("SELECT (SELECT coalesce(max(seq), 0) FROM events), head FROM log") or (0, 0)
+    if newest > head:
+        found.append(f"the log ends at {head}, before its newest event {newest}")
+    return found
+
+
+def _bad_terms(reading: ReadTransaction) -> list[int]:
+    """Row ids whose packed terms are damaged, or whose tags are not all there."""
+    bad = {rid for rid, terms in reading.rows("SELECT rid, terms FROM terms") if not are_whole(terms)}
+    lacking = reading.rows(
+        "SELECT b.rid FROM breadcrumbs b LEFT JOIN (SELECT rid, count(*) AS number FROM tags GROUP BY rid) g"
+        " ON g.rid = b.rid WHERE coalesce(g.number, 0) !="
+        " CASE WHEN b.tags IS JSON ARRAY THEN json_array_length(b.tags::json) ELSE -1 END"
+    )
+    return sorted(bad | {rid for (rid,) in lacking})

@@ -1,0 +1,173 @@
+"""The records that one search looks at closely: few that pass the filter all of them, of many the best of each arm.
+
+Words are found in the index of `terms`, the nearest vectors in the graph of pgvector. Where a filter leaves few, the
+vectors are compared one by one: the graph would have to be walked for long until enough of them pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from clew.access import Principal
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import EVERYTHING, matches_context
+from clew.trail.postgres.search_cache import Candidate
+from clew.trail.postgres.selector_sql import build_where, needs_content
+from clew.trail.postgres.transactions import ReadTransaction
+from clew.trail.search.ranking import Floats, Weighed
+
+SMALL = 2_000
+"""Up to this many records pass a filter, all of them are candidates."""
+COMPARED = 20_000
+"""Up to this many records pass a filter, their vectors are compared one by one."""
+TEXT_CANDIDATES = 300
+VECTOR_CANDIDATES = 50
+MOST_TERMS = 32
+MOST_POSTINGS = 40_000
+"""Terms are asked for until so many records have them, the rarest first; commoner ones only weigh in the ranking."""
+MAX_NAMES = 64
+NEAR_AT_LEAST = 200
+"""Vectors that the walk through the graph keeps in view."""
+
+WALK = (
+    "SELECT set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'strict_order', true),"
+    " set_config('hnsw.max_scan_tuples', '200000', true), set_config('enable_seqscan', 'off', true),"
+    " set_config('enable_sort', 'off', true)"
+)
+"""Settings of a walk through the graph: it goes on until enough of what it meets pass the filter."""
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class CandidateQueries:
+    """What is asked of the database for one search."""
+
+    def __init__(self, reading: ReadTransaction, request: SearchRequest, by: Principal, now: int) -> None:
+        self._reading = reading
+        self._request = request
+        self._where, self._values = build_where(request.selector, by, now)
+        if request.exclude:
+            self._where += " AND b.id != ALL (%(exclude)s)"
+            self._values["exclude"] = list(request.exclude)
+        if needs_content(request.selector):
+            self._read_passing()
+        self._found: dict[int, int] = {}
+        self.are_all = True
+        """Whether every record that matches is among the candidates."""
+
+    def _read_passing(self) -> None:
+        """Look at the content of all that SQL lets through."""
+        rows = self._reading.rows(f"SELECT b.rid, b.context FROM breadcrumbs b WHERE {self._where}", self._values)
+        passing = [rid for rid, context in rows if _is_meant(self._request, context)]
+        self._where += " AND b.rid = ANY (%(passing)s)"
+        self._values["passing"] = passing
+
+    def gather(
+        self,
+        weighed: Weighed,
+        names: Sequence[int],
+        counts: dict[int, int],
+        audiences: Sequence[int],
+        query: Floats | None,
+        effort: int,
+    ) -> list[Candidate]:
+        """The candidates by name, words and vector, each once. `counts` are the records that have a term, `effort`
+        multiplies the usual number by words."""
+        passing = self._pass(SMALL)
+        if len(passing) <= SMALL:
+            return passing
+        self._values["audiences"] = list(audiences)
+        if self._request.ranking != "vector":
+            self._add_names(names)
+            self._add_by_terms(weighed, counts, effort * max(TEXT_CANDIDATES, 2 * self._request.limit))
+        if query is not None:
+            self._add_by_vector(query)
+        return sorted(self._found.items())
+
+    def _pass(self, limit: int) -> list[Candidate]:
+        sql = f"SELECT b.rid, b.version FROM breadcrumbs b WHERE {self._where} LIMIT {limit + 1}"
+        return [(rid, version) for rid, version in self._reading.rows(sql, self._values)]
+
+    def _add(self, sql: str, **values: Any) -> int:
+        rows = self._reading.rows(sql, {**self._values, **values})
+        self._found.update((row[0], row[1]) for row in rows)
+        return len(rows)
+
+    def _add_names(self, names: Sequence[int]) -> None:
+        """Records whose whole name is the query, or an identifier in it."""
+        self._add(
+            "SELECT b.rid, b.version FROM terms t JOIN breadcrumbs b ON b.rid = t.rid WHERE t.name = ANY (%(names)s)"
+            f" AND t.audience = ANY (%(audiences)s) AND {self._where} ORDER BY b.rid LIMIT 1000",
+            names=list(names[:MAX_NAMES]),
+        )
+
+    def _add_by_terms(self, weighed: Weighed, counts: dict[int, int], wanted: int) -> None:
+        """Records with most of the rarest terms that pass the filter; of all terms where that are too few."""
+        terms = weighed.rarest(MOST_TERMS)
+        chosen: list[int] = []
+        postings = 0
+        for term in terms:
+            if chosen and postings + counts.get(term, 0) > MOST_POSTINGS:
+                break
+            chosen.append(term)
+            postings += counts.get(term, 0)
+        found = self._add_with(weighed, chosen, wanted)
+        if found < wanted and len(chosen) < len(terms):
+            found = self._add_with(weighed, terms, wanted)
+        self.are_all = found < wanted
+
+    def _add_with(self, weighed: Weighed, terms: Sequence[int], wanted: int) -> int:
+        if not terms:
+            return 0
+        worth = dict(zip(weighed.terms.tolist(), weighed.rarity.tolist(), strict=True))
+        parts, values = [], {}
+        for at, term in enumerate(terms):
+            parts.append(
+                f"SELECT rid, audience, length, {worth[term]:.6f}::real AS worth FROM terms"
+                f" WHERE words @@ %(term{at})s::tsquery"
+            )
+            values[f"term{at}"] = f"'{term}'"
+        matched = (
+            "SELECT rid, sum(worth) / power(greatest(min(length), 10), 0.2) AS score FROM"
+            f" ({' UNION ALL '.join(parts)}) t WHERE audience = ANY (%(audiences)s) GROUP BY rid"
+        )
+        return self._add(
+            f"WITH m AS MATERIALIZED ({matched}) SELECT b.rid, b.version FROM m {self._passing('m')}"
+            f" ORDER BY m.score DESC, m.rid LIMIT {wanted}",
+            **values,
+        )
+
+    def _passing(self, source: str) -> str:
+        """A join with the records that pass the filter. They are looked up one by one, in the order of the source and
+        only until there are enough of them, whatever the planner thinks of how many there are."""
+        return (
+            f"CROSS JOIN LATERAL (SELECT b.rid, b.version FROM breadcrumbs b WHERE b.rid = {source}.rid"
+            f" AND {self._where} OFFSET 0) b"
+        )
+
+    def _add_by_vector(self, query: Floats) -> None:
+        wanted = self._request.limit + VECTOR_CANDIDATES
+        self._values["query"] = "[" + ",".join(map(repr, np.asarray(query, np.float64).tolist())) + "]"
+        is_filtered = self._request.selector != EVERYTHING or bool(self._request.exclude)
+        if is_filtered and len(self._pass(COMPARED)) <= COMPARED:
+            distance = "v.vector <=> %(query)s::vector"
+        else:
+            kind = f"halfvec({len(query)})"
+            distance = f"v.vector::{kind} <=> %(query)s::{kind}"
+            ahead = str(min(1_000, max(NEAR_AT_LEAST, 2 * wanted)))
+            self._reading.rows(WALK, (ahead,))
+        self._add(
+            f"SELECT b.rid, b.version FROM vectors v {self._passing('v')} WHERE v.audience = ANY (%(audiences)s)"
+            f" ORDER BY {distance} LIMIT {wanted}"
+        )
+
+
+def _is_meant(request: SearchRequest, context: str) -> bool:
+    try:
+        return matches_context(request.selector, _decode(context))
+    except msgspec.DecodeError:
+        return False  # a damaged record

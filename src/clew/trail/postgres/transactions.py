@@ -1,0 +1,145 @@
+"""Transactions on a connection in pipeline mode, as a unit of work sees them.
+
+A statement is sent at once, and waited for only when its result is asked for. Statements that bring no rows are `sent`:
+an error of theirs is raised by the next one that is waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from psycopg import ProgrammingError
+from psycopg.rows import TupleRow
+
+from clew.access import Principal
+from clew.trail.postgres.connection.server import Connection
+
+Values = Sequence[Any] | dict[str, Any]
+CALLER = "set_config('clew.owner', %s, true), set_config('clew.scopes', %s, true), set_config('clew.system', %s, true)"
+"""Names the caller of a transaction to row-level security. Its values are those of `caller_values`."""
+NAME_CALLER = f"SELECT {CALLER}".encode()
+
+
+class ReadTransaction:
+    """Statements within a transaction that is under way."""
+
+    __slots__ = ("_connection", "_unread")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._unread = False
+
+    def rows(self, sql: str, values: Values = ()) -> list[TupleRow]:
+        found = self._connection.execute(sql.encode(), values).fetchall()
+        self._unread = False
+        return found
+
+    def row(self, sql: str, values: Values = ()) -> TupleRow | None:
+        found = self._connection.execute(sql.encode(), values).fetchone()
+        self._unread = False
+        return found
+
+    def value(self, sql: str, values: Values = ()) -> Any:
+        """The first column of the first row, None where there is no row."""
+        found = self.row(sql, values)
+        return None if found is None else found[0]
+
+    def act_for(self, by: Principal | None) -> None:
+        """Name the caller of what follows to row-level security. None is upkeep, which sees everything."""
+        self._connection.execute(NAME_CALLER, caller_values(by))
+        self._unread = True
+
+
+class WriteTransaction(ReadTransaction):
+    """The view of a unit of work inside its transaction."""
+
+    __slots__ = ("by", "careful", "changed", "is_dirty", "log", "memo", "now", "wall")
+
+    def __init__(
+        self,
+        connection: Connection,
+        by: Principal | None,
+        *,
+        now: int,
+        wall: int,
+        log: LogEnd | None,
+        memo: dict[Any, Any],
+        careful: bool,
+    ) -> None:
+        super().__init__(connection)
+        self.by = by
+        self.now = now
+        self.wall = wall
+        self.log = log
+        """The end of the log, where the unit of work appends to it."""
+        self.memo = memo
+        """Lookups that cannot change before the end of this transaction."""
+        self.careful = careful
+        self.changed: list[int] = []
+        self.is_dirty = False
+
+    def send(self, sql: str, values: Values = ()) -> None:
+        """Change something, without waiting for it."""
+        self.is_dirty = self._unread = True
+        self._connection.execute(sql.encode(), values)
+
+    def send_many(self, sql: str, rows: Sequence[Values]) -> None:
+        """As `send`, once for each of the rows."""
+        if len(rows) == 1:
+            self.send(sql, rows[0])
+        elif rows:
+            self.is_dirty = self._unread = True
+            self._connection.cursor().executemany(sql.encode(), rows)
+
+    def run(self, sql: str, values: Values = ()) -> int:
+        """Change something, and return how many rows it changed."""
+        self.is_dirty = True
+        cursor = self._connection.execute(sql.encode(), values)
+        try:
+            cursor.fetchone()
+        except ProgrammingError as error:
+            if error.sqlstate is not None:
+                raise
+            # it brings no rows
+        self._unread = False
+        return cursor.rowcount
+
+    def change(self, sql: str, values: Values = ()) -> Any:
+        """Change something, and return the first column of the row that it returns."""
+        self.is_dirty = True
+        return self.value(sql, values)
+
+    def settle(self) -> None:
+        """Wait for what was sent, and raise its error here, where the unit of work can say what it means. While no
+        error is expected nothing is waited for: should one come after all, everything is undone and run again with
+        care."""
+        if self.careful and self._unread:
+            self.rows("SELECT 1")
+
+    @contextlib.contextmanager
+    def acting_for(self, by: Principal | None) -> Iterator[None]:
+        """Within the block, row-level security takes another one for the caller."""
+        self.act_for(by)
+        yield
+        self.act_for(self.by)
+
+
+class LogEnd:
+    """The end of the log in a transaction that holds its lock: the newest event, and the newest before it began."""
+
+    __slots__ = ("after", "at", "head")
+
+    def __init__(self, head: int, at: int) -> None:
+        self.after = self.head = head
+        self.at = at
+
+
+def caller_values(by: Principal | None) -> tuple[str, str, str]:
+    return ("", "{}", "on") if by is None else (by.owner_id, pack_texts(by.scopes), "off")
+
+
+def pack_texts(texts: Iterator[str] | Sequence[str] | frozenset[str]) -> str:
+    """Texts as PostgreSQL writes an array."""
+    return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in sorted(texts)) + "}"

@@ -1,0 +1,100 @@
+"""Wake-ups: how those who wait hear that the trail has changed.
+
+Commits of this process are announced at once. Those of other processes are found by a look at the head of the log, at a
+bounded interval and only while somebody waits. A bus shortens that: it calls `announce` for what it hears of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+
+from clew.errors import ClewError
+
+INTERVAL = 0.025
+"""Seconds between looks at what other processes wrote."""
+
+Wake = Callable[[], object]
+
+
+class Wakeups:
+    """Calls those who wait whenever anything may have been committed. Made for any number of event loops."""
+
+    def __init__(self, read_head: Callable[[], Awaitable[int]]) -> None:
+        self._read_head = read_head
+        self._loops: dict[asyncio.AbstractEventLoop, _LoopWakeups] = {}
+        self._lock = threading.Lock()
+        self.head = 0
+        """The newest event that is known of here."""
+
+    @contextlib.contextmanager
+    def watching(self, wake: Wake) -> Iterator[None]:
+        """Have `wake` called on this event loop after each commit, until the block ends. It may be called in vain."""
+        watch = self._on_loop(asyncio.get_running_loop())
+        watch.add(wake)
+        try:
+            yield
+        finally:
+            watch.discard(wake)
+
+    def announce(self, head: int) -> None:
+        """Say that the log has come so far, or that something else has changed. From any thread."""
+        self.head = max(self.head, head)
+        with self._lock:
+            watches = list(self._loops.items())
+        for loop, watch in watches:
+            if watch.is_awaited:
+                with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                    loop.call_soon_threadsafe(watch.wake)
+
+    def _on_loop(self, loop: asyncio.AbstractEventLoop) -> _LoopWakeups:
+        with self._lock:
+            found = self._loops.get(loop)
+            if found is None:
+                self._loops = {each: watch for each, watch in self._loops.items() if not each.is_closed()}
+                found = self._loops[loop] = _LoopWakeups(self)
+        return found
+
+    async def look(self) -> bool:
+        """Read the head of the log, and return whether others have written since the last time."""
+        head = await self._read_head()
+        is_new = head > self.head
+        self.head = max(self.head, head)
+        return is_new
+
+
+class _LoopWakeups:
+    """Those who wait on one event loop, and the task that looks at the log for all of them."""
+
+    def __init__(self, wakeups: Wakeups) -> None:
+        self._wakeups = wakeups
+        self._waiting: dict[Wake, None] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_awaited(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, wake: Wake) -> None:
+        self._waiting[wake] = None
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._look())
+
+    def discard(self, wake: Wake) -> None:
+        self._waiting.pop(wake, None)
+        if not self._waiting and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def wake(self) -> None:
+        for wake in tuple(self._waiting):
+            wake()
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            with contextlib.suppress(ClewError):  # those who wait will meet it themselves
+                if await self._wakeups.look():
+                    self.wake()
