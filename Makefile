@@ -110,6 +110,7 @@ lock:            ## resolve and pin the dependencies anew, with hashes and witho
 	$(COMPILE) --extra dev --extra checkout --extra deno --extra postgres --extra bench -o requirements-bench.lock
 	echo uv | uv pip compile - --universal --generate-hashes --no-header -q --no-annotate -o requirements-uv.lock
 	$(COMPILE) --extra checkout --excludes tools/run_excludes.txt -c requirements.lock -o requirements-run.lock
+	$(COMPILE) --extra checkout --extra postgres --extra nats --excludes tools/run_excludes.txt -c requirements.lock -o requirements-server.lock
 
 clean:           ## remove what make made
 	rm -rf $(VENV) $(VENV)-bench dist docs/_build .pytest_cache .mypy_cache .ruff_cache

@@ -7,12 +7,15 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
+from clew.adapters.rest.metrics import Metrics
 from clew.cli.parser import build_parser
 from clew.config import read_config
 
@@ -20,6 +23,14 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
+SCALE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.scale.yaml").read_text(encoding="utf-8"))
+MANIFESTS = [
+    manifest
+    for file in sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+    if file.name != "kustomization.yaml"
+    for manifest in yaml.safe_load_all(file.read_text(encoding="utf-8"))
+]
+DEPLOYMENTS = [each for each in MANIFESTS if each["kind"] == "Deployment"]
 IMAGE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
 PATIENCE = 60.0
 
@@ -31,15 +42,24 @@ def instruction(name: str) -> list[str]:
 
 def commands() -> list[list[str]]:
     """What runs in a container of our image."""
-    ours = [service["command"] for service in SERVICES.values() if service["image"] == "clew"]
-    return [*ours, json.loads(instruction("CMD")[0])]
+    services = [*SERVICES.values(), *SCALE["services"].values()]
+    ours = [service["command"] for service in services if service["image"] == "clew"]
+    pods = [pod["args"] for pod in map(container, DEPLOYMENTS) if pod["name"] == "clew"]
+    return [*ours, *pods, json.loads(instruction("CMD")[0])]
 
 
-def started(service: str, seen: tuple[str, ...] = ()) -> list[str]:
+def container(deployment: dict[str, Any]) -> dict[str, Any]:
+    (only,) = deployment["spec"]["template"]["spec"]["containers"]
+    found: dict[str, Any] = only
+    return found
+
+
+def started(service: str, services: dict[str, Any] = SERVICES, seen: tuple[str, ...] = ()) -> list[str]:
     """The services that have to be there before one, the first to start first."""
     assert service not in seen, "a circle"
-    before = [each for needed in SERVICES[service].get("depends_on", {}) for each in started(needed, (*seen, service))]
-    return [*before, service]
+    needed = services[service].get("depends_on", {})
+    before = [each for name in needed for each in started(name, services, (*seen, service))]
+    return list(dict.fromkeys([*before, service]))
 
 
 @pytest.mark.req("RCR-54")
@@ -101,3 +121,71 @@ def test_the_health_check_passes_on_a_served_trail_and_fails_on_nothing(tmp_path
         process.terminate()
     gone = subprocess.run(check, timeout=PATIENCE, check=False, capture_output=True)
     assert (well.returncode, gone.returncode) == (0, 1)
+
+
+@pytest.mark.req("RCR-54")
+def test_workers_start_after_the_server_and_the_server_after_the_engines() -> None:
+    services = SCALE["services"]
+    assert started("agents", services) == ["postgres", "nats", "check", "server", "agents"]
+    assert started("grafana", services)[-2:] == ["prometheus", "grafana"]
+    assert {each["condition"] for each in services["check"]["depends_on"].values()} == {"service_healthy"}
+    assert services["agents"]["deploy"]["replicas"] == 2
+    for name in ("postgres", "nats", "server", "agents", "tools"):
+        assert services[name]["healthcheck"]["test"][0] == "CMD"
+
+
+@pytest.mark.req("RCR-54")
+def test_every_volume_of_the_larger_service_is_named_and_every_file_is_there() -> None:
+    for service in SCALE["services"].values():
+        for mount in service.get("volumes", ()):
+            source = mount.partition(":")[0]
+            assert (DEPLOY / source).exists() if source.startswith(".") else source in SCALE["volumes"]
+    assert "database" in SCALE["services"]["postgres"]["volumes"][0]
+
+
+def test_settings_of_the_larger_service_are_settings_of_clew(tmp_path: Path) -> None:
+    (settings,) = [each["data"] for each in MANIFESTS if each["kind"] == "ConfigMap"]
+    for given in (SCALE["services"]["server"]["environment"], settings):
+        config = read_config(tmp_path / ".clew", {key: value for key, value in given.items() if key != "CLEW_FOLDER"})
+        assert config.trail.startswith("postgresql://")
+        assert config.bus.url.startswith("nats://")
+
+
+@pytest.mark.req("RCR-54")
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
+def test_manifests_fit_the_schema_of_kubernetes(manifest: dict[str, Any]) -> None:
+    kubernetes_validate.validate(manifest, "1.33", strict=True)
+    assert manifest["kind"] == "Namespace" or manifest["metadata"]["namespace"] == "clew"
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda each: each["metadata"]["name"])
+def test_pods_are_probed_bounded_and_without_rights(deployment: dict[str, Any]) -> None:
+    pod, inside = deployment["spec"]["template"]["spec"], container(deployment)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["automountServiceAccountToken"] is False
+    assert inside["securityContext"]["allowPrivilegeEscalation"] is False
+    assert inside["securityContext"]["readOnlyRootFilesystem"] is True
+    assert inside["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert {"readinessProbe", "livenessProbe"} <= inside.keys()
+    assert "memory" in inside["resources"]["limits"]
+    drain = next((int(b) for a, b in pairwise(inside["args"]) if a == "--drain"), 0)
+    assert pod.get("terminationGracePeriodSeconds", 30) > drain
+
+
+def test_every_manifest_is_applied() -> None:
+    listed = yaml.safe_load((DEPLOY / "kubernetes" / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
+    assert sorted(listed) == sorted(each.name for each in (DEPLOY / "kubernetes").glob("*.yaml") if each.name != "kustomization.yaml")
+
+
+@pytest.mark.req("RCR-54")
+def test_the_dashboard_shows_metrics_that_clew_has() -> None:
+    dashboard = json.loads((DEPLOY / "grafana/dashboards/clew.json").read_text(encoding="utf-8"))
+    shown = {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"\b(?:http|webhook)_\w+?(?=_bucket|\{|\[)", target["expr"])
+    }
+    known = set(re.findall(r"^# TYPE (\w+)", Metrics().render().decode(), re.MULTILINE))
+    assert shown
+    assert shown <= known

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.access import Principal
-from clew.config import Config
+from clew.config import Config, read_config
 from clew.errors import ConfigError
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
@@ -19,7 +19,8 @@ SERVER = "postgresql://me:hidden@db.example/clew"
 
 
 def configure(tmp_path: Path, trail: str = SERVER) -> Config:
-    return Config(folder=tmp_path / ".clew", trail=trail)
+    """A configuration whose trail is named by config.toml."""
+    return Config(folder=tmp_path / ".clew", trail=trail, from_file=frozenset(["trail"]))
 
 
 async def test_a_trail_on_a_server_that_others_filled_waits_for_consent(
@@ -48,6 +49,20 @@ async def test_a_trail_on_a_server_belongs_to_the_user_who_first_opened_it(
     await trail.records.create(Draft(title="mine", context={}), by=me)
     _, ownership = await open_owned(configure(tmp_path), opening)
     assert await ownership.holds()
+
+
+@pytest.mark.req("RCR-28")
+async def test_a_trail_on_a_server_that_the_environment_names_is_shared_by_all_workers(
+    trail: Trail, me: Principal, tmp_path: Path, trust_file: Path
+) -> None:
+    await trail.records.create(Draft(title="of another worker", context={}), by=me)
+
+    async def opening() -> Trail:
+        return trail
+
+    config = read_config(tmp_path / ".clew", {"CLEW_TRAIL": SERVER})
+    _, ownership = await open_owned(config, opening)
+    await ownership.require()
 
 
 async def test_a_trail_in_memory_is_the_users(tmp_path: Path, trust_file: Path) -> None:

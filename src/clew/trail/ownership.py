@@ -166,10 +166,14 @@ async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) ->
 
 
 async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Trail]]) -> tuple[Trail, Ownership]:
-    """Open a trail in memory, or on a server: there the user made it if nothing was ever written to it."""
+    """Open a trail in memory, or on a server. A trail on a server belongs to the user who named it in the environment
+    or by a flag, so that all workers of a team may use it. One that a folder's config.toml names belongs to the user
+    only if nothing was ever written to it."""
     trail = await opening()
-    if config.is_in_memory or await trail.log.head() > 0:
-        return trail, Ownership(trail, config, is_made=config.is_in_memory)
+    if "trail" not in config.from_file:
+        return trail, Ownership(trail, config, is_made=True)
+    if await trail.log.head() > 0:
+        return trail, Ownership(trail, config, is_made=False)
     ownership = Ownership(trail, config, is_made=True)
     await ownership.remember(Trust.open())
     return trail, ownership
