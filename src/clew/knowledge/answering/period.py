@@ -18,11 +18,9 @@ _MONTH_NAMES = "january february march april may june july august september octo
 _DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday"
 _NUMBER_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
 _MONTHS, _DAYS, _NUMBERS = _MONTH_NAMES.split(), _DAY_NAMES.split(), _NUMBER_NAMES.split()
-_TIME_WORDS = frozenset(
-    (*_MONTHS, *(name[:3] for name in _MONTHS), "sept", "morning", "q1", "q2", "q3", "q4")
-    + tuple(unit + ending for unit in ("hour", "week", "month", "quarter", "year") for ending in ("", "s"))
-)
-"""Every time has one of these words, a number of a year, or a word with `day`: `today`, `yesterday`, `monday`."""
+_UNIT_NAMES = "hour hours week weeks month months quarter quarters year years"
+_TIME_WORDS = frozenset((*_MONTHS, *(name[:3] for name in _MONTHS), *_UNIT_NAMES.split(), "sept", "morning"))
+"""Every time has one of these words, a year, a quarter, or a word with `day`: `today`, `yesterday`, `monday`."""
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS)} | {"a": 1, "an": 1, "couple": 2, "few": 3}
 
 _MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' if name != 'may' else name for name in _MONTHS)}|sept)\.?"
@@ -82,7 +80,7 @@ def read_period(question: str, now: datetime) -> Period | None:
 def _may_name_time(line: str, words: Set[str]) -> bool:
     """Whether a line has what every time needs. The patterns take longer to compile than a question takes to answer."""
     has_word = not words.isdisjoint(_TIME_WORDS) or any("day" in word for word in words)
-    return has_word or re.search(_CENTURY, line) is not None
+    return has_word or re.search(rf"{_CENTURY}|\bq[1-4]\b", line, re.IGNORECASE) is not None
 
 
 def _bounded(read: Callable[[re.Match[str], datetime], _Span], found: re.Match[str], now: datetime) -> _Span | None:

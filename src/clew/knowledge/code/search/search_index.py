@@ -6,9 +6,10 @@ refreshed first, so each search sees what other threads and processes wrote.
 
 from __future__ import annotations
 
+import json
 import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -220,25 +221,28 @@ class SearchIndex:
         dimension = self._embedder.dimension if self._embedder else 0
         if len(changed) + sum(dead) > max(SMALL, len(wanted) // 8):
             self._changed = {}
-            self._base = build_segment([self._read(sql, path, *wanted[path]) for path in wanted], dimension)
+            self._base = build_segment(self._read(sql, wanted), dimension)
             self._view = IndexView([self._base], [np.zeros(len(wanted), bool)])
             return
-        self._changed = {path: self._read(sql, path, *wanted[path]) for path in sorted(changed)}
+        self._changed = {file.path: file for file in self._read(sql, {path: wanted[path] for path in sorted(changed)})}
         segments = [self._base, *([build_segment(list(self._changed.values()), dimension)] if changed else [])]
         self._view = IndexView(segments, [np.array(dead, bool), np.zeros(len(changed), bool)][: len(segments)])
 
-    def _read(self, sql: Sql, path: str, blob: str, language: str, has_vectors: bool) -> PackedFile:
-        """The content of a file; one that was read before is not read again."""
-        known = self._changed.get(path)
-        if known and _state(known) == (blob, language, has_vectors):
-            return known
-        packed, vectors = sql.execute(
-            "SELECT packed, vectors FROM passages WHERE blob = ? AND language = ?", (bytes.fromhex(blob), language)
-        ).fetchone()
-        try:
-            return PackedFile(path, blob, language, _decode(packed), vectors if has_vectors else b"")
-        except msgspec.DecodeError as error:
-            raise Corrupted(f"the words of {path} cannot be read from {self._store.path}") from error
+    def _read(self, sql: Sql, wanted: Mapping[str, tuple[str, str, bool]]) -> list[PackedFile]:
+        """The contents of files with these states, in their order; those that were read before are not read again."""
+        files = {path: known for path, known in self._changed.items() if _state(known) == wanted.get(path)}
+        rows = sql.execute(
+            "SELECT f.path, p.packed, p.vectors FROM files f JOIN passages p USING (blob, language)"
+            " WHERE f.path IN (SELECT value FROM json_each(?))",
+            (json.dumps([path for path in wanted if path not in files]),),
+        )
+        for path, packed, vectors in rows:
+            blob, language, has_vectors = wanted[path]
+            try:
+                files[path] = PackedFile(path, blob, language, _decode(packed), vectors if has_vectors else b"")
+            except msgspec.DecodeError as error:
+                raise Corrupted(f"the words of {path} cannot be read from {self._store.path}") from error
+        return [files[path] for path in wanted]
 
     @property
     def _model(self) -> str:
