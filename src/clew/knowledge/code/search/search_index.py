@@ -40,6 +40,7 @@ from clew.knowledge.code.search.ranking import (
 )
 from clew.knowledge.code.search.words import IssueText, parse_issue_text, parts_of, terms_of, terms_of_rare
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
+from clew.lazy_pattern import lazy_pattern
 from clew.sqlite_file import Sql
 from clew.trail.search.text import STOP
 from clew.trail.store import Embedder
@@ -57,6 +58,7 @@ SHORTEST_PART, FREQUENT, MAX_CORRECTED = 4, 10, 30
 """Shorter words are not corrected; in shorter words no letter is exchanged for another."""
 MAX_CORRECTIONS = 10_000
 """Words whose corrections are cached."""
+_QUALIFIER = lazy_pattern(r"\.|::|#")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _VECTORS = "vectors"
 """The mark that changes with every change of vectors."""
@@ -160,6 +162,11 @@ class SearchIndex:
     def rarity(self, words: Sequence[str]) -> dict[str, float]:
         """The inverse document frequency of each word; 0 for a word that occurs nowhere."""
         return _rarity_of(self._fresh_view(), words)
+
+    def has_name(self, name: str) -> bool:
+        """Whether a name occurs as a whole, however its parts are joined; of a qualified name the last part."""
+        terms = terms_of(_QUALIFIER.split(name)[-1])
+        return not terms or bool(self._fresh_view().number_of(np.array(terms[-1:], np.uint32))[0])
 
     def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
         """Each word as the files spell it: itself where it occurs; else the most frequent word that differs by one
