@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from clew.lazy_pattern import lazy_pattern
@@ -215,6 +214,8 @@ _PRIVATE_MARKS = ("PRIVATE KEY", "Private-Lines:")
 _MARKS = tuple(
     sorted({*_PRIVATE_MARKS, *_ASSIGNMENT_MARKS, *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)})
 )
+_SHORT_MARKS = tuple(mark for mark in _MARKS if len(mark) < 3)
+_LONG_MARKS = tuple(mark for mark in _MARKS if len(mark) >= 3)
 _BY_RARITY = '&?;=_:/-."@0123456789ZQXJKVWYGUHBPFDMLCSRNIOATEzqxjkvwygubpfmdchlnriosate '
 """The letters of marks, those first that few texts have."""
 _MARKS_BY_LETTER: dict[str, list[str]] = {}
@@ -323,24 +324,31 @@ def _marks_in(text: str) -> set[str]:
 
 
 def _possible(text: str) -> list[str]:
-    """The marks all of whose pairs of letters stand somewhere in a text: few are left to be looked for."""
+    """The marks all of whose letters stand somewhere in a text three by three: few are left to be looked for."""
     import numpy as np  # only who reads many texts needs it
 
-    letters = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
     is_there = np.zeros(1 << 16, np.bool_)
-    is_there[letters[:-1].astype(np.uint16) << 8 | letters[1:]] = True
-    found = is_there[_pairs_of_marks()].all(axis=1)
-    return [_MARKS[at] for at in np.flatnonzero(found)]
+    is_there[_triples(text.encode("utf-8", "replace"))] = True
+    found = is_there[_triples_of_marks()].all(axis=1)
+    return [*_SHORT_MARKS, *(_LONG_MARKS[at] for at in np.flatnonzero(found))]
+
+
+def _triples(text: bytes) -> NDArray[np.uint16]:
+    """Each three letters in a row as a number, which others may share."""
+    import numpy as np  # only who reads many texts needs it
+
+    letters = np.frombuffer(text, np.uint8).astype(np.uint16)
+    return letters[:-2] * np.uint16(7919) + letters[1:-1] * np.uint16(263) + letters[2:]
 
 
 @lru_cache(1)
-def _pairs_of_marks() -> NDArray[np.uint16]:
-    """The pairs of letters of each mark, as numbers; short marks have their first again and again."""
+def _triples_of_marks() -> NDArray[np.uint16]:
+    """The triples of each long mark; those with few have their first again and again."""
     import numpy as np  # only who reads many texts needs it
 
-    pairs = [[ord(one) << 8 | ord(two) for one, two in pairwise(mark)] for mark in _MARKS]
-    longest = max(map(len, pairs))
-    return np.array([each + each[:1] * (longest - len(each)) for each in pairs], np.uint16)
+    triples = [_triples(mark.encode()).tolist() for mark in _LONG_MARKS]
+    longest = max(map(len, triples))
+    return np.array([each + each[:1] * (longest - len(each)) for each in triples], np.uint16)
 
 
 def _mask_key_bodies(text: str) -> str:

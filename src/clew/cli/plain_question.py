@@ -13,6 +13,8 @@ _TEXTS = ("--domain", "--handle", "--folder", "--owner", "--scopes")
 _NUMBERS = ("--per-domain", "--budget")
 _FLAGS = ("--agent", "--json", "--cached", "--no-server")
 _DEFAULTS = {"per_domain": 10, "budget": 2_000}
+OBJECTS = 2_000_000
+"""New objects before the garbage collector runs: one question makes fewer, and what it makes ends with the process."""
 
 
 def ask_plainly(arguments: Sequence[str]) -> int | None:
@@ -27,12 +29,14 @@ def ask_plainly(arguments: Sequence[str]) -> int | None:
 def _ask_here(given: dict[str, Any]) -> int:
     # where a server answers, nothing of this is loaded
     import asyncio
+    import gc
 
     from clew.catalog.operations.answers import Question
     from clew.cli.folder_access import FolderAccess
     from clew.cli.terminal.logs import start_logging
     from clew.cli.workspace import answer_question
 
+    gc.set_threshold(OBJECTS)
     start_logging()
     folder = given.get("folder")
     here = FolderAccess(

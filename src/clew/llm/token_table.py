@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from splintr import from_json_bytes
 
 from clew.lazy_pattern import lazy_pattern
+from clew.llm.vocabulary import Vocabulary
 
 Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
@@ -24,6 +24,8 @@ _WORDS_A_LINE = 64
 _ROWS = 4_096
 _MEMORY = 16_000_000
 _WORD_COST = 250
+_FEW_WORDS = 64
+"""Up to so many new words are cut into tokens without the tokenizer, as long as it is not loaded."""
 _MANY_TOKENS = 50_000
 """From so many tokens on, converting the whole table takes less time than converting the rows of each text."""
 
@@ -63,8 +65,9 @@ class TokenTable:
     def __init__(self, weights: Path, tokenizer: Path) -> None:
         self._matrix: Floats | Halves = map_tensor(weights, "embedding.weight")
         self._pooled = 0
-        self._tokenizer = _open_tokenizer(tokenizer)
-        self._newline = self._tokenizer.encode("\n")[0]
+        self._path = tokenizer
+        self._vocabulary = Vocabulary(tokenizer)
+        self._opened: Any = None
         self._forget()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
@@ -85,22 +88,31 @@ class TokenTable:
 
     def _learn(self, known: dict[str, bytes], new: list[str]) -> None:
         """Tokenize words, many in one line: a call for each would cost more than the words."""
+        if self._opened is None and len(new) <= _FEW_WORDS and self._vocabulary.has_simple(new):
+            for word in new:
+                self._know(known, word, self._vocabulary.tokens(word))
+            return
+        self._opened = self._opened or _open_tokenizer(self._path)
         groups = [new[at : at + _WORDS_A_LINE] for at in range(0, len(new), _WORDS_A_LINE)]
         lines = ["".join(f"{word}\n" for word in group) for group in groups]
         # a batch lets other threads run meanwhile, and waits for its turn afterwards: not worth it for one line
-        encoded = [self._tokenizer.encode(lines[0])] if len(lines) == 1 else self._tokenizer.encode_batch(lines)
+        encoded = [self._opened.encode(lines[0])] if len(lines) == 1 else self._opened.encode_batch(lines)
         for group, ids in zip(groups, encoded, strict=True):
             start = 0
             for word in group:
-                end = ids.index(self._newline, start)
-                known[word] = array("H", ids[start:end]).tobytes()
-                self._memory += _WORD_COST + len(word)
+                end = ids.index(self._vocabulary.newline, start)
+                self._know(known, word, ids[start:end])
                 start = end + 1
 
+    def _know(self, known: dict[str, bytes], word: str, ids: list[int]) -> None:
+        known[word] = array("H", ids).tobytes()
+        self._memory += _WORD_COST + len(word)
+
     def _forget(self) -> None:
-        self._known = {"\n": array("H", [self._newline]).tobytes()}
+        self._known = {"\n": array("H", [self._vocabulary.newline]).tobytes()}
         self._memory = 0
-        self._tokenizer.clear_cache()
+        if self._opened is not None:
+            self._opened.clear_cache()
 
 
 def map_tensor(path: Path, name: str) -> Halves:
@@ -117,6 +129,8 @@ def map_tensor(path: Path, name: str) -> Halves:
 
 def _open_tokenizer(path: Path) -> Any:
     """The tokenizer of a `tokenizer.json`, with the steps before and after its model as `_PLAIN` says."""
+    from splintr import from_json_bytes  # not for those who embed few words
+
     content = path.read_bytes()
     added, steps, model = (content.index(key) for key in (b'"added_tokens"', b'"normalizer"', b'"model"'))
     return from_json_bytes(b"{" + content[added:steps] + _PLAIN + content[model:])

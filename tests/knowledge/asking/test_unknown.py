@@ -38,3 +38,34 @@ async def test_notes_that_contradict_each_other_are_told_with_the_one_to_believe
     assert "five times, never three" in told
     assert "; believe " in told
     assert "five times, never three" in await get(app, "reference://tools/hidden/list_conflicts")
+
+
+@pytest.mark.req("SYL-12")
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("what does the place_depth argument of PlaceFactory accept", "place_depth"),
+        ("which fields has PlaceFactoryConfig", "PlaceFactoryConfig"),
+        ("how does PlaceFactory.make_base build a place", "PlaceFactory.make_base"),
+    ],
+)
+async def test_a_name_that_no_file_has_is_named_though_its_parts_occur(app: App, question: str, name: str) -> None:
+    answer = await ask(app, question)
+    assert answer.known == []
+    assert any(f"Nothing in this folder is named `{name}`" in note for note in answer.notes)
+
+
+@pytest.mark.req("SYL-12")
+async def test_a_name_that_is_known_is_answered_though_another_word_is_not(app: App) -> None:
+    lines = await known(app, "behind a turnstile, which code makes the places of PlaceFactory.make")
+    assert any("src/factory.py" in line for line in lines)
+
+
+@pytest.mark.req("SYL-12")
+async def test_a_call_on_a_variable_is_no_file_and_asks_for_the_method(app: App) -> None:
+    (app.knowledge().root / "src/till.py").write_text(
+        'class Till:\n    def json(self) -> str:\n        """Turn the receipts into text."""\n        return "{}"\n'
+    )
+    await app.knowledge().gather()
+    lines = await known(app, "how does t.json() turn receipts into text")
+    assert "src/till.py" in lines[0]

@@ -100,7 +100,7 @@ class LocalSource:
         for found in self._walk(known):
             if isinstance(found, Skipped):
                 skipped.append(found)
-            elif found.content_type not in self._unlisted:
+            else:
                 documents.append(found)
         documents.sort(key=lambda document: document.id)
         skipped.sort(key=lambda left_out: left_out.document)
@@ -125,6 +125,8 @@ class LocalSource:
                 for entry in _entries(descriptor if STEPWISE else place):
                     path = f"{folder}/{entry.name}" if folder else entry.name
                     is_folder = entry.is_dir(follow_symlinks=False)
+                    if not is_folder and content_type_of(entry.name, b"") in self._unlisted:
+                        continue
                     if not self._is_chosen(path, rules, is_folder=is_folder):
                         continue
                     if is_folder:

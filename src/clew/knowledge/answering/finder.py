@@ -17,6 +17,7 @@ from clew.knowledge.answering.history import WHICH_VERSION, HistoryAnswer, Histo
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.question import (
     ASKING,
+    CHANGED,
     QUANTITY,
     ParsedQuestion,
     QuestionKind,
@@ -106,8 +107,9 @@ class SourceFinder:
         self, question: ParsedQuestion, state: str, weights: Mapping[str, float], by: Principal
     ) -> FoundSources:
         is_past = question.kind is QuestionKind.HISTORY  # which may speak of what is gone
-        if question.names and not is_past and not any(self._code.rarity([question.names[0]]).values()):
-            return await self._unknown_name(question.names[0])
+        unknown = next((name for name in question.names if not self._code.has_name(name)), "")
+        if unknown and not is_past:
+            return await self._unknown_name(unknown)
         absent = "" if is_past else await find_absent_name(self._code, question)
         if absent and not await self.history.mentions(absent):
             nearest = await self._code.passages(question.words, shares=SHARES[question.kind], limit=1)
@@ -310,7 +312,7 @@ WEAK, FAINT = 0.45, 0.05
 PADDING = 0.4
 """A passage with less than this share of the best score only pads the answer."""
 FOCUS = 3
-"""A question is about its first content words. If these are missing, other matches do not answer it."""
+"""A question without names is about its first content words. If these are missing, other matches do not answer it."""
 MAX_NUMBER_GAP, MAX_EXCERPT = 2, 200
 """Lines between the words of a quantity and its number."""
 SHARES = {
@@ -360,7 +362,7 @@ async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPas
         hits = [hit for hit in hits if bool(kind_of(hit.place.path, hit.place.name) & TEST) is is_asked]
     best = max((hit.cover for hit in hits[:SHOWN]), default=0.0)
     missing = _missing_nouns(question.text, code) if best < WEAK else []
-    is_absent = best < FAINT or not set(question.words[:FOCUS]).isdisjoint(missing)
+    is_absent = best < FAINT or (not question.names and not set(question.words[:FOCUS]).isdisjoint(missing))
     if is_absent or (question.kind is QuestionKind.QUANTITY and not await _has_number(code, question, hits[:SHOWN])):
         missing = missing or _missing_nouns(question.text, code)
         return FoundPassages([], hits[0] if hits else None, tuple(missing))
@@ -402,7 +404,7 @@ def _missing_nouns(text: str, code: CodeGraph) -> list[str]:
         before, after = (lower[at - 1] if at else ""), (lower[at + 1] if at + 1 < len(lower) else "")
         if len(word) < 3 or not word.isalpha() or before in _BEFORE_VERBS or after in _AFTER_VERBS:
             continue
-        is_noun = word not in STOP | ASKING and not _DESCRIPTIVE.search(word)
+        is_noun = word not in STOP | ASKING and not _DESCRIPTIVE.search(word) and not CHANGED.fullmatch(word)
         if is_noun and not is_identifier(tokens[at]):
             found.append(tokens[at])
     known = code.rarity(found)

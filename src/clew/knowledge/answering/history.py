@@ -9,10 +9,9 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from packaging.version import Version
 
 from clew.catalog.operations.text import code_span
 from clew.knowledge.answering.question import HOW_MANY_COMMITS, VERSION, ParsedQuestion
@@ -29,6 +28,9 @@ from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 from clew.trail.model.readable import find_words
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 SHOWN = 8
 LINE_SECONDS, MAX_BETWEEN = 1.0, 500

@@ -4,7 +4,7 @@ are those of UTC, weeks begin on Monday."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from datetime import UTC, date, datetime, time, timedelta
 
 import msgspec
@@ -18,8 +18,9 @@ _MONTH_NAMES = "january february march april may june july august september octo
 _DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday"
 _NUMBER_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
 _MONTHS, _DAYS, _NUMBERS = _MONTH_NAMES.split(), _DAY_NAMES.split(), _NUMBER_NAMES.split()
-_STEMS = (*(name[:3] for name in _MONTHS), "day", "morn", "hour", "week", "month", "quarter", "year")
-"""Every time without a digit has one of these; `day` is in `today`, `yesterday` and the names of days."""
+_UNIT_NAMES = "hour hours week weeks month months quarter quarters year years"
+_TIME_WORDS = frozenset((*_MONTHS, *(name[:3] for name in _MONTHS), *_UNIT_NAMES.split(), "sept", "morning"))
+"""Every time has one of these words, a year, a quarter, or a word with `day`: `today`, `yesterday`, `monday`."""
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS)} | {"a": 1, "an": 1, "couple": 2, "few": 3}
 
 _MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' if name != 'may' else name for name in _MONTHS)}|sept)\.?"
@@ -64,10 +65,11 @@ _Span = tuple[datetime, datetime]
 def read_period(question: str, now: datetime) -> Period | None:
     """The time that a question bounds, seen from a moment; None where it bounds none."""
     line = " ".join(question[:MAX_LOOKED_AT].split())
-    if not _may_name_time(line):
+    words = frozenset(re.findall(r"\w+", line.casefold()))
+    if not _may_name_time(line, words):
         return None
-    for pattern, read in _PATTERNS:
-        found = pattern.search(line)
+    for first_words, pattern, read in _PATTERNS:
+        found = pattern.search(line) if not first_words or not words.isdisjoint(first_words) else None
         span = _bounded(read, found, now) if found is not None else None
         if found is not None and span is not None:
             rest = " ".join(f"{line[: found.start()]} {line[found.end() :]}".split())
@@ -75,11 +77,10 @@ def read_period(question: str, now: datetime) -> Period | None:
     return None
 
 
-def _may_name_time(line: str) -> bool:
-    """Whether a line has a digit or part of a word that every pattern needs. The patterns take longer to compile than
-    a question takes to answer."""
-    folded = line.casefold()
-    return any(stem in folded for stem in _STEMS) or any(character.isdigit() for character in folded)
+def _may_name_time(line: str, words: Set[str]) -> bool:
+    """Whether a line has what every time needs. The patterns take longer to compile than a question takes to answer."""
+    has_word = not words.isdisjoint(_TIME_WORDS) or any("day" in word for word in words)
+    return has_word or re.search(rf"{_CENTURY}|\bq[1-4]\b", line, re.IGNORECASE) is not None
 
 
 def _bounded(read: Callable[[re.Match[str], datetime], _Span], found: re.Match[str], now: datetime) -> _Span | None:
@@ -208,20 +209,30 @@ def _count(said: str) -> int:
     return int(word) if word.isdigit() else _COUNTS[word]
 
 
-_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], _Span]], ...] = tuple(
-    (lazy_pattern(pattern, re.IGNORECASE), read)
-    for pattern, read in (
-        (rf"\bbetween (?P<first>{_LOOSE}) and (?P<second>{_LOOSE})", _between),
-        (rf"\bfrom (?P<first>{_LOOSE}) (?:to|until|till|through) (?P<second>{_LOOSE})", _between),
-        (rf"\b(?P<word>since|after|as of|starting) (?:the )?(?P<first>{_LOOSE})(?: on(?:wards?)?)?", _since),
-        (rf"\b(?P<word>from) (?P<first>{_LOOSE}) on(?:wards?)?\b", _since),
-        (rf"(?<!day )\b(?P<word>before|until|till|up to|prior to) (?P<first>{_LOOSE})", _before),
+_PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], Callable[[re.Match[str], datetime], _Span]], ...] = tuple(
+    (tuple(first_words.split()), lazy_pattern(pattern, re.IGNORECASE), read)
+    for first_words, pattern, read in (
+        ("between", rf"\bbetween (?P<first>{_LOOSE}) and (?P<second>{_LOOSE})", _between),
+        ("from", rf"\bfrom (?P<first>{_LOOSE}) (?:to|until|till|through) (?P<second>{_LOOSE})", _between),
         (
+            "since after as starting",
+            rf"\b(?P<word>since|after|as of|starting) (?:the )?(?P<first>{_LOOSE})(?: on(?:wards?)?)?",
+            _since,
+        ),
+        ("from", rf"\b(?P<word>from) (?P<first>{_LOOSE}) on(?:wards?)?\b", _since),
+        (
+            "before until till up prior",
+            rf"(?<!day )\b(?P<word>before|until|till|up to|prior to) (?P<first>{_LOOSE})",
+            _before,
+        ),
+        (
+            "last past previous",
             rf"(?:\b(?:in|within|over|during|for|from|of) )?\b(?:(?:the|these) (?:last|past|previous)|past|last"
             rf"(?= {_COUNT} ))(?: (?P<count>{_COUNT}))? (?P<unit>{_UNIT})\b(?! ago)",
             _rolling,
         ),
-        (rf"(?:\b(?:in|on|during|of|from|at|for) )?(?<![\w.-])(?P<first>{_EXACT})(?!\w)", _alone),
-        (rf"\b(?:in|on|during) (?:the year )?(?P<first>{_LOOSE})(?!\w)", _alone),
+        ("", rf"(?:\b(?:in|on|during|of|from|at|for) )?(?<![\w.-])(?P<first>{_EXACT})(?!\w)", _alone),
+        ("in on during", rf"\b(?:in|on|during) (?:the year )?(?P<first>{_LOOSE})(?!\w)", _alone),
     )
 )
+"""The words of which a line must have one, so that a pattern can match it; the pattern; and what reads its match."""

@@ -39,6 +39,8 @@ _CHANGED = (
     r"|bump|broke|rewr|refactor|updat|switch|releas|merg|touch|modif|commit|contribut|stop|start|brought|ship|gain"
     r"|lost|turn|made)\w*"
 )
+CHANGED = lazy_pattern(_CHANGED, re.IGNORECASE)
+"""Verbs that say that something changed."""
 _CHANGE = lazy_pattern(
     rf"\b{_CHANGED}\b|\bnew\b|\bhappen\w*|\bdid\b|\bdone\b|\bdecid\w+|\bactivity\b|\bwork\w* on\b", re.I
 )
@@ -182,7 +184,7 @@ def parse_question(text: str, now: datetime) -> ParsedQuestion:
     period = read_period(line, now)
     rest = period.rest if period is not None else line
     version, commit = VERSION.search(rest), _COMMIT.search(rest)
-    paths = tuple(dict.fromkeys(find_paths(line)))
+    paths = tuple(dict.fromkeys(path for path in find_paths(line) if f"{path}(" not in line))  # a call is no file
     kind, tests = _kind_of(line, has_period=period is not None), _tests_of(line)
     names = dict.fromkeys(name for name in _names(rest) if not any(name in path for path in paths))
     asked = tuple(names)[:MAX_NAMES]

@@ -34,15 +34,13 @@ VERSION_FILE = lazy_pattern(
 """Names of files with the notes of one version, without their endings."""
 
 _LINK, _MODULE = "120000", "160000"
-_TESTS = lazy_pattern(
-    r"(^|/)(tests?|testing|__tests__|testdata|specs?|fixtures?|e2e|[\w-]*[_-]tests?)/"
-    r"|(^|/)(test_[^/]*|conftest\.py|[^/]*(_test|\.test|\.spec|Tests?|TestCase)\.\w+)$"
-)
-_ASIDE = lazy_pattern(
+_TEST_FOLDER = lazy_pattern(r"(^|/)(tests?|testing|__tests__|testdata|specs?|fixtures?|e2e|[\w-]*[_-]tests?)/")
+_TEST_NAME = lazy_pattern(r"(test_.*|conftest\.py|.*(_test|\.test|\.spec|Tests?|TestCase)\.\w+)$")
+_ASIDE_FOLDER = lazy_pattern(
     r"(^|/)(docs?|examples?|benchmarks?|asv_bench|tutorials?|gallery|changelog|news|scripts?|tools|build_tools|ci"
     r"|\.github|vendor|vendored|extern|externals?|third_party|node_modules|dist|\w+_dist|demos?|samples?)/"
-    r"|(^|/)(setup\.py|[^/]*(\.min\.js|_pb2\.py|\.pb\.go|\.d\.ts|_generated\.\w+))$"
 )
+_ASIDE_NAME = lazy_pattern(r"(setup\.py|.*(\.min\.js|_pb2\.py|\.pb\.go|\.d\.ts|_generated\.\w+))$")
 _LOCK = lazy_pattern(r"(^|/)([^/]*\.lock|[^/]*-lock\.(json|ya?ml)|go\.sum|npm-shrinkwrap\.json|[^/]*\.(map|min\.css))$")
 _CODE = lazy_pattern(r"\.(pyx?|pxd|pyi|[cm]?[jt]sx?|go|rs|java|kt|c|cc|cpp|cxx|h|hh|hpp|rb)$")
 
@@ -62,14 +60,22 @@ def kind_of(path: str, qualname: str = "") -> int:
     """The bits of a path: TEST for tests and their data; ASIDE for examples, scripts, generated and copied files; TEXT
     for files without code; LOCK for lists that a package manager writes; CHANGELOG as `is_changelog` says. A symbol in
     the module `tests` of a Rust file is a test too."""
-    is_test = _TESTS.search(path) is not None or is_inline_test(path, qualname)
+    folder, _, name = path.rpartition("/")
+    of_folder = _kind_of_folder(folder)
+    is_test = bool(of_folder & TEST) or _TEST_NAME.match(name) is not None or is_inline_test(path, qualname)
     return (
         (TEST if is_test else 0)
         | (CHANGELOG if not is_test and _names_changes(path) else 0)
-        | (ASIDE if _ASIDE.search(path) else 0)
+        | (ASIDE if of_folder & ASIDE or _ASIDE_NAME.match(name) else 0)
         | (0 if _CODE.search(path) else TEXT)
         | (LOCK if _LOCK.search(path) else 0)
     )
+
+
+@lru_cache(1 << 12)
+def _kind_of_folder(folder: str) -> int:
+    place = f"{folder}/"
+    return (TEST if _TEST_FOLDER.search(place) else 0) | (ASIDE if _ASIDE_FOLDER.search(place) else 0)
 
 
 def is_inline_test(path: str, qualname: str) -> bool:

@@ -326,6 +326,10 @@ class CodeGraph:
         """How rare each word is in the code; 0 if the code does not have it."""
         return self._text.rarity(words)
 
+    def has_name(self, name: str) -> bool:
+        """Whether a name occurs in the code or its documents."""
+        return self._text.has_name(name)
+
     def _written(self, sql: Sql, query: str, limit: int, *, symbols: bool) -> Hits:
         """Symbols, or files, whose text matches a query."""
         hits = self._text.search(query, limit=limit, symbols=symbols)

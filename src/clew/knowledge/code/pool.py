@@ -26,7 +26,7 @@ from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.detect import LANGUAGES
 from clew.knowledge.code.languages.extract import extract, is_hard, takes_long
 from clew.knowledge.code.languages.python_syntax import parse_python
-from clew.knowledge.code.models import FileFacts
+from clew.knowledge.code.models import GIVEN_UP, NOT_SURVIVED, FileFacts
 from clew.knowledge.code.python_calls.statements import summarize
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.rows import ParsedContent, encode_facts
@@ -45,8 +45,6 @@ STRIKES = 3
 """After this many crashes of a parser, hard contents of its language are not parsed."""
 MORE_MEMORY = 1 << 30
 """Bytes that a worker may allocate: five times what the largest file of code takes."""
-NOT_SURVIVED = "its parser did not survive it"
-GIVEN_UP = "it is hard to parse, and the parser did not survive others of its language"
 
 _GC_THRESHOLD = 100_000
 """Results of parsers have few cycles, so rare collections save time."""

@@ -21,7 +21,6 @@ from clew.knowledge.code.search.passages import BETWEEN, format_of
 from clew.knowledge.code.search.passages import cut as cut_passages
 from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_document
-from clew.tools.html_text import read_html
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
@@ -102,6 +101,8 @@ def is_html(text: str) -> bool:
 
 def read_page(text: str, title: str = "") -> SourceText:
     """The visible text of a page, by section. Its lines are not those of a file."""
+    from clew.tools.html_text import read_html  # for pages alone
+
     page = read_html(text, skip=_NO_CONTENT)
     title = clean_name(title, page.title or "Page")
     pieces = [msgspec.structs.replace(each, first=0, last=0) for each in text_pieces("page.md", page.text, title)]

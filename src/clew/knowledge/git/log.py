@@ -9,16 +9,18 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from packaging.version import InvalidVersion, Version
 
 from clew.errors import SourceError
 from clew.fences import clean
 from clew.knowledge.git.run import Objects, find_head, find_objects, read_sha, run_git
 from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_message
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 COMMIT_PREFIX = "commit:"
 """Prefix of the ids of commits as nodes."""
@@ -191,6 +193,8 @@ _TAG = lazy_pattern(r"(?P<prefix>(?:[^\n]*[^\d.\n])??)(?P<version>\d+(?:\.\d+)+[
 def version_key(text: str) -> Version | None:
     """A version for comparison: by numbers, pre-releases before their release. None for anything else, such as a
     branch. `3.8` and `3.8.0` are equal."""
+    from packaging.version import InvalidVersion, Version  # takes longer to load than a question without versions
+
     try:
         return Version(text) if len(text) <= _MAX_VERSION else None
     except InvalidVersion:
@@ -264,8 +268,8 @@ def _read_tag(line: bytes) -> VersionTag | None:
 
 
 def _head(root: Path) -> VersionTag | None:
-    sha = find_head(root)
-    return VersionTag("", "", Version("0"), sha) if sha else None
+    sha, lowest = find_head(root), version_key("0")
+    return VersionTag("", "", lowest, sha) if sha and lowest else None
 
 
 def _find(tags: Sequence[VersionTag], version: str) -> VersionTag | None:

@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
-from packaging.utils import canonicalize_version
 
 from clew.access import Principal
 from clew.clock import Clock
@@ -370,6 +369,8 @@ def _least(text: str) -> str:
 
 def _version(text: str) -> str:
     """A version without trailing zeros; empty for anything else."""
+    from packaging.utils import canonicalize_version  # for those who compare versions
+
     key = version_key(text)
     return canonicalize_version(key) if key is not None else ""
 

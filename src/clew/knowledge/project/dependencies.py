@@ -11,7 +11,6 @@ from functools import cache
 from typing import Annotated
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from clew.errors import NotFound
 from clew.knowledge.code.files import ASIDE, TEST, kind_of
@@ -286,6 +285,8 @@ def _is_of(module: str, package: DeclaredPackage) -> bool:
         return module.startswith(f"{name.partition(':')[0]}.")
     if package.ecosystem == "ruby":
         return module.partition("/")[0] in (name, name.partition("-")[0])
+    from packaging.utils import canonicalize_name  # takes longer to load than a question needs it
+
     modules = _load().modules.get(canonicalize_name(name), [name.replace("-", "_")])
     top = module.replace("::", ".").lower()
     return any(top == each.lower() or top.startswith(f"{each.lower()}.") for each in modules)

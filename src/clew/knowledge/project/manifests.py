@@ -11,7 +11,6 @@ from itertools import islice, takewhile
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import Keys, ManifestFile, ParsedText, load_table, parse, table
@@ -159,6 +158,8 @@ def _read_requirements(
 def _read_packages(
     file: ManifestFile, parsed: ParsedText, rule: KeyRule, keys: Keys, value: object
 ) -> Iterator[Statement]:
+    from packaging.utils import canonicalize_name  # as `parse_requirement`
+
     is_python = file.name == "pyproject.toml"
     for name, wanted in table(value).items():
         own, version = table(wanted).get("package", name), _version_of(wanted)
@@ -215,6 +216,7 @@ def type_of_group(name: str) -> str:
 def parse_requirement(text: str) -> tuple[str, str] | None:
     """The name and the version constraint, as written, of a PEP 508 requirement; None for any other text."""
     from packaging.requirements import InvalidRequirement, Requirement  # takes 40 ms to import
+    from packaging.utils import canonicalize_name
 
     plain = re.split(r"\s+#|\s--|\s*\\\s*$", text[:MAX_VALUE].strip())[0].strip()
     try:

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from clew.knowledge.code.models import FileFacts, ImportFact, Symbol
-from clew.knowledge.code.python_calls.modules import Modules
 from clew.lazy_pattern import lazy_pattern
 
 SCRIPT_SUFFIXES = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
@@ -58,6 +57,8 @@ class ImportResolver:
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         self._packages = packages
         self._found: dict[tuple[str, str, str], list[str]] = {}
+        from clew.knowledge.code.python_calls.modules import Modules  # for linking alone
+
         self.modules = Modules()
         for path, language in languages.items():
             self.add(path, language)

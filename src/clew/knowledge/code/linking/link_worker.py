@@ -12,8 +12,9 @@ import gc
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,13 +22,14 @@ from clew.errors import ClewError, Corrupted, StorageError
 from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import FOLLOWED, ParseJob, ReadableFile, read_content, readable_text
 from clew.knowledge.code.linking.imports import DeclaredFolders
-from clew.knowledge.code.linking.linker import Linker
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.pool import end_process, parse_batches, start_process
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 from clew.lazy_pattern import lazy_pattern
 from clew.sqlite_file import Sql
+
+if TYPE_CHECKING:
+    from clew.knowledge.code.linking.linker import Linker
 
 WORKER_FROM = 200
 """Files from which a worker links. Smaller projects are linked here, as starting a process takes longer."""
@@ -63,7 +65,7 @@ class Links:
         with self._store.reading() as sql:
             generation, contents, missing = _read_state(sql)
             facts = _read_facts(sql, contents, contents) if missing else {}
-        linker = Linker(facts, packages=self._packages(contents)) if missing else None
+        linker = self._build(facts, contents) if missing else None
         with self._store.writing() as sql:
             if linker is not None:
                 rows.write_edges(sql, {path: linker.edges(path) for path in sorted(missing & contents.keys())})
@@ -89,7 +91,7 @@ class Links:
         self._linker, self._known = None, {}
         with self._store.reading() as sql:
             facts = _read_facts(sql, contents, contents)
-        return Linker(facts, packages=self._packages(contents))
+        return self._build(facts, contents)
 
     def _update(self, sql: Sql, contents: Contents) -> tuple[Linker, Iterable[str]]:
         """Update the linker. Also returns the files whose edges may have changed."""
@@ -97,12 +99,19 @@ class Links:
         facts, summaries = _read_facts(sql, changed, contents), _read_summaries(sql, changed, contents)
         linker, self._linker = self._linker, None  # after an error it cannot be used any more
         if linker is None:
-            linker = Linker(facts, summaries, packages=self._packages(contents))
+            linker = self._build(facts, contents, summaries)
             touched: Iterable[str] = contents
         else:
             touched = linker.update(facts, summaries, self._known.keys() - contents.keys())
         self._linker, self._known = linker, contents
         return linker, touched
+
+    def _build(
+        self, facts: Mapping[str, FileFacts], contents: Contents, summaries: Mapping[str, FlowSummary] | None = None
+    ) -> Linker:
+        from clew.knowledge.code.linking.linker import Linker  # not for those whose files are linked
+
+        return Linker(facts, summaries, packages=self._packages(contents))
 
     def _summarize(self, contents: Contents) -> None:
         """Make the missing summaries of the files that still have their content."""
@@ -112,6 +121,8 @@ class Links:
                 for path, content in contents.items()
                 if content[1] == FOLLOWED and self._known.get(path) != content and not rows.find_summary(sql, *content)
             }
+        from clew.knowledge.code.pool import parse_batches  # the parsers are for those who have something to parse
+
         for blobs, results in parse_batches(list(wanted.items()), self._prepare_summaries):
             with self._store.writing() as sql:
                 for blob, parsed in zip(blobs, results, strict=True):
@@ -188,6 +199,8 @@ class LinkWorker:
         with self._turn:
             process, self._process = self._process, None
             if process is not None:
+                from clew.knowledge.code.pool import end_process  # as `_running`
+
                 end_process(process)
 
     def _do(self, command: str) -> None:
@@ -222,6 +235,8 @@ class LinkWorker:
             self._era = self._store.era
         with self._turn:
             if self._process is None:
+                from clew.knowledge.code.pool import start_process  # not for those whose files are linked
+
                 self._process = start_process(_START, str(self._store.path), self._root)
             return self._process
 

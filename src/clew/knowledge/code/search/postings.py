@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -26,6 +27,8 @@ Bools = npt.NDArray[np.bool_]
 Computed = TypeVar("Computed")
 
 SCALE_BYTES = 4
+_SCANS = 12
+"""Calls after which terms are sorted: one question has fewer."""
 _BLOCK = 512
 """Vectors that are unpacked at a time. A block fits into the processor's cache."""
 _WORD = lazy_pattern(r"\w+")
@@ -82,14 +85,41 @@ class CodePostings(msgspec.Struct):
         return self.starts[place], number
 
 
-class IndexSegment(msgspec.Struct):
+class TermScan:
+    """The same of terms in no order. Few calls look through all terms, which takes a tenth of sorting them; after many
+    they are sorted."""
+
+    def __init__(self, terms: Terms, rows: Rows, counts: Counts) -> None:
+        self._held: tuple[Terms, Rows, Counts] | CodePostings = terms, rows, counts
+        self._calls = 0
+
+    def number_of(self, terms: Terms) -> Ints:
+        return self._with(terms).number_of(terms)
+
+    def find(self, terms: Terms) -> tuple[Ints, Rows, Counts]:
+        return self._with(terms).find(terms)
+
+    def _with(self, terms: Terms) -> CodePostings:
+        """Postings that have all rows of these terms."""
+        held = self._held  # another thread may sort meanwhile
+        if isinstance(held, CodePostings):
+            return held
+        self._calls += 1
+        if self._calls > _SCANS:
+            self._held = found = _sorted(*held)
+            return found
+        wanted = np.zeros(1 << 16, bool)
+        wanted[terms & 0xFFFF] = True
+        all_terms, rows, counts = held
+        hits = np.flatnonzero(wanted[all_terms & 0xFFFF])
+        return _sorted(all_terms[hits], rows[hits], counts[hits])
+
+
+class IndexSegment(msgspec.Struct, dict=True):
     """Files and their passages, numbered from 0."""
 
     files: list[PackedFile]
-    body: CodePostings
-    folders: CodePostings
-    stems: CodePostings
-    names: CodePostings
+    body: TermScan
     passage_file: Rows
     passage_first: Ints
     passage_length: Floats
@@ -97,8 +127,23 @@ class IndexSegment(msgspec.Struct):
     file_length: Floats
     path_kinds: Counts
     inline_tests: Bools
-    by_name: dict[str, list[int]]
     vectors: CompactVectors | None
+
+    @cached_property
+    def folders(self) -> CodePostings:
+        return _path_terms([folder_of(each.path) for each in self.files])
+
+    @cached_property
+    def stems(self) -> CodePostings:
+        return _path_terms([stem_of(each.path) for each in self.files])
+
+    @cached_property
+    def names(self) -> CodePostings:
+        return _passage_names(self.files, self.passage_kind)
+
+    @cached_property
+    def by_name(self) -> dict[str, list[int]]:
+        return _file_names(self.files)
 
 
 class Matches(NamedTuple):
@@ -133,19 +178,13 @@ def build_segment(contents: Sequence[PackedFile], dimension: int = 0) -> IndexSe
     return IndexSegment(
         files=[msgspec.structs.replace(each, packed=_slim(each.packed), vectors=each.vectors[:1]) for each in contents],
         body=_body([each.packed for each in contents], first),
-        folders=_path_terms([folder_of(each.path) for each in contents]),
-        stems=_path_terms([stem_of(each.path) for each in contents]),
-        names=_passage_names(contents, kinds),
         passage_file=owner,
         passage_first=first,
         passage_length=length,
         passage_kind=kinds,
         file_length=np.bincount(owner, length, len(contents)).astype(np.float32),
         path_kinds=np.array([kind_of(each.path) for each in contents], np.uint8),
-        inline_tests=np.array(
-            [is_inline_test(each.path, name) for each in contents for name in each.packed.names], bool
-        ),
-        by_name=_file_names(contents),
+        inline_tests=_inline_tests(contents, first, len(owner)),
         vectors=_vectors(contents, sizes, dimension) if dimension else None,
     )
 
@@ -300,12 +339,21 @@ def _file_names(contents: Sequence[PackedFile]) -> dict[str, list[int]]:
     return names
 
 
-def _body(texts: Sequence[Packed], first: Ints) -> CodePostings:
+def _inline_tests(contents: Sequence[PackedFile], first: Ints, number: int) -> Bools:
+    found = np.zeros(number, bool)
+    for content, start in zip(contents, first.tolist(), strict=True):
+        if content.language == "rust":
+            names = content.packed.names
+            found[start : start + len(names)] = [is_inline_test(content.path, name) for name in names]
+    return found
+
+
+def _body(texts: Sequence[Packed], first: Ints) -> TermScan:
     terms = [np.frombuffer(text.terms, "<u4") for text in texts]
     rows = np.concatenate([np.zeros(0, np.int32), *(np.frombuffer(text.rows, "<u2") for text in texts)], dtype=np.int32)
     rows += np.repeat(first.astype(np.int32), [len(term) for term in terms])
     counts = np.frombuffer(b"".join(text.counts for text in texts), np.uint8).reshape(-1, FIELDS)
-    return _sorted(np.concatenate([np.zeros(0, np.uint32), *terms], dtype=np.uint32), rows, counts)
+    return TermScan(np.concatenate([np.zeros(0, np.uint32), *terms], dtype=np.uint32), rows, counts)
 
 
 def _path_terms(texts: Sequence[str]) -> CodePostings:

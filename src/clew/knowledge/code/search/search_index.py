@@ -6,9 +6,10 @@ refreshed first, so each search sees what other threads and processes wrote.
 
 from __future__ import annotations
 
+import json
 import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ from clew.knowledge.code.search.ranking import (
 )
 from clew.knowledge.code.search.words import IssueText, parse_issue_text, parts_of, terms_of, terms_of_rare
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
+from clew.lazy_pattern import lazy_pattern
 from clew.sqlite_file import Sql
 from clew.trail.search.text import STOP
 from clew.trail.store import Embedder
@@ -56,9 +58,12 @@ SHORTEST_PART, FREQUENT, MAX_CORRECTED = 4, 10, 30
 """Shorter words are not corrected; in shorter words no letter is exchanged for another."""
 MAX_CORRECTIONS = 10_000
 """Words whose corrections are cached."""
+_QUALIFIER = lazy_pattern(r"\.|::|#")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _VECTORS = "vectors"
 """The mark that changes with every change of vectors."""
+_STATE = "f.path, f.blob, f.language, p.model = ? AND p.vectors IS NOT NULL"
+_FILES = "FROM files f JOIN passages p USING (blob, language) WHERE f.left_out = ''"
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Packed).decode
 
@@ -158,6 +163,11 @@ class SearchIndex:
         """The inverse document frequency of each word; 0 for a word that occurs nowhere."""
         return _rarity_of(self._fresh_view(), words)
 
+    def has_name(self, name: str) -> bool:
+        """Whether a name occurs as a whole, however its parts are joined; of a qualified name the last part."""
+        terms = terms_of(_QUALIFIER.split(name)[-1])
+        return not terms or bool(self._fresh_view().number_of(np.array(terms[-1:], np.uint32))[0])
+
     def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
         """Each word as the files spell it: itself where it occurs; else the most frequent word that differs by one
         letter, or two frequent words that it is made of; else itself."""
@@ -208,37 +218,37 @@ class SearchIndex:
 
     def _load(self, sql: Sql) -> None:
         """Build the segments of the present files; the large one stays while little has changed."""
-        rows = sql.execute(
-            "SELECT f.path, f.blob, f.language, p.model = ? AND p.vectors IS NOT NULL FROM files f"
-            " JOIN passages p USING (blob, language) WHERE f.left_out = '' ORDER BY f.path",
-            (self._model,),
-        )
-        wanted = {path: (blob.hex(), language, bool(has_vectors)) for path, blob, language, has_vectors in rows}
+        wanted = self._read_states(sql) if self._base.files else {}
         dead = [wanted.get(file.path) != _state(file) for file in self._base.files]
         alive = {file.path for file, is_dead in zip(self._base.files, dead, strict=True) if not is_dead}
         changed = wanted.keys() - alive
         dimension = self._embedder.dimension if self._embedder else 0
-        if len(changed) + sum(dead) > max(SMALL, len(wanted) // 8):
+        if not self._base.files or len(changed) + sum(dead) > max(SMALL, len(wanted) // 8):
             self._changed = {}
-            self._base = build_segment([self._read(sql, path, *wanted[path]) for path in wanted], dimension)
-            self._view = IndexView([self._base], [np.zeros(len(wanted), bool)])
+            self._base = build_segment(list(self._read(sql)), dimension)
+            self._view = IndexView([self._base], [np.zeros(len(self._base.files), bool)])
             return
-        self._changed = {path: self._read(sql, path, *wanted[path]) for path in sorted(changed)}
+        known = {path: file for path, file in self._changed.items() if _state(file) == wanted.get(path)}
+        known |= {file.path: file for file in self._read(sql, changed - known.keys())}
+        self._changed = {path: known[path] for path in sorted(changed)}
         segments = [self._base, *([build_segment(list(self._changed.values()), dimension)] if changed else [])]
         self._view = IndexView(segments, [np.array(dead, bool), np.zeros(len(changed), bool)][: len(segments)])
 
-    def _read(self, sql: Sql, path: str, blob: str, language: str, has_vectors: bool) -> PackedFile:
-        """The content of a file; one that was read before is not read again."""
-        known = self._changed.get(path)
-        if known and _state(known) == (blob, language, has_vectors):
-            return known
-        packed, vectors = sql.execute(
-            "SELECT packed, vectors FROM passages WHERE blob = ? AND language = ?", (bytes.fromhex(blob), language)
-        ).fetchone()
-        try:
-            return PackedFile(path, blob, language, _decode(packed), vectors if has_vectors else b"")
-        except msgspec.DecodeError as error:
-            raise Corrupted(f"the words of {path} cannot be read from {self._store.path}") from error
+    def _read_states(self, sql: Sql) -> dict[str, tuple[str, str, bool]]:
+        """As `_state`, of all files."""
+        rows = sql.execute(f"SELECT {_STATE} {_FILES}", (self._model,))
+        return {path: (blob.hex(), language, bool(has_vectors)) for path, blob, language, has_vectors in rows}
+
+    def _read(self, sql: Sql, only: Collection[str] | None = None) -> Iterator[PackedFile]:
+        """The contents of all files, or of some, by path."""
+        chosen = "" if only is None else "AND f.path IN (SELECT value FROM json_each(?))"
+        values = (self._model, *(() if only is None else (json.dumps(list(only)),)))
+        rows = sql.execute(f"SELECT {_STATE}, p.packed, p.vectors {_FILES} {chosen} ORDER BY f.path", values)
+        for path, blob, language, has_vectors, packed, vectors in rows:
+            try:
+                yield PackedFile(path, blob.hex(), language, _decode(packed), vectors if has_vectors else b"")
+            except msgspec.DecodeError as error:
+                raise Corrupted(f"the words of {path} cannot be read from {self._store.path}") from error
 
     @property
     def _model(self) -> str:
