@@ -86,20 +86,14 @@ class CodePostings(msgspec.Struct):
 
 
 class TermScan:
-    """The same of terms in no order. Few calls look through all terms, which takes a tenth of sorting them; after many
+    """Postings of terms in no order. Few calls look through all terms, which takes a tenth of sorting them; after many
     they are sorted."""
 
     def __init__(self, terms: Terms, rows: Rows, counts: Counts) -> None:
         self._held: tuple[Terms, Rows, Counts] | CodePostings = terms, rows, counts
         self._calls = 0
 
-    def number_of(self, terms: Terms) -> Ints:
-        return self._with(terms).number_of(terms)
-
-    def find(self, terms: Terms) -> tuple[Ints, Rows, Counts]:
-        return self._with(terms).find(terms)
-
-    def _with(self, terms: Terms) -> CodePostings:
+    def of(self, terms: Terms) -> CodePostings:
         """Postings that have all rows of these terms."""
         held = self._held  # another thread may sort meanwhile
         if isinstance(held, CodePostings):
@@ -222,15 +216,15 @@ class IndexView:
     def number_of(self, terms: Terms) -> Ints:
         """In how many passages each term occurs."""
         if len(self.segments) == 1:
-            return self.segments[0].body.number_of(terms)
-        return sum((segment.body.number_of(terms) for segment in self.segments), np.zeros(len(terms), np.int64))
+            return self.segments[0].body.of(terms).number_of(terms)
+        return sum((each.body.of(terms).number_of(terms) for each in self.segments), np.zeros(len(terms), np.int64))
 
     def find(self, terms: Terms) -> list[Matches]:
         """For each segment the passages in which the terms occur, those of dead files included."""
         return [
             Matches(which, rows + base, counts)
             for segment, base in zip(self.segments, self._passage_base, strict=True)
-            for which, rows, counts in (segment.body.find(terms),)
+            for which, rows, counts in (segment.body.of(terms).find(terms),)
         ]
 
     def find_paths(self, terms: Terms, *, stems: bool) -> Matches:
