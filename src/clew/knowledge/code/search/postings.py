@@ -178,7 +178,9 @@ def build_segment(contents: Sequence[PackedFile], dimension: int = 0) -> IndexSe
         passage_kind=kinds,
         file_length=np.bincount(owner, length, len(contents)).astype(np.float32),
         path_kinds=np.array([kind_of(each.path) for each in contents], np.uint8),
-        inline_tests=_inline_tests(contents, first, len(owner)),
+        inline_tests=np.array(
+            [is_inline_test(each.path, name) for each in contents for name in each.packed.names], bool
+        ),
         vectors=_vectors(contents, sizes, dimension) if dimension else None,
     )
 
@@ -331,15 +333,6 @@ def _file_names(contents: Sequence[PackedFile]) -> dict[str, list[int]]:
         for key in {name, name.partition(".")[0], stem_of(content.path).partition(" ")[0]}:
             names.setdefault(key, []).append(row)
     return names
-
-
-def _inline_tests(contents: Sequence[PackedFile], first: Ints, number: int) -> Bools:
-    found = np.zeros(number, bool)
-    for content, start in zip(contents, first.tolist(), strict=True):
-        if content.language == "rust":
-            names = content.packed.names
-            found[start : start + len(names)] = [is_inline_test(content.path, name) for name in names]
-    return found
 
 
 def _body(texts: Sequence[Packed], first: Ints) -> TermScan:
