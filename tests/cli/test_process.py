@@ -27,10 +27,11 @@ RARE = {
     *("clew.adapters", "clew.agents", "clew.client", "clew.context", "clew.team", "clew.llm.model"),
     *("clew.catalog.servers.connections.connection", "clew.catalog.skills.loaded_skills"),
     *("clew.catalog.sources.http", "clew.catalog.sources.reach", "clew.catalog.sources.warehouse"),
+    *("clew.knowledge.code.languages.extract", "clew.knowledge.code.linking.linker", "packaging", "splintr"),
     *("clew.skills.discovery", "clew.skills.sessions.agent_session", "clew.tools.sandbox"),
 }
 """Modules that most questions do without: each costs a question more than its answer."""
-MOST_MODULES, MOST_PATTERNS = 780, 200
+MOST_MODULES, MOST_PATTERNS = 750, 180
 """How many modules a warm question loads and how many regular expressions it compiles, with some room: most of its time
 goes there."""
 PROGRAM = """

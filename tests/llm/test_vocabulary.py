@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.llm import token_table
-from clew.llm.vocabulary import Vocabulary
+from clew.llm.vocabulary import TokenVocabulary
 from clew.llm.wordllama import _TOKENIZER, WordLlamaEmbedder, find_weights
 
 TOKENIZER = token_table._open_tokenizer(find_weights() / _TOKENIZER)
-VOCABULARY = Vocabulary(find_weights() / _TOKENIZER)
+VOCABULARY = TokenVocabulary(find_weights() / _TOKENIZER)
 WORDS = st.text(st.characters(exclude_characters=" \n▁", codec="utf-8"), max_size=20)
 
 
@@ -42,4 +42,4 @@ def test_a_vocabulary_in_another_form_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "tokenizer.json"
     place.write_text('{"model": {"vocab": {"a": 7}, "merges": []}}')
     with pytest.raises(ValueError, match="one a line"):
-        Vocabulary(place)
+        TokenVocabulary(place)

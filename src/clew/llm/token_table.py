@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.lazy_pattern import lazy_pattern
-from clew.llm.vocabulary import Vocabulary
+from clew.llm.vocabulary import TokenVocabulary
 
 Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
@@ -66,7 +66,7 @@ class TokenTable:
         self._matrix: Floats | Halves = map_tensor(weights, "embedding.weight")
         self._pooled = 0
         self._path = tokenizer
-        self._vocabulary = Vocabulary(tokenizer)
+        self._vocabulary = TokenVocabulary(tokenizer)
         self._opened: Any = None
         self._forget()
 

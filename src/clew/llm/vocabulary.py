@@ -15,7 +15,7 @@ _SPACE = "▁"
 _BYTES = "<0x{:02X}>"
 
 
-class Vocabulary:
+class TokenVocabulary:
     """Tokens with their numbers, of a `tokenizer.json` with one token a line. Raises ValueError for another one.
 
     The tokenizer joins the two parts of a word whose token has the lowest number, until there are no such parts. That

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.catalog.formats.types import SOURCE_CODE
 from clew.catalog.resource import ContentSource, DocumentListing
 from clew.catalog.sources.local import LocalSource
 from clew.errors import NotFound, SourceError
@@ -115,6 +116,17 @@ async def test_globs_choose_files_and_leave_folders_out(tmp_path: Path) -> None:
     ]
     with pytest.raises(NotFound):
         await LocalSource(tmp_path, (), ["vendor/**"]).fetch_content("vendor/e.md")
+
+
+async def test_files_of_unlisted_types_are_neither_listed_nor_examined(tmp_path: Path) -> None:
+    (tmp_path / "read.md").write_text("# Kettle\n")
+    (tmp_path / "kettle.py").write_bytes(b"\0")
+
+    everything = await LocalSource(tmp_path).list_documents()
+    documents = await LocalSource(tmp_path, unlisted=(SOURCE_CODE,)).list_documents()
+
+    assert [each.document for each in everything.skipped] == ["kettle.py"]
+    assert ([each.id for each in documents.documents], documents.skipped) == (["read.md"], [])
 
 
 async def test_a_thousand_files_are_listed_in_order(tmp_path: Path) -> None:

@@ -71,6 +71,8 @@ def test_before_a_time_is_everything_up_to_it() -> None:
         "the last version",
         "since the last release",
         "last 5 commits",
+        "what comes before 3 marks",
+        "since 20 decisions were made",
         "31 June 2026",
         "over the last 9999 years",
         "",

@@ -4,7 +4,7 @@ are those of UTC, weeks begin on Monday."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 
 import msgspec
@@ -65,11 +65,10 @@ _Span = tuple[datetime, datetime]
 def read_period(question: str, now: datetime) -> Period | None:
     """The time that a question bounds, seen from a moment; None where it bounds none."""
     line = " ".join(question[:MAX_LOOKED_AT].split())
-    words = frozenset(re.findall(r"\w+", line.casefold()))
-    if not _may_name_time(line, words):
+    if not _may_name_time(line):
         return None
-    for first_words, pattern, read in _PATTERNS:
-        found = pattern.search(line) if not first_words or not words.isdisjoint(first_words) else None
+    for pattern, read in _PATTERNS:
+        found = pattern.search(line)
         span = _bounded(read, found, now) if found is not None else None
         if found is not None and span is not None:
             rest = " ".join(f"{line[: found.start()]} {line[found.end() :]}".split())
@@ -77,9 +76,10 @@ def read_period(question: str, now: datetime) -> Period | None:
     return None
 
 
-def _may_name_time(line: str, words: Set[str]) -> bool:
+def _may_name_time(line: str) -> bool:
     """Whether a line has what every time needs. The patterns take longer to compile than a question takes to answer."""
-    has_word = not words.isdisjoint(_TIME_WORDS) or any("day" in word for word in words)
+    words = re.findall(r"\w+", line.casefold())
+    has_word = not _TIME_WORDS.isdisjoint(words) or any("day" in word for word in words)
     return has_word or re.search(rf"{_CENTURY}|\bq[1-4]\b", line, re.IGNORECASE) is not None
 
 
@@ -209,30 +209,20 @@ def _count(said: str) -> int:
     return int(word) if word.isdigit() else _COUNTS[word]
 
 
-_PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str], Callable[[re.Match[str], datetime], _Span]], ...] = tuple(
-    (tuple(first_words.split()), lazy_pattern(pattern, re.IGNORECASE), read)
-    for first_words, pattern, read in (
-        ("between", rf"\bbetween (?P<first>{_LOOSE}) and (?P<second>{_LOOSE})", _between),
-        ("from", rf"\bfrom (?P<first>{_LOOSE}) (?:to|until|till|through) (?P<second>{_LOOSE})", _between),
+_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], _Span]], ...] = tuple(
+    (lazy_pattern(pattern, re.IGNORECASE), read)
+    for pattern, read in (
+        (rf"\bbetween (?P<first>{_LOOSE}) and (?P<second>{_LOOSE})", _between),
+        (rf"\bfrom (?P<first>{_LOOSE}) (?:to|until|till|through) (?P<second>{_LOOSE})", _between),
+        (rf"\b(?P<word>since|after|as of|starting) (?:the )?(?P<first>{_LOOSE})(?: on(?:wards?)?)?", _since),
+        (rf"\b(?P<word>from) (?P<first>{_LOOSE}) on(?:wards?)?\b", _since),
+        (rf"(?<!day )\b(?P<word>before|until|till|up to|prior to) (?P<first>{_LOOSE})", _before),
         (
-            "since after as starting",
-            rf"\b(?P<word>since|after|as of|starting) (?:the )?(?P<first>{_LOOSE})(?: on(?:wards?)?)?",
-            _since,
-        ),
-        ("from", rf"\b(?P<word>from) (?P<first>{_LOOSE}) on(?:wards?)?\b", _since),
-        (
-            "before until till up prior",
-            rf"(?<!day )\b(?P<word>before|until|till|up to|prior to) (?P<first>{_LOOSE})",
-            _before,
-        ),
-        (
-            "last past previous",
             rf"(?:\b(?:in|within|over|during|for|from|of) )?\b(?:(?:the|these) (?:last|past|previous)|past|last"
             rf"(?= {_COUNT} ))(?: (?P<count>{_COUNT}))? (?P<unit>{_UNIT})\b(?! ago)",
             _rolling,
         ),
-        ("", rf"(?:\b(?:in|on|during|of|from|at|for) )?(?<![\w.-])(?P<first>{_EXACT})(?!\w)", _alone),
-        ("in on during", rf"\b(?:in|on|during) (?:the year )?(?P<first>{_LOOSE})(?!\w)", _alone),
+        (rf"(?:\b(?:in|on|during|of|from|at|for) )?(?<![\w.-])(?P<first>{_EXACT})(?!\w)", _alone),
+        (rf"\b(?:in|on|during) (?:the year )?(?P<first>{_LOOSE})(?!\w)", _alone),
     )
 )
-"""The words of which a line must have one, so that a pattern can match it; the pattern; and what reads its match."""

@@ -19,7 +19,8 @@ from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import FileContent, ParseJob, ReadableFile, make_readable, read_content
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.linking.link_worker import LinkWorker
-from clew.knowledge.code.models import LOST, FileInfo, FileStatus
+from clew.knowledge.code.models import FileInfo, FileStatus
+from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, parse_batches
 from clew.knowledge.code.rows import ParsedContent, drop_file, find_files, prune_contents, read_files
 from clew.knowledge.code.search.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore, is_locked, process_lock, read_meta, write_meta
@@ -84,10 +85,6 @@ class IndexPass:
         self._unparsed: list[tuple[str, str]] = []
 
     def run(self, paths: Sequence[str]) -> None:
-        if not paths:
-            return
-        from clew.knowledge.code.pool import parse_batches  # the parsers are for those who have something to parse
-
         for entries, results in parse_batches(paths, self._prepare):
             self._finish(entries, iter(results))
         self._report_unparsed()
@@ -141,7 +138,7 @@ class IndexPass:
             return
         self.changed.append(entry.path)
         facts = rows.decode_facts(entry.parsed.facts) if entry.parsed else None
-        if facts is not None and facts.error in LOST:
+        if facts is not None and facts.error in (NOT_SURVIVED, GIVEN_UP):
             self._unparsed.append((entry.path, facts.error))
         rows.write_file(sql, content, entry.readable.language, facts, entry.readable.left_out)
 

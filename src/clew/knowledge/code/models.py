@@ -32,10 +32,6 @@ EdgeType = Literal["calls", "imports", "exports", "inherits", "references", "def
 
 FORMAT = 5
 """Increase it with every change of extraction: facts of another format are extracted again."""
-NOT_SURVIVED = "its parser did not survive it"
-GIVEN_UP = "it is hard to parse, and the parser did not survive others of its language"
-LOST = (NOT_SURVIVED, GIVEN_UP)
-"""Errors of contents whose symbols are not known."""
 CUT = "has more definitions, uses or statements than the limit, read in part"
 FILE_KIND = "file"
 COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000

@@ -24,10 +24,7 @@ import msgspec
 
 from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.detect import LANGUAGES
-from clew.knowledge.code.languages.extract import extract, is_hard, takes_long
-from clew.knowledge.code.languages.python_syntax import parse_python
-from clew.knowledge.code.models import GIVEN_UP, NOT_SURVIVED, FileFacts
-from clew.knowledge.code.python_calls.statements import summarize
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.rows import ParsedContent, encode_facts
 from clew.knowledge.code.search.search_index import encode_text
@@ -45,6 +42,8 @@ STRIKES = 3
 """After this many crashes of a parser, hard contents of its language are not parsed."""
 MORE_MEMORY = 1 << 30
 """Bytes that a worker may allocate: five times what the largest file of code takes."""
+NOT_SURVIVED = "its parser did not survive it"
+GIVEN_UP = "it is hard to parse, and the parser did not survive others of its language"
 
 _GC_THRESHOLD = 100_000
 """Results of parsers have few cycles, so rare collections save time."""
@@ -94,6 +93,10 @@ def _finished(prepared: P, results: Future[list[ParsedContent]] | list[ParsedCon
 
 def run_jobs(jobs: Sequence[ParseJob], pool: Pool | None = None) -> list[ParsedContent]:
     """Parse contents in order. A worker parses those that may take long, and gives up after the time limit."""
+    if not jobs:
+        return []
+    from clew.knowledge.code.languages.extract import is_hard  # the parsers are for those who have something to parse
+
     hard = [at for at, job in enumerate(jobs) if job.has_facts and is_hard(job.body, job.language)]
     found = {at: run_job(job) for at, job in enumerate(jobs) if at not in hard}
     if hard:
@@ -104,6 +107,8 @@ def run_jobs(jobs: Sequence[ParseJob], pool: Pool | None = None) -> list[ParsedC
 
 def run_job(job: ParseJob, *, is_careful: bool = False) -> ParsedContent:
     """Parse a content; if careful, not one that takes a parser long. Without a known language it has no symbols."""
+    from clew.knowledge.code.languages.python_syntax import parse_python  # as in `run_jobs`
+
     try:
         return _run_job(job, is_careful)
     finally:
@@ -111,6 +116,9 @@ def run_job(job: ParseJob, *, is_careful: bool = False) -> ParsedContent:
 
 
 def _run_job(job: ParseJob, is_careful: bool) -> ParsedContent:
+    from clew.knowledge.code.languages.extract import extract, takes_long  # as in `run_jobs`
+    from clew.knowledge.code.python_calls.statements import summarize
+
     summary = _encoder.encode(summarize(job.body)) if job.has_flow else b""
     if not job.has_facts:
         return ParsedContent(b"", summary)

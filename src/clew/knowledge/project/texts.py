@@ -11,10 +11,11 @@ from typing import Annotated
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.knowledge.code.file_content import ReadableFile, make_readable, read_content
+from clew.knowledge.code.file_content import make_readable, read_content
 from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileFacts, FileInfo
+from clew.knowledge.code.pool import run_jobs
 from clew.knowledge.code.rows import decode_facts, find_facts
 from clew.knowledge.code.search.words import terms_of
 from clew.knowledge.project.formats import load_table
@@ -56,14 +57,8 @@ def read_file(code: CodeGraph, path: str) -> FileText | None:
     if readable.language:
         with code.store.reading() as sql:
             stored = find_facts(sql, content.blob, readable.language)
-        facts = decode_facts(stored or _parse(readable))
+        facts = decode_facts(stored or run_jobs([readable.job()])[0].facts)
     return FileText(path, readable.language, readable.text, facts)
-
-
-def _parse(readable: ReadableFile) -> bytes:
-    from clew.knowledge.code.pool import run_jobs  # for files that are not indexed
-
-    return run_jobs([readable.job()])[0].facts
 
 
 def read_files(code: CodeGraph, paths: Iterable[str]) -> Iterator[FileText]:

@@ -23,6 +23,7 @@ from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import FOLLOWED, ParseJob, ReadableFile, read_content, readable_text
 from clew.knowledge.code.linking.imports import DeclaredFolders
 from clew.knowledge.code.models import FileFacts
+from clew.knowledge.code.pool import end_process, parse_batches, start_process
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 from clew.lazy_pattern import lazy_pattern
@@ -121,8 +122,6 @@ class Links:
                 for path, content in contents.items()
                 if content[1] == FOLLOWED and self._known.get(path) != content and not rows.find_summary(sql, *content)
             }
-        from clew.knowledge.code.pool import parse_batches  # the parsers are for those who have something to parse
-
         for blobs, results in parse_batches(list(wanted.items()), self._prepare_summaries):
             with self._store.writing() as sql:
                 for blob, parsed in zip(blobs, results, strict=True):
@@ -199,8 +198,6 @@ class LinkWorker:
         with self._turn:
             process, self._process = self._process, None
             if process is not None:
-                from clew.knowledge.code.pool import end_process  # as `_running`
-
                 end_process(process)
 
     def _do(self, command: str) -> None:
@@ -235,8 +232,6 @@ class LinkWorker:
             self._era = self._store.era
         with self._turn:
             if self._process is None:
-                from clew.knowledge.code.pool import start_process  # not for those whose files are linked
-
                 self._process = start_process(_START, str(self._store.path), self._root)
             return self._process
 

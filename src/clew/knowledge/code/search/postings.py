@@ -86,20 +86,14 @@ class CodePostings(msgspec.Struct):
 
 
 class TermScan:
-    """The same of terms in no order. Few calls look through all terms, which takes a tenth of sorting them; after many
+    """Postings of terms in no order. Few calls look through all terms, which takes a tenth of sorting them; after many
     they are sorted."""
 
     def __init__(self, terms: Terms, rows: Rows, counts: Counts) -> None:
         self._held: tuple[Terms, Rows, Counts] | CodePostings = terms, rows, counts
         self._calls = 0
 
-    def number_of(self, terms: Terms) -> Ints:
-        return self._with(terms).number_of(terms)
-
-    def find(self, terms: Terms) -> tuple[Ints, Rows, Counts]:
-        return self._with(terms).find(terms)
-
-    def _with(self, terms: Terms) -> CodePostings:
+    def of(self, terms: Terms) -> CodePostings:
         """Postings that have all rows of these terms."""
         held = self._held  # another thread may sort meanwhile
         if isinstance(held, CodePostings):
@@ -184,7 +178,9 @@ def build_segment(contents: Sequence[PackedFile], dimension: int = 0) -> IndexSe
         passage_kind=kinds,
         file_length=np.bincount(owner, length, len(contents)).astype(np.float32),
         path_kinds=np.array([kind_of(each.path) for each in contents], np.uint8),
-        inline_tests=_inline_tests(contents, first, len(owner)),
+        inline_tests=np.array(
+            [is_inline_test(each.path, name) for each in contents for name in each.packed.names], bool
+        ),
         vectors=_vectors(contents, sizes, dimension) if dimension else None,
     )
 
@@ -222,15 +218,15 @@ class IndexView:
     def number_of(self, terms: Terms) -> Ints:
         """In how many passages each term occurs."""
         if len(self.segments) == 1:
-            return self.segments[0].body.number_of(terms)
-        return sum((segment.body.number_of(terms) for segment in self.segments), np.zeros(len(terms), np.int64))
+            return self.segments[0].body.of(terms).number_of(terms)
+        return sum((each.body.of(terms).number_of(terms) for each in self.segments), np.zeros(len(terms), np.int64))
 
     def find(self, terms: Terms) -> list[Matches]:
         """For each segment the passages in which the terms occur, those of dead files included."""
         return [
             Matches(which, rows + base, counts)
             for segment, base in zip(self.segments, self._passage_base, strict=True)
-            for which, rows, counts in (segment.body.find(terms),)
+            for which, rows, counts in (segment.body.of(terms).find(terms),)
         ]
 
     def find_paths(self, terms: Terms, *, stems: bool) -> Matches:
@@ -337,15 +333,6 @@ def _file_names(contents: Sequence[PackedFile]) -> dict[str, list[int]]:
         for key in {name, name.partition(".")[0], stem_of(content.path).partition(" ")[0]}:
             names.setdefault(key, []).append(row)
     return names
-
-
-def _inline_tests(contents: Sequence[PackedFile], first: Ints, number: int) -> Bools:
-    found = np.zeros(number, bool)
-    for content, start in zip(contents, first.tolist(), strict=True):
-        if content.language == "rust":
-            names = content.packed.names
-            found[start : start + len(names)] = [is_inline_test(content.path, name) for name in names]
-    return found
 
 
 def _body(texts: Sequence[Packed], first: Ints) -> TermScan:
