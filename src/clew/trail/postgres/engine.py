@@ -122,7 +122,7 @@ class PostgresEngine:
                 if not durable:
                     connection.execute("SET LOCAL synchronous_commit TO off")
                 writing = WriteTransaction(
-                    connection, by, now=self.now(), wall=self.wall(), log=None, memo={}, careful=True
+                    connection, by, now=self.now(), wall=self.wall(), log=None, memo={}, careful=False
                 )
                 writing.act_for(by)
                 value = work(writing)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -19,12 +20,14 @@ from clew.trail.postgres.rows import CURRENT, OLDER, SEEN, seen_by, to_record
 from clew.trail.postgres.transactions import ReadTransaction
 
 EVENT = "SELECT b.seq, b.type, b.rid, b.id, b.version, b.audience, b.schema_name, b.tags, b.at FROM events b"
+EVENT_COLUMNS = 9
 MAX_EVENTS = 10_000
 MAX_BYTES = 8_000_000
 """A page of events ends when its contexts come to so much; the cursor goes on from there."""
 CHUNK = 200
 """So many events are fetched together."""
 Row = Sequence[Any]
+NOTHING: Mapping[tuple[int, int], Row] = MappingProxyType({})
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -104,15 +107,17 @@ def load_events(
     selector: Selector,
     owner_id: str,
     on_damage: Callable[[Row, Corrupted], None] | None = None,
+    known: Mapping[tuple[int, int], Row] = NOTHING,
 ) -> list[Event]:
     """The events of rows of EVENT that a selector means, each with its breadcrumb; all of one owner.
 
     An event whose breadcrumb is gone is decided by its schema and tags alone. One whose breadcrumb is damaged comes
     without it: the reader learns of the change, and of the damage when it asks for the record. With `on_damage`,
-    that is called instead.
+    that is called instead. Rows of breadcrumbs that are `known`, by row id and version, are not read.
     """
     meant = [row for row in rows if matches_envelope(selector, row[6], _decode_texts(row[7]))]
-    stored = _find_versions(reading, [(row[2], row[4]) for row in meant if row[1] != 2])
+    wanted = [(row[2], row[4]) for row in meant if row[1] != 2 and (row[2], row[4]) not in known]
+    stored = {**known, **_find_versions(reading, wanted)}
     found = []
     for row in meant:
         content = stored.get((row[2], row[4])) if row[1] != 2 else None

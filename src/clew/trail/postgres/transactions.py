@@ -7,7 +7,7 @@ an error of theirs is raised by the next one that is waited for.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from psycopg import ProgrammingError
@@ -40,6 +40,12 @@ class ReadTransaction:
         found = self._connection.execute(sql.encode(), values).fetchone()
         self._unread = False
         return found
+
+    def ask(self, sql: str, values: Values = ()) -> Callable[[], TupleRow | None]:
+        """Send a query without waiting for it. What is returned waits for its first row: call it after the next query
+        has been waited for, and it is there already."""
+        self._unread = True
+        return self._connection.execute(sql.encode(), values).fetchone
 
     def value(self, sql: str, values: Values = ()) -> Any:
         """The first column of the first row, None where there is no row."""

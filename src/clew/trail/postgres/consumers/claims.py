@@ -17,7 +17,7 @@ from clew.trail.model.event import Claim, Event
 from clew.trail.model.rows import to_event
 from clew.trail.model.selector import EVERYTHING
 from clew.trail.postgres.consumers import lanes, shares
-from clew.trail.postgres.consumers.consumers import QueueStanding, lock_lanes, note_agent, read_standing, try_lock_lanes
+from clew.trail.postgres.consumers.consumers import QueueStanding, begin_claim, lock_lanes, note_agent, read_standing
 from clew.trail.postgres.log import EVENT, Row, load_events
 from clew.trail.postgres.rows import SEEN
 from clew.trail.postgres.transactions import WriteTransaction, pack_texts
@@ -51,20 +51,20 @@ class Claimed(NamedTuple):
 
 def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock) -> Claimed:
     """Claim what is due. Raises NotFound."""
-    standing = read_standing(writing, request.consumer, request.by, writing.now)
-    stored, limits = standing.stored, standing.stored.consumer.limits
+    standing, is_alone = begin_claim(writing, request.consumer, request.by)
+    stored = standing.stored
     note_agent(writing, stored.owner_id, stored.consumer)
     has_news = standing.head > stored.cursor
-    is_alone = limits is None and has_news and try_lock_lanes(writing, stored.owner_id, stored.consumer.name)
-    if limits is not None:
+    if stored.consumer.limits is not None and not is_alone:
         lock_lanes(writing, stored.owner_id, stored.consumer.name, shared=False)
-        is_alone = True
+        standing, is_alone = read_standing(writing, request.consumer, request.by, writing.now), True
     if is_alone:
-        standing = _scan(writing, request)
+        standing = _scan(writing, standing, request)
     claims = _claim_due(writing, standing.stored, request, clock, is_alone=is_alone)
     if not claims and has_news and not is_alone:  # another worker reads the log: after it there may be something
         lock_lanes(writing, stored.owner_id, stored.consumer.name, shared=False)
-        standing = _scan(writing, request)
+        standing = read_standing(writing, request.consumer, request.by, writing.now)
+        standing = _scan(writing, standing, request)
         claims = _claim_due(writing, standing.stored, request, clock, is_alone=True)
     due = None
     if not claims:
@@ -75,12 +75,12 @@ def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock)
 # -- reading the log ----------------------------------------------------------------------------------------
 
 
-def _scan(writing: WriteTransaction, request: ClaimRequest) -> QueueStanding:
+def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequest) -> QueueStanding:
     """Put the events of the next stretch of the log that the consumer wants into their lanes, and move its cursor. The
     caller holds the lock of the lanes."""
-    stored, head, due = read_standing(writing, request.consumer, request.by, writing.now)
+    stored, head, due = standing
     if head <= stored.cursor:
-        return QueueStanding(stored, head, due)
+        return standing
     rows = writing.rows(
         f"{EVENT} WHERE b.seq > %(after)s AND b.seq <= %(head)s AND {SEEN} ORDER BY b.seq LIMIT {SCAN}",
         {"after": stored.cursor, "head": head, "owner": stored.owner_id, "scopes": pack_texts(stored.scopes)},
@@ -115,8 +115,8 @@ def _claim_due(
     """Claim up to the limit. Rows that are given up make room for others."""
     claims: list[Claim] = []
     while (room := request.limit - len(claims)) > 0:
-        due = _find_due(writing, stored, room)
-        events = _load(writing, stored, [row.seq for row in due])
+        due, found = _find_due(writing, stored, room)
+        events = {event.seq: event for event in found}
         attempts = {row.seq: next_attempt(row, stored.consumer.retry_policy, writing.now) for row in due}
         refused = [row for row in due if row.seq not in events or attempts[row.seq].refusal is not None]
         if refused and not is_alone:
@@ -130,11 +130,12 @@ def _claim_due(
     return claims
 
 
-def _find_due(writing: WriteTransaction, stored: StoredConsumer, limit: int) -> list[Due]:
+def _find_due(writing: WriteTransaction, stored: StoredConsumer, limit: int) -> tuple[list[Due], list[Event]]:
     limits = stored.consumer.limits
     if limits is None:
-        return lanes.find_due(writing, stored.cid, limit)
-    return shares.find_claimable(writing, stored.cid, limits, writing.now, limit)
+        return lanes.find_due(writing, stored, limit)
+    due = shares.find_claimable(writing, stored.cid, limits, writing.now, limit)
+    return due, _load(writing, stored, [row.seq for row in due]) if due else []
 
 
 def _hold(
@@ -158,10 +159,8 @@ def _refuse(writing: WriteTransaction, cid: int, row: Due, attempt: Attempt | No
         lanes.bury(writing, cid, row.seq, row.lane, attempt.refusal or "")
 
 
-def _load(writing: WriteTransaction, stored: StoredConsumer, seqs: Sequence[int]) -> dict[int, Event]:
+def _load(writing: WriteTransaction, stored: StoredConsumer, seqs: Sequence[int]) -> list[Event]:
     """The events of rows, without those that the consumer may no longer see."""
-    if not seqs:
-        return {}
     values = {"seqs": list(seqs), "owner": stored.owner_id, "scopes": pack_texts(stored.scopes)}
     rows = writing.rows(f"{EVENT} WHERE b.seq = ANY (%(seqs)s) AND {SEEN}", values)
-    return {event.seq: event for event in load_events(writing, rows, EVERYTHING, stored.owner_id)}
+    return load_events(writing, rows, EVERYTHING, stored.owner_id)

@@ -41,10 +41,18 @@ def lock_lanes(writing: WriteTransaction, owner_id: str, name: str, *, shared: b
     writing.send(f"SELECT {LOCK.format(mode=mode)}", {"owner": owner_id, "name": name})
 
 
-def try_lock_lanes(writing: WriteTransaction, owner_id: str, name: str) -> bool:
-    """As `lock_lanes` for one who adds, unless that would have to wait."""
+def begin_claim(writing: WriteTransaction, name: str, by: Principal) -> tuple[QueueStanding, bool]:
+    """How a consumer stands; and where events of the log are new to it, whether its lanes could be locked without
+    waiting. They are locked before the look, so that it shows what another one has just read. Raises NotFound."""
     lock = LOCK.format(mode="").replace("pg_advisory", "pg_try_advisory")
-    return bool(writing.value(f"SELECT {lock}", {"owner": owner_id, "name": name}))
+    locked = writing.ask(
+        "SELECT CASE WHEN EXISTS (SELECT 1 FROM consumers c, log l WHERE c.owner_id = %(owner)s AND c.name = %(name)s"
+        f" AND l.head > c.cursor) THEN {lock} ELSE false END",
+        {"owner": by.owner_id, "name": name},
+    )
+    standing = read_standing(writing, name, by, writing.now)
+    row = locked()
+    return standing, row is not None and bool(row[0])
 
 
 def put_consumer(writing: WriteTransaction, consumer: Consumer, by: Principal) -> None:

@@ -12,15 +12,24 @@ from typing import Any, NamedTuple
 from clew.access import Principal
 from clew.errors import LeaseLost, NotFound
 from clew.trail.model.consumer import StoredConsumer, to_stored
-from clew.trail.model.event import Claim
+from clew.trail.model.event import Claim, Event
+from clew.trail.model.selector import EVERYTHING
 from clew.trail.postgres.consumers.consumers import lock_lanes
+from clew.trail.postgres.log import EVENT, EVENT_COLUMNS, load_events
+from clew.trail.postgres.rows import CURRENT, SEEN
 from clew.trail.postgres.transactions import WriteTransaction, pack_texts
 from clew.trail.work.queue_lanes import Due
 
 FIND_DUE = (
-    "SELECT seq, lane, state, attempts, deaths, first_at FROM deliveries"
-    " WHERE cid = %s AND state < 2 AND due_at <= %s ORDER BY due_at, seq LIMIT %s FOR UPDATE SKIP LOCKED"
+    "WITH due AS MATERIALIZED (SELECT seq, lane, state, attempts, deaths, first_at, due_at FROM deliveries"
+    " WHERE cid = %(cid)s AND state < 2 AND due_at <= %(now)s ORDER BY due_at, seq LIMIT %(limit)s"
+    " FOR UPDATE SKIP LOCKED)"
+    " SELECT due.seq, due.lane, due.state, due.attempts, due.deaths, due.first_at, e.*, r.* FROM due"
+    f" LEFT JOIN LATERAL ({EVENT} WHERE b.seq = due.seq AND {SEEN} OFFSET 0) e ON true"
+    f" LEFT JOIN LATERAL ({CURRENT} WHERE b.rid = e.rid AND b.version = e.version OFFSET 0) r ON true"
+    " ORDER BY due.due_at, due.seq"
 )
+"""Rows that are due, their events as far as the consumer sees them, and the records that are still at that version."""
 ENQUEUE = (
     "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at)"
     " SELECT %(cid)s, n.seq, n.lane, CASE WHEN row_number() OVER (PARTITION BY n.lane ORDER BY n.seq) > 1 OR EXISTS"
@@ -114,10 +123,16 @@ def enqueue(writing: WriteTransaction, cid: int, seqs: Sequence[int], lanes: Seq
         writing.send(ENQUEUE, {"cid": cid, "now": writing.now, "seqs": list(seqs), "lanes": list(lanes)})
 
 
-def find_due(writing: WriteTransaction, cid: int, limit: int) -> list[Due]:
-    """Lock rows that are pending, due for a retry, or left by a worker whose lease has ended. Rows that another one is
-    claiming are passed by."""
-    return [Due(*row) for row in writing.rows(FIND_DUE, (cid, writing.now, limit))]
+def find_due(writing: WriteTransaction, stored: StoredConsumer, limit: int) -> tuple[list[Due], list[Event]]:
+    """Lock rows that are pending, due for a retry, or left by a worker whose lease has ended, and read their events.
+    Rows that another one is claiming are passed by; an event that the consumer may no longer see is left out."""
+    values = {"owner": stored.owner_id, "scopes": pack_texts(stored.scopes)}
+    rows = writing.rows(FIND_DUE, {**values, "cid": stored.cid, "now": writing.now, "limit": limit})
+    first, last = len(Due._fields), len(Due._fields) + EVENT_COLUMNS
+    known = {(row[last], row[last + 3]): row[last:] for row in rows if row[last] is not None}
+    seen = [row[first:last] for row in rows if row[first] is not None]
+    events = load_events(writing, seen, EVERYTHING, stored.owner_id, known=known)
+    return [Due(*row[:first]) for row in rows], events
 
 
 def hold(writing: WriteTransaction, cid: int, rows: Sequence[tuple[int, int, str]], until: int, worker: str) -> None:
