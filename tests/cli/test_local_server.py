@@ -126,12 +126,15 @@ def test_the_output_is_the_same_with_and_without_a_server(clew: Clew, on_termina
         by_server = clew("ask", QUESTION, *arguments)
         assert lasting(by_server) == lasting(clew("ask", QUESTION, "--no-server", *arguments)), arguments
     assert on_terminal("ask", QUESTION) == on_terminal("ask", QUESTION, **{VARIABLE: "1"})
+
+
+def test_notes_about_the_folder_are_shown_as_without_a_server(clew: Clew, served: Path) -> None:
     skill = served / ".claude/skills/release"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\nname: release\ndescription: Make a release\n---\n# Release\n\nTag it.\n")
     for form in ("--agent", "--json"):
         by_server, by_itself = clew("ask", QUESTION, form), clew("ask", QUESTION, form, "--no-server")
-        assert by_server.err == by_itself.err, "notes about the folder"
+        assert by_server.err == by_itself.err
 
 
 def test_a_file_changed_just_now_is_read_before_the_answer(clew: Clew, served: Path) -> None:
