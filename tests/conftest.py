@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 import clew
 from clew.access import Principal
+from clew.cli.process import YOUNG_OBJECTS
 from clew.clock import ManualClock
 from clew.trail import open_trail
 from clew.trail.store import Trail
@@ -25,6 +26,10 @@ DATA = Path(__file__).parents[1].parent / "shared" / "data"
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every program that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# numpy's threads wait in a busy loop: beside other workers they take several times the processor time of one thread.
+# numpy reads this when it is first imported, which is later; programs that tests start inherit it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # No deadline, because the time of an example depends on the load of the machine. The default profile tries the same few
 # examples in each run; `--hypothesis-profile=explore` tries many new ones.
@@ -58,7 +63,9 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
+    """What was collected is never looked at again, and new objects as seldom as in a command of Clew."""
     gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
     gc.enable()
 
 

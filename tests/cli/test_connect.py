@@ -368,7 +368,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.req("BEY-11")
-@pytest.mark.parametrize("name", ["claude-code", "cursor", "opencode", "goose"])
+@pytest.mark.parametrize("name", ["claude-code", "opencode", "goose"])
 def test_a_check_starts_the_server_as_the_client_does(
     clew: Clew, folder: Path, home: Path, program: Path, name: str
 ) -> None:

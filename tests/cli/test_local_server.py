@@ -83,10 +83,16 @@ def lasting(result: Result) -> tuple[int, str, str]:
 
 
 @pytest.mark.req("BEY-11")
-def test_a_command_beside_a_server_loads_no_heavy_library(served: Path) -> None:
+def test_a_command_beside_a_server_of_the_same_settings_loads_no_heavy_library(served: Path, folder: Path) -> None:
     out, loaded = loaded_by("ask", QUESTION)
     assert "src/retry.py:1" in out
     assert not loaded & (HEAVY | OWN)
+    for environment in ({VARIABLE: "1"}, {"CLEW_EMBEDDER": "none"}):
+        out, loaded = loaded_by("ask", QUESTION, **environment)
+        assert "src/retry.py:1" in out
+        assert "clew.app" in loaded, environment
+    (folder / "config.toml").write_text("catalog.strict = true\n")
+    assert "clew.app" in loaded_by("ask", QUESTION)[1], "settings that changed since the start count"
 
 
 def test_a_running_mcp_server_answers_too(project: Path) -> None:
@@ -115,20 +121,11 @@ ARGUMENTS = [
 ]
 
 
-def test_the_output_is_the_same_with_and_without_a_server(clew: Clew, served: Path) -> None:
+def test_the_output_is_the_same_with_and_without_a_server(clew: Clew, on_terminal: OnTerminal, served: Path) -> None:
     for arguments in ARGUMENTS:
         by_server = clew("ask", QUESTION, *arguments)
         assert lasting(by_server) == lasting(clew("ask", QUESTION, "--no-server", *arguments)), arguments
-
-
-def test_a_terminal_shows_the_same(on_terminal: OnTerminal, served: Path) -> None:
     assert on_terminal("ask", QUESTION) == on_terminal("ask", QUESTION, **{VARIABLE: "1"})
-
-
-def test_a_file_changed_just_now_is_read_before_the_answer(clew: Clew, served: Path) -> None:
-    clew("ask", QUESTION)
-    (served / "src/retry.py").write_text('\n\ndef wait(attempt):\n    """Seconds before the next attempt."""\n')
-    assert "src/retry.py:3" in clew("ask", QUESTION).out
 
 
 def test_notes_about_the_folder_are_shown_as_without_a_server(clew: Clew, served: Path) -> None:
@@ -140,16 +137,10 @@ def test_notes_about_the_folder_are_shown_as_without_a_server(clew: Clew, served
         assert by_server.err == by_itself.err
 
 
-def test_a_command_with_other_settings_does_the_work_itself(served: Path) -> None:
-    for environment in ({VARIABLE: "1"}, {"CLEW_EMBEDDER": "none"}):
-        out, loaded = loaded_by("ask", QUESTION, **environment)
-        assert "src/retry.py:1" in out
-        assert "clew.app" in loaded, environment
-
-
-def test_settings_that_changed_since_the_start_count(served: Path, folder: Path) -> None:
-    (folder / "config.toml").write_text("catalog.strict = true\n")
-    assert "clew.app" in loaded_by("ask", QUESTION)[1]
+def test_a_file_changed_just_now_is_read_before_the_answer(clew: Clew, served: Path) -> None:
+    clew("ask", QUESTION)
+    (served / "src/retry.py").write_text('\n\ndef wait(attempt):\n    """Seconds before the next attempt."""\n')
+    assert "src/retry.py:3" in clew("ask", QUESTION).out
 
 
 def test_the_socket_is_for_its_user_only_and_goes_with_the_server(project: Path, folder: Path) -> None:
@@ -206,16 +197,15 @@ def test_a_socket_without_a_right_answer_is_left(clew: Clew, project: Path, fold
         thread.join(PATIENCE)
 
 
-@pytest.mark.parametrize("kind", ["file", "link"])
-def test_a_socket_that_came_with_a_cloned_folder_is_not_used(
-    project: Path, folder: Path, tmp_path: Path, kind: str
-) -> None:
+def test_a_socket_that_came_with_a_cloned_folder_is_not_used(project: Path, folder: Path, tmp_path: Path) -> None:
     path = folder / socket_name(folder, os.environ)
-    if kind == "file":
-        path.write_text("127.0.0.1:80")
-    else:
-        path.symlink_to(tmp_path / "elsewhere")
-    assert "src/retry.py:1" in loaded_by("ask", QUESTION)[0]
+    for kind in ["file", "link"]:
+        if kind == "file":
+            path.write_text("127.0.0.1:80")
+        else:
+            path.unlink(missing_ok=True)
+            path.symlink_to(tmp_path / "elsewhere")
+        assert "src/retry.py:1" in loaded_by("ask", QUESTION)[0]
 
 
 def test_a_folder_with_a_long_path_has_a_socket_too(

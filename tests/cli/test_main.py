@@ -291,13 +291,13 @@ def test_the_usage_shows_optional_names_in_brackets(clew: Clew, words: list[str]
     assert clew(*words, "--help").lines[0] == " ".join(["Usage: clew", *words, "[OPTIONS]", takes])
 
 
-@pytest.mark.parametrize("group", ["trail", "mcp", "rules", "dlq", "secret", "skills", "agents", "domains"])
-def test_ls_and_list_are_the_same_command(clew: Clew, put: Callable[..., str], group: str) -> None:
+def test_ls_and_list_are_the_same_command(clew: Clew, put: Callable[..., str]) -> None:
     put("here")
-    one, other = clew(group, "ls"), clew(group, "list")
-    assert one == other
-    assert one.code == 0
-    assert clew("help", group, "ls").out == clew("help", group, "list").out
+    for group in ["trail", "mcp", "rules", "dlq", "secret", "skills", "agents", "domains"]:
+        one, other = clew(group, "ls"), clew(group, "list")
+        assert one == other
+        assert one.code == 0
+        assert clew("help", group, "ls").out == clew("help", group, "list").out
 
 
 def test_a_listing_into_head_ends_without_a_word(put: Callable[..., str], clew: Clew) -> None:

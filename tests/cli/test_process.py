@@ -52,6 +52,8 @@ def run_process(*arguments: str, cwd: Path, **variables: str) -> dict[str, Any]:
     """Run a command in a process of its own and return what it says of itself."""
     command = [sys.executable, "-c", PROGRAM, *arguments]
     environment = {**os.environ, "CLEW_NO_SERVER": "1", **variables}
+    if "OPENBLAS_NUM_THREADS" not in variables:
+        environment.pop("OPENBLAS_NUM_THREADS", None)
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])

@@ -18,8 +18,8 @@ from tests.faults.tool_conversation import NOWHERE, Doom, Point
 PATIENCE = 300.0
 MOST = 200
 """More events than the work has."""
-SAMPLE = (5, 45, 100)
-"""Around the plan, in the first task, and in a check."""
+SAMPLE = (5, 100)
+"""Around the plan, and in a check."""
 FLOW = shipped_flow(read_pieces())
 AGAIN = (FLOW.delta, FLOW.budget, FLOW.host, FLOW.snapshot, "team.status.v1")
 """Records of every start and of every call of a model: dying after each of them would make no progress."""

@@ -19,9 +19,15 @@ DECISION = {"docs/decisions/0001-retry.md": "# 1. Retry twice\n\n## Decision\n\n
 
 
 @pytest.mark.req("BEY-06")
-@pytest.mark.parametrize("files", [CODE, CODE | DECISION], ids=["code", "decisions"])
-@pytest.mark.parametrize("first", ["where is backoff", "where is fetch"])
-@pytest.mark.parametrize("question", ["where is backoff", "which function waits seconds", "what calls backoff"])
+@pytest.mark.parametrize(
+    ("files", "first", "question"),
+    [
+        (CODE, "where is backoff", "where is backoff"),
+        (CODE, "where is fetch", "what calls backoff"),
+        (CODE | DECISION, "where is fetch", "which function waits seconds"),
+        (CODE | DECISION, "where is backoff", "what calls backoff"),
+    ],
+)
 async def test_a_renamed_file_is_found_at_its_new_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], first: str, question: str
 ) -> None:

@@ -29,9 +29,8 @@ async def test_all_edges_are_found_while_commits_and_documents_are_read(
 
 
 @pytest.mark.req("SYL-89")
-@pytest.mark.parametrize(
-    ("question", "place"),
-    [
+async def test_definitions_of_a_name_come_first(app: App) -> None:
+    for question, place in [
         ("where is PlaceFactory", r"src/factory\.py:4-"),
         ("where is the class PlaceFactory defined?", r"src/factory\.py:4-"),
         ("where is Adapter", r"src/Adapter\.java:4-"),
@@ -40,11 +39,9 @@ async def test_all_edges_are_found_while_commits_and_documents_are_read(
         ("which file defines base_place", r"src/factory\.py:10-"),
         ("where is placefactory", r"src/factory\.py:4-"),
         ("where is build", r"src/user\.py:4-"),
-    ],
-)
-async def test_definitions_of_a_name_come_first(app: App, question: str, place: str) -> None:
-    [first, *_] = await known(app, question)
-    assert re.match(rf"- \[1\] {place}", first), first
+    ]:
+        [first, *_] = await known(app, question)
+        assert re.match(rf"- \[1\] {place}", first), (question, first)
 
 
 async def test_a_definition_in_the_product_comes_before_one_in_tests(app: App) -> None:
@@ -54,24 +51,25 @@ async def test_a_definition_in_the_product_comes_before_one_in_tests(app: App) -
 
 
 @pytest.mark.req("SYL-89")
-@pytest.mark.parametrize(
-    "question",
-    ["what calls base_place", "base_place callers", "who calls PlaceFactory.base_place?", "callers of base_place"],
-)
-async def test_callers_are_listed_with_the_line_of_each_call(app: App, question: str) -> None:
-    lines = await known(app, question)
-    places = [re.match(r"- \[\d\] (\S+?):(\d+)@[0-9a-f]{10}: `([^`]+)` calls", line) for line in lines]
-    found = {(place[1], place[3]) for place in places if place is not None}
-    assert {("src/factory.py", "PlaceFactory.make"), ("src/user.py", "build")} <= found
-    for place in filter(None, places):
-        assert "base_place()" in FILES[place[1]].splitlines()[int(place[2]) - 1]
-    assert places[-1] is not None
-    assert places[-1][1] == "tests/test_factory.py", "tests come last"
+async def test_callers_are_listed_with_the_line_of_each_call(app: App) -> None:
+    for question in [
+        "what calls base_place",
+        "base_place callers",
+        "who calls PlaceFactory.base_place?",
+        "callers of base_place",
+    ]:
+        lines = await known(app, question)
+        places = [re.match(r"- \[\d\] (\S+?):(\d+)@[0-9a-f]{10}: `([^`]+)` calls", line) for line in lines]
+        found = {(place[1], place[3]) for place in places if place is not None}
+        assert {("src/factory.py", "PlaceFactory.make"), ("src/user.py", "build")} <= found
+        for place in filter(None, places):
+            assert "base_place()" in FILES[place[1]].splitlines()[int(place[2]) - 1]
+        assert places[-1] is not None
+        assert places[-1][1] == "tests/test_factory.py", "tests come last"
 
 
-@pytest.mark.parametrize(
-    ("question", "line"),
-    [
+async def test_other_uses_are_told_as_well(app: App) -> None:
+    for question, line in [
         (
             "what does PlaceFactory.make call",
             r"src/factory\.py:15@\w+: `PlaceFactory.make` calls `PlaceFactory.base_place`",
@@ -79,11 +77,9 @@ async def test_callers_are_listed_with_the_line_of_each_call(app: App, question:
         ("who inherits from PlaceFactory", r"src/user\.py:9@\w+: `SpecialFactory` inherits from `PlaceFactory`"),
         ("what imports PlaceFactory", r"src/user\.py:1@\w+: `src/user\.py` imports `PlaceFactory`"),
         ("who uses PlaceFactory", r"src/user\.py:\d+@\w+: `\S+` (?:calls|imports|inherits from) `PlaceFactory`"),
-    ],
-)
-async def test_other_uses_are_told_as_well(app: App, question: str, line: str) -> None:
-    lines = await known(app, question)
-    assert any(re.match(rf"- \[\d\] {line}", each) for each in lines), lines
+    ]:
+        lines = await known(app, question)
+        assert any(re.match(rf"- \[\d\] {line}", each) for each in lines), (question, lines)
 
 
 async def test_a_new_call_is_in_the_next_answer(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,10 +40,10 @@ async def test_a_name_with_a_number_that_nothing_mentions_is_said_to_be_absent(p
 
 
 @pytest.mark.req("BEY-13")
-@pytest.mark.parametrize("spelling", ["HTTP/2", "HTTP-2", "http/2"])
-async def test_a_name_with_a_number_is_found_in_any_spelling(project: App, spelling: str) -> None:
-    [first, *_] = (await ask(project, f"is {spelling} supported?")).known
-    assert (first.path, first.start) == ("src/transport.py", 9)
+async def test_a_name_with_a_number_is_found_in_any_spelling(project: App) -> None:
+    for spelling in ["HTTP/2", "HTTP-2", "http/2"]:
+        [first, *_] = (await ask(project, f"is {spelling} supported?")).known
+        assert (first.path, first.start) == ("src/transport.py", 9)
 
 
 @pytest.mark.req("BEY-13")

@@ -177,19 +177,20 @@ def test_a_worker_may_take_a_gigabyte_more_than_it_has() -> None:
     assert MORE_MEMORY < int(line.split()[3]) < 2 * MORE_MEMORY
 
 
-@pytest.mark.parametrize("files", [1, POOL_FROM])
+@pytest.mark.parametrize(("files", "easy"), [(1, 1), (4, POOL_FROM)], ids=["one", "in a pool"])
 async def test_files_that_no_parser_survives_are_told_once_and_remembered(
-    files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    files: int, easy: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(pool, "Pool", partial(Pool, 1, 0.5))
     root = make_repository(tmp_path / "r", {f"f{at}.go": bomb(at) for at in range(files)})
-    write(root, "easy.go", "package a\n\nfunc Easy() {}\n")
+    for at in range(easy):
+        write(root, f"easy{at}.go", f"package a\n\nfunc Easy{at}() {{}}\n")
     async with opened(root) as graph:
-        assert (await graph.refresh()).parsed == files + 1
+        assert (await graph.refresh()).parsed == files + easy
         told = [record.getMessage() for record in caplog.records]
         assert [line.partition(":")[0] for line in told] == ["f0.go" + (f" and {files - 1} more" if files > 1 else "")]
         assert NOT_SURVIVED in told[0]
-        assert (await graph.symbol("easy.go#Easy")).line_start == 3
+        assert (await graph.symbol("easy0.go#Easy0")).line_start == 3
         write(root, "copy.go", bomb(0))
         assert (await graph.refresh()).parsed == 0
 

@@ -183,16 +183,17 @@ HONEST: dict[str, str] = {
 
 
 @pytest.mark.req("BEY-10")
-@pytest.mark.parametrize("name", HONEST)
-async def test_honest_tests_are_believed(bench: Bench, name: str) -> None:
-    imports = "import os\nimport subprocess\nimport sys\nimport unittest\n\nimport pytest\n"
-    files = {**TASK, "tests/test_double.py": f"{imports}{TEST}\n\n{HONEST[name]}"}
-    done = await run_all(bench, files)
+async def test_honest_tests_are_believed(bench: Bench) -> None:
+    imports = (
+        "import os\nimport subprocess\nimport sys\nimport unittest\n\nimport pytest\n\nfrom calc.core import double\n"
+    )
+    honest = {f"tests/test_honest_{at}.py": f"{imports}\n\n{text}" for at, text in enumerate(HONEST.values())}
+    done = await run_all(bench, {**TASK, **TASK_TEST, **honest})
     (receipt,) = [each for each in done.receipts if each.kind == "test"]
     assert (receipt.exit_code, receipt.problem) == (0, ""), receipt.log
     assert receipt.tests is not None
     assert receipt.tests.failed == 0
-    assert receipt.tests.run + receipt.tests.skipped == 8
+    assert receipt.tests.run + receipt.tests.skipped == 7 + len(HONEST)
 
 
 async def test_tests_in_several_processes_are_counted(bench: Bench) -> None:

@@ -51,7 +51,7 @@ def other_task(bench: Bench) -> Completion:
 
 
 def with_receipts_of(bench: Bench, other: Completion, *, is_recorded: bool = True) -> Completion:
-    done = bench.complete(DONE)
+    done = bench.complete_once(DONE)
     done.receipts = other.receipts
     return done.record() if is_recorded else done
 
@@ -93,7 +93,7 @@ def reverted_change(bench: Bench) -> Completion:
 
 
 def late_review(bench: Bench, **values: object) -> Completion:
-    return bench.complete(DONE).change_review(**values)
+    return bench.complete_once(DONE).change_review(**values)
 
 
 FALSE: dict[str, tuple[FalseCase, str]] = {
@@ -101,7 +101,7 @@ FALSE: dict[str, tuple[FalseCase, str]] = {
     "a crashed reviewer": (lambda b: late_review(b, status="crashed"), "did not pass"),
     "a cancelled reviewer": (lambda b: late_review(b, status="cancelled"), "did not pass"),
     "a reviewer who found defects": (lambda b: late_review(b, status="failed"), "did not pass"),
-    "no reviewer": (lambda b: b.complete(DONE).change_state(reviews=()), "gave no verdict"),
+    "no reviewer": (lambda b: b.complete_once(DONE).change_state(reviews=()), "gave no verdict"),
     "a verdict on an older tree": (lambda b: late_review(b, tree="0" * 40), "older than the last change"),
     "a verdict before the last change": (
         lambda b: late_review(b, at=b.clock.now() - timedelta(days=1)),
@@ -110,7 +110,7 @@ FALSE: dict[str, tuple[FalseCase, str]] = {
     "a verdict of another session": (lambda b: late_review(b, session="s2"), "another task"),
     "a verdict of another pipeline": (lambda b: late_review(b, pipeline="other.1"), "another task"),
     "a pass before a later failure": (
-        lambda b: (done := b.complete(DONE)).change_state(
+        lambda b: (done := b.complete_once(DONE)).change_state(
             reviews=(
                 *done.state.reviews,
                 msgspec.structs.replace(
@@ -126,51 +126,56 @@ FALSE: dict[str, tuple[FalseCase, str]] = {
     "no receipt of linters": (lambda b: _only(b, "test"), "no receipt shows that they ran"),
     "receipts of another pipeline": (lambda b: with_receipts_of(b, other_task(b)), "another task"),
     "receipts of another session": (
-        lambda b: b.complete(DONE).change_receipt("test", session="s2"),
+        lambda b: b.complete_once(DONE).change_receipt("test", session="s2"),
         "another task",
     ),
     "receipts of an older commit": (older_version, "another version"),
     "receipts of another run": (
-        lambda b: b.complete(DONE).change_state(requests=frozenset({"run-of-yesterday"})),
+        lambda b: b.complete_once(DONE).change_state(requests=frozenset({"run-of-yesterday"})),
         "another run",
     ),
     "a receipt that nobody recorded": (
-        lambda b: b.complete(DONE).change_state(recorded={}),
+        lambda b: b.complete_once(DONE).change_state(recorded={}),
         "not written by the tools runner",
     ),
     "a receipt that the agent wrote": (
-        lambda b: b.complete(DONE).change_receipt("test", is_recorded=False, id="made-up"),
+        lambda b: b.complete_once(DONE).change_receipt("test", is_recorded=False, id="made-up"),
         "not written by the tools runner",
     ),
     "an exit code that the agent changed": (
         lambda b: (
-            b.complete(DONE).change_receipt("test", exit_code=1).change_receipt("test", is_recorded=False, exit_code=0)
+            b.complete_once(DONE)
+            .change_receipt("test", exit_code=1)
+            .change_receipt("test", is_recorded=False, exit_code=0)
         ),
         "not written by the tools runner",
     ),
     "counts that the agent changed": (
-        lambda b: b.complete(DONE).change_receipt("test", is_recorded=False, tests=None),
+        lambda b: b.complete_once(DONE).change_receipt("test", is_recorded=False, tests=None),
         "not written by the tools runner",
     ),
     "a log that the agent wrote": (
-        lambda b: b.complete(DONE).change_receipt("test", log="5 passed, written by hand"),
+        lambda b: b.complete_once(DONE).change_receipt("test", log="5 passed, written by hand"),
         "not the one that was recorded",
     ),
-    "a log of another commit": (lambda b: b.complete(DONE).change_receipt("test", tree="0" * 40), "another version"),
+    "a log of another commit": (
+        lambda b: b.complete_once(DONE).change_receipt("test", tree="0" * 40),
+        "another version",
+    ),
     # results
-    "an exit code of 1": (lambda b: b.complete(DONE).change_receipt("test", exit_code=1), "exit code 1"),
-    "a linter that fails": (lambda b: b.complete(DONE).change_receipt("lint", exit_code=2), "exit code 2"),
+    "an exit code of 1": (lambda b: b.complete_once(DONE).change_receipt("test", exit_code=1), "exit code 1"),
+    "a linter that fails": (lambda b: b.complete_once(DONE).change_receipt("lint", exit_code=2), "exit code 2"),
     "a run that was killed": (
-        lambda b: b.complete(DONE).change_receipt("test", killed_by="timeout"),
+        lambda b: b.complete_once(DONE).change_receipt("test", killed_by="timeout"),
         "was killed",
     ),
-    "a run that a signal ended": (lambda b: b.complete(DONE).change_receipt("test", exit_code=-9), "exit code -9"),
-    "failed tests with exit code 0": (lambda b: b.complete(DONE).change_tests(failed=1, passed=4), "1 of 5 tests"),
-    "no test ran": (lambda b: b.complete(DONE).change_tests(run=0, passed=0), "ran no test"),
-    "only skipped tests": (lambda b: b.complete(DONE).change_tests(run=0, passed=0, skipped=5), "ran no test"),
-    "counts that contradict each other": (lambda b: b.complete(DONE).change_tests(run=9), "contradict"),
+    "a run that a signal ended": (lambda b: b.complete_once(DONE).change_receipt("test", exit_code=-9), "exit code -9"),
+    "failed tests with exit code 0": (lambda b: b.complete_once(DONE).change_tests(failed=1, passed=4), "1 of 5 tests"),
+    "no test ran": (lambda b: b.complete_once(DONE).change_tests(run=0, passed=0), "ran no test"),
+    "only skipped tests": (lambda b: b.complete_once(DONE).change_tests(run=0, passed=0, skipped=5), "ran no test"),
+    "counts that contradict each other": (lambda b: b.complete_once(DONE).change_tests(run=9), "contradict"),
     "a check that rewrote the files": (
-        lambda b: b.complete(DONE).change_receipt("lint", changed_tree=True),
+        lambda b: b.complete_once(DONE).change_receipt("lint", changed_tree=True),
         "changed files",
     ),
     # the change itself
@@ -178,7 +183,7 @@ FALSE: dict[str, tuple[FalseCase, str]] = {
     "a change that was reverted": (reverted_change, "Nothing was changed"),
     "a dirty tree": (dirty_tree, "not committed"),
     "a branch that moved on": (moved_branch, "another commit"),
-    "a claim for another task": (lambda b: b.complete(DONE).change_claim(pipeline="other.1"), "not for this task"),
+    "a claim for another task": (lambda b: b.complete_once(DONE).change_claim(pipeline="other.1"), "not for this task"),
     "tests that never import the change": (
         lambda b: b.complete({"calc/extra.py": "VALUE = 1\n"}),
         "No test loads calc/extra.py",
@@ -318,10 +323,10 @@ FALSE: dict[str, tuple[FalseCase, str]] = {
     ),
     # commands of the plan
     "a check of the plan that did not run": (
-        lambda b: b.complete(DONE).change_state(checks=("make docs",)),
+        lambda b: b.complete_once(DONE).change_state(checks=("make docs",)),
         "did not run",
     ),
-    "a check of the plan that failed": (lambda b: b.complete(DONE).add_command("make docs", 2), "exit code 2"),
+    "a check of the plan that failed": (lambda b: b.complete_once(DONE).add_command("make docs", 2), "exit code 2"),
 }
 MASKED = (
     *("ruff check '--exit-zero' .", 'pytest "--collect-only"', 'test "$(pytest; echo 0)" = 0'),
@@ -348,7 +353,7 @@ HONEST = (
 
 
 def _only(bench: Bench, kind: str) -> Completion:
-    done = bench.complete(DONE)
+    done = bench.complete_once(DONE)
     done.receipts = [each for each in done.receipts if each.kind == kind]
     return done
 
@@ -366,7 +371,7 @@ def test_a_false_completion_is_refused_with_its_reason(bench: Bench, name: str) 
 @pytest.mark.req("BEY-10")
 @pytest.mark.parametrize("command", MASKED)
 def test_a_command_that_hides_its_failure_proves_nothing(bench: Bench, command: str) -> None:
-    verdict = bench.complete(DONE).add_command(command).judge()
+    verdict = bench.complete_once(DONE).add_command(command).judge()
     assert not verdict.accepted
     assert any("proves nothing" in each for each in verdict.reasons)
 
@@ -526,7 +531,7 @@ async def test_a_tree_with_uncommitted_changes_is_not_checked(bench: Bench) -> N
 
 
 def test_what_the_user_waived_is_noted_and_not_demanded(bench: Bench) -> None:
-    done = bench.complete(DONE).change_state(waived=frozenset({"inspector", "test"}), reviews=())
+    done = bench.complete_once(DONE).change_state(waived=frozenset({"inspector", "test"}), reviews=())
     done.receipts = [each for each in done.receipts if each.kind == "lint"]
     verdict = done.judge()
     assert verdict.accepted
@@ -534,7 +539,7 @@ def test_what_the_user_waived_is_noted_and_not_demanded(bench: Bench) -> None:
 
 
 def test_a_project_without_tests_is_accepted_and_said_so(bench: Bench) -> None:
-    done = bench.complete(DONE).change_state(has_tests=False)
+    done = bench.complete_once(DONE).change_state(has_tests=False)
     done.receipts = [each for each in done.receipts if each.kind == "lint"]
     verdict = done.judge()
     assert verdict.accepted
@@ -542,7 +547,7 @@ def test_a_project_without_tests_is_accepted_and_said_so(bench: Bench) -> None:
 
 
 def test_a_newer_pass_counts_after_a_crash_of_the_reviewer(bench: Bench) -> None:
-    done = bench.complete(DONE)
+    done = bench.complete_once(DONE)
     crashed = msgspec.structs.replace(done.state.reviews[0], status="crashed", at=done.state.changed_at)
     assert isinstance(crashed, TaskReview)
     assert done.change_state(reviews=(crashed, *done.state.reviews)).judge().accepted

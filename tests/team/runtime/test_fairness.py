@@ -21,7 +21,7 @@ from tests.agents.runtimes import PATIENCE
 from tests.agents.whole_runs import answer_of
 from tests.team.runtime.scripted_crew import ROLES, Crew, crew
 
-SESSIONS, TASKS, AGENTS = 8, 12, 4
+SESSIONS, TASKS, AGENTS = 5, 12, 4
 LIMITS = CallLimits(models=4, tools=4, session=2)
 
 

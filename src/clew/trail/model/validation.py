@@ -4,6 +4,7 @@ before it starts."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 MAX_SCHEMA = 262_144
+MAX_REMEMBERED = 8_192
+"""Bytes of the largest schema that is kept compiled for whoever has the same one."""
 MAX_PATTERN_SIZE = 65_536
 MAX_CHECKS = 20_000_000
 MAX_EXPLAINED = 10_000
@@ -68,13 +71,17 @@ class SchemaCheck:
 def compile_schema(schema: dict[str, Any], field: str = "schema") -> SchemaCheck:
     """A check for contexts. Raises InvalidInput, naming the place below `field`, for what is not a schema,
     refers outside itself or could run away; TooLarge past MAX_SCHEMA bytes."""
-    import jsonschema_rs  # loaded with the first schema, because most commands never need it
-
     if not isinstance(schema, dict):
         raise InvalidInput(field, "must be a JSON object")
     encoded = encode_canonical(schema, field)
     if len(encoded) > MAX_SCHEMA:
         raise TooLarge(field, len(encoded), MAX_SCHEMA)
+    return _compile(encoded, field) if len(encoded) > MAX_REMEMBERED else _remember(encoded, field)
+
+
+def _compile(encoded: bytes, field: str) -> SchemaCheck:
+    import jsonschema_rs  # loaded with the first schema, because most commands never need it
+
     plain = msgspec.json.decode(encoded)
     graph = SchemaGraph(plain, field)
     try:
@@ -90,6 +97,10 @@ def compile_schema(schema: dict[str, Any], field: str = "schema") -> SchemaCheck
     except ValueError as error:
         raise InvalidInput(field, f"is not a schema: {error}"[:MAX_REASON]) from None
     return SchemaCheck(validator, graph)
+
+
+# A definition is compiled when it is written and when it is used, and every owner has those that Clew ships.
+_remember = lru_cache(maxsize=256)(_compile)
 
 
 def _pointer(path: list[str | int]) -> str:
