@@ -174,7 +174,9 @@ def test_pods_are_probed_bounded_and_without_rights(deployment: dict[str, Any]) 
 
 def test_every_manifest_is_applied() -> None:
     listed = yaml.safe_load((DEPLOY / "kubernetes" / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
-    assert sorted(listed) == sorted(each.name for each in (DEPLOY / "kubernetes").glob("*.yaml") if each.name != "kustomization.yaml")
+    assert sorted(listed) == sorted(
+        each.name for each in (DEPLOY / "kubernetes").glob("*.yaml") if each.name != "kustomization.yaml"
+    )
 
 
 @pytest.mark.req("RCR-54")

@@ -44,7 +44,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class CandidateQueries:
-    """What is asked of the database for one search."""
+    """The parts of a search that the database answers."""
 
     def __init__(self, reading: ReadTransaction, request: SearchRequest, by: Principal, now: int) -> None:
         self._reading = reading

@@ -170,7 +170,7 @@ class Candidates:
         return slots[self._allowed.mask[slots]]
 
     def scores(self) -> Scores:
-        """What the ranking needs to know of them."""
+        """The values of these candidates that the ranking needs."""
         columns, slots = self._columns, self.slots
         found = FoundCandidates(
             slots=slots,
