@@ -43,8 +43,8 @@ _decode_texts = msgspec.json.Decoder(frozenset[str]).decode
 
 
 class TrailState(NamedTuple):
-    """The state of the trail for one search: the audiences of its caller, the head of the log, up to which event it is indexed, and
-    which vectors there are."""
+    """The state of the trail for a search: the audiences of its caller, the head of the log, the last event that is
+    indexed, and the vectors that exist."""
 
     audiences: list[int]
     head: int
