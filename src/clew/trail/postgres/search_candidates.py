@@ -31,7 +31,7 @@ MOST_TERMS = 16
 MOST_POSTINGS = 40_000
 """Terms are asked for until so many records have them, the rarest first; commoner ones only weigh in the ranking."""
 MAX_NAMES = 64
-NEAR_AT_LEAST = 120
+NEAR_AT_LEAST = 400
 """Vectors that the walk through the graph keeps in view."""
 
 WALK = (
