@@ -159,6 +159,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 preexec_fn=_die_with_parent,
+                start_new_session=True,
                 **_identity(),
             )
         end = time.monotonic() + PATIENCE
@@ -175,6 +176,13 @@ class PostgresServer:
             self._process.send_signal(how)
             self._process.wait(PATIENCE)
             self._process = None
+
+    def kill(self) -> None:
+        """Kill every process of the server, as a power cut would."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(PATIENCE)
+        self._process = None
 
     def close(self) -> None:
         self.stop(signal.SIGQUIT)

@@ -22,10 +22,10 @@ from psycopg_pool import PoolTimeout
 from clew.access import Principal
 from clew.clock import Clock, SteadyClock
 from clew.errors import Busy, StorageError
-from clew.trail.postgres.failures import TRANSIENT, is_away, translated
-from clew.trail.postgres.log_writer import LogJob, LogWriter
-from clew.trail.postgres.migration import migrate
-from clew.trail.postgres.server import POOL_SIZE, Connection, Server
+from clew.trail.postgres.connection.failures import TRANSIENT, is_away, translated
+from clew.trail.postgres.connection.log_writer import LogJob, LogWriter
+from clew.trail.postgres.connection.migration import migrate
+from clew.trail.postgres.connection.server import POOL_SIZE, Connection, Server
 from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction
 from clew.trail.postgres.wakeups import Wakeups
 

@@ -6,9 +6,9 @@ from functools import cached_property
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.trail.model.seal import Seal
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.transactions import WriteTransaction
+from clew.trail.seal import Seal
 from clew.trust import user_file
 
 

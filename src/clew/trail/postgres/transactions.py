@@ -14,7 +14,7 @@ from psycopg import ProgrammingError
 from psycopg.rows import TupleRow
 
 from clew.access import Principal
-from clew.trail.postgres.server import Connection
+from clew.trail.postgres.connection.server import Connection
 
 Values = Sequence[Any] | dict[str, Any]
 CALLER = "set_config('clew.owner', %s, true), set_config('clew.scopes', %s, true), set_config('clew.system', %s, true)"

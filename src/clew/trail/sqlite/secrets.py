@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.trail.model.seal import Seal
+from clew.trail.seal import Seal
 from clew.trail.sqlite.engine import Engine, Writing
 
 

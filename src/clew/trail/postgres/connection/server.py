@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
 from clew.errors import ConfigError, ReadOnly, StorageError
-from clew.trail.postgres.failures import translate, translated
+from clew.trail.postgres.connection.failures import translate, translated
 
 Connection = psycopg.Connection[TupleRow]
 

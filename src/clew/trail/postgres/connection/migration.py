@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 
 from clew.errors import StorageError
-from clew.trail.postgres.failures import translated
-from clew.trail.postgres.server import Connection
+from clew.trail.postgres.connection.failures import translated
+from clew.trail.postgres.connection.server import Connection
 
 LOCK = 0x636C6577  # "clew": whoever migrates holds this advisory lock
 PRESENT = "SELECT coalesce(max(number), 0) FROM migrations"
@@ -16,7 +16,7 @@ def migrate(connection: Connection, place: str) -> None:
     """Apply the steps that are missing, all in one transaction. Raises StorageError for a trail of a newer Clew, or
     tables of another program."""
     steps = sorted(
-        (step for step in (files(__package__) / "migrations").iterdir() if step.name.endswith(".sql")),
+        (step for step in (files("clew.trail.postgres") / "migrations").iterdir() if step.name.endswith(".sql")),
         key=lambda step: step.name,
     )
     with translated(place), connection.transaction():

@@ -22,8 +22,8 @@ import psycopg
 from clew.access import Principal
 from clew.clock import SteadyClock
 from clew.errors import ClewError, StorageError
-from clew.trail.postgres.failures import TRANSIENT, is_away
-from clew.trail.postgres.server import Connection, Server
+from clew.trail.postgres.connection.failures import TRANSIENT, is_away
+from clew.trail.postgres.connection.server import Connection, Server
 from clew.trail.postgres.transactions import CALLER, LogEnd, WriteTransaction, caller_values
 from clew.trail.work.loop_calls import LoopCalls
 
@@ -34,7 +34,7 @@ LOOK_UP = (
     "SELECT (SELECT value FROM meta WHERE key = 'embedder'),"
     " (SELECT json_object_agg(owner_id, seq) FROM definition_marks WHERE owner_id = ANY (%s))"
 )
-"""What most units of work want to know. It must not be part of LOCK_LOG, which sees what was before it waited."""
+"""Answers that most units of work need. It must not be part of LOCK_LOG, which sees what was before it waited."""
 MOVE_LOG = "UPDATE log SET head = %s, at = %s"
 
 
@@ -50,8 +50,8 @@ class LogJob(NamedTuple):
 Outcome = tuple[Any, BaseException | None]
 
 
-class Group:
-    """What a transaction has done: an outcome for each of its jobs, what they changed, and the head of the log."""
+class WriteGroup:
+    """A transaction of several jobs: an outcome for each of them, what they changed, and the head of the log."""
 
     def __init__(self, outcomes: Sequence[Outcome] = ()) -> None:
         self.outcomes = list(outcomes)
@@ -118,19 +118,19 @@ class LogWriter:
         try:
             group = self._commit(jobs)
         except Exception as error:  # a task boundary: each caller hears of it
-            group = Group([(None, error)] * len(jobs))
+            group = WriteGroup([(None, error)] * len(jobs))
         if group.changed:
             self._on_commit(group.changed, group.head)
         for job, (value, failure) in zip(jobs, group.outcomes, strict=True):
             self._calls.settle(job.done, value, failure)
         self._calls.send()
 
-    def _commit(self, jobs: Sequence[LogJob]) -> Group:
+    def _commit(self, jobs: Sequence[LogJob]) -> WriteGroup:
         """Run jobs in one transaction, again where it was undone through no fault of theirs. Raises StorageError."""
         careful, last = False, psycopg.Error()
         for attempt in range(ATTEMPTS):
             self._xid = None
-            group = Group()
+            group = WriteGroup()
             try:
                 self._transact(jobs, group, careful=careful)
                 return group
@@ -151,7 +151,7 @@ class LogWriter:
                 time.sleep(random.uniform(0, 0.01 * 2**attempt))
         raise self._server.failure(last) from last
 
-    def _transact(self, jobs: Sequence[LogJob], group: Group, *, careful: bool) -> None:
+    def _transact(self, jobs: Sequence[LogJob], group: WriteGroup, *, careful: bool) -> None:
         connection = self._connect()
         try:
             with connection.pipeline() as pipeline:
