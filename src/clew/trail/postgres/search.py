@@ -134,7 +134,13 @@ class _Search:
         weighed = weigh(self._question, corpus)
         queries = CandidateQueries(self._reading, request, self._by, self._engine.wall())
         candidates = queries.gather(
-            weighed, self._question.names, self._counts, self._state.audiences, self._query, effort
+            weighed,
+            self._question.names,
+            self._counts,
+            self._state.audiences,
+            self._query,
+            number=self._number,
+            effort=effort,
         )
         with self._cache.lock:
             self._cache.load(self._reading, candidates, self._state.epoch)

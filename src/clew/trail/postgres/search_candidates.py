@@ -16,21 +16,22 @@ from clew.access import Principal
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import EVERYTHING, matches_context
 from clew.trail.postgres.search_cache import Candidate
+from clew.trail.postgres.search_words import words_for
 from clew.trail.postgres.selector_sql import build_where, needs_content
 from clew.trail.postgres.transactions import ReadTransaction
-from clew.trail.search.ranking import Floats, Weighed
+from clew.trail.search.ranking import Floats, Weighed, length_exponent
 
 SMALL = 2_000
 """Up to this many records pass a filter, all of them are candidates."""
 COMPARED = 20_000
 """Up to this many records pass a filter, their vectors are compared one by one."""
-TEXT_CANDIDATES = 300
+TEXT_CANDIDATES = 400
 VECTOR_CANDIDATES = 50
-MOST_TERMS = 32
+MOST_TERMS = 16
 MOST_POSTINGS = 40_000
 """Terms are asked for until so many records have them, the rarest first; commoner ones only weigh in the ranking."""
 MAX_NAMES = 64
-NEAR_AT_LEAST = 200
+NEAR_AT_LEAST = 400
 """Vectors that the walk through the graph keeps in view."""
 
 WALK = (
@@ -55,6 +56,7 @@ class CandidateQueries:
             self._values["exclude"] = list(request.exclude)
         if needs_content(request.selector):
             self._read_passing()
+        self._is_filtered = request.selector != EVERYTHING or len(request.exclude) > 0
         self._found: dict[int, int] = {}
         self.are_all = True
         """Whether every record that matches is among the candidates."""
@@ -73,13 +75,16 @@ class CandidateQueries:
         counts: dict[int, int],
         audiences: Sequence[int],
         query: Floats | None,
+        *,
+        number: int,
         effort: int,
     ) -> list[Candidate]:
-        """The candidates by name, words and vector, each once. `counts` are the records that have a term, `effort`
-        multiplies the usual number by words."""
-        passing = self._pass(SMALL)
-        if len(passing) <= SMALL:
-            return passing
+        """The candidates by name, words and vector, each once. `counts` are the records that have a term, `number` is
+        that of all records that the caller sees, `effort` multiplies the usual number by words."""
+        if self._is_filtered or number <= 2 * SMALL:
+            passing = self._pass(SMALL)
+            if len(passing) <= SMALL:
+                return passing
         self._values["audiences"] = list(audiences)
         if self._request.ranking != "vector":
             self._add_names(names)
@@ -100,8 +105,8 @@ class CandidateQueries:
     def _add_names(self, names: Sequence[int]) -> None:
         """Records whose whole name is the query, or an identifier in it."""
         self._add(
-            "SELECT b.rid, b.version FROM terms t JOIN breadcrumbs b ON b.rid = t.rid WHERE t.name = ANY (%(names)s)"
-            f" AND t.audience = ANY (%(audiences)s) AND {self._where} ORDER BY b.rid LIMIT 1000",
+            f"SELECT b.rid, b.version FROM terms t {self._passing('t')}"
+            " WHERE t.name = ANY (%(names)s::bigint[]) AND t.audience = ANY (%(audiences)s) ORDER BY b.rid LIMIT 1000",
             names=list(names[:MAX_NAMES]),
         )
 
@@ -123,22 +128,20 @@ class CandidateQueries:
     def _add_with(self, weighed: Weighed, terms: Sequence[int], wanted: int) -> int:
         if not terms:
             return 0
-        worth = dict(zip(weighed.terms.tolist(), weighed.rarity.tolist(), strict=True))
-        parts, values = [], {}
-        for at, term in enumerate(terms):
-            parts.append(
-                f"SELECT rid, audience, length, {worth[term]:.6f}::real AS worth FROM terms"
-                f" WHERE words @@ %(term{at})s::tsquery"
-            )
-            values[f"term{at}"] = f"'{term}'"
+        rarity = dict(zip(weighed.terms.tolist(), weighed.rarity.tolist(), strict=True))
+        words, worth = words_for({term: rarity[term] for term in terms})
         matched = (
-            "SELECT rid, sum(worth) / power(greatest(min(length), 10), 0.2) AS score FROM"
-            f" ({' UNION ALL '.join(parts)}) t WHERE audience = ANY (%(audiences)s) GROUP BY rid"
+            "SELECT t.rid, sum(q.worth) / power(greatest(min(t.length), 10), %(exponent)s) AS score"
+            " FROM unnest(%(words)s::text[], %(worth)s::real[]) AS q (word, worth)"
+            " CROSS JOIN LATERAL (SELECT rid, audience, length FROM terms WHERE words @@ q.word::tsquery OFFSET 0) t"
+            " WHERE t.audience = ANY (%(audiences)s) GROUP BY t.rid"
         )
         return self._add(
-            f"WITH m AS MATERIALIZED ({matched}) SELECT b.rid, b.version FROM m {self._passing('m')}"
+            f"SELECT b.rid, b.version FROM ({matched} ORDER BY score DESC, rid OFFSET 0) m {self._passing('m')}"
             f" ORDER BY m.score DESC, m.rid LIMIT {wanted}",
-            **values,
+            words=words,
+            worth=worth,
+            exponent=length_exponent(len(weighed.terms)),
         )
 
     def _passing(self, source: str) -> str:
@@ -152,8 +155,7 @@ class CandidateQueries:
     def _add_by_vector(self, query: Floats) -> None:
         wanted = self._request.limit + VECTOR_CANDIDATES
         self._values["query"] = "[" + ",".join(map(repr, np.asarray(query, np.float64).tolist())) + "]"
-        is_filtered = self._request.selector != EVERYTHING or bool(self._request.exclude)
-        if is_filtered and len(self._pass(COMPARED)) <= COMPARED:
+        if self._is_filtered and len(self._pass(COMPARED)) <= COMPARED:
             distance = "v.vector <=> %(query)s::vector"
         else:
             kind = f"halfvec({len(query)})"
@@ -162,7 +164,7 @@ class CandidateQueries:
             self._reading.rows(WALK, (ahead,))
         self._add(
             f"SELECT b.rid, b.version FROM vectors v {self._passing('v')} WHERE v.audience = ANY (%(audiences)s)"
-            f" ORDER BY {distance} LIMIT {wanted}"
+            f" AND vector_dims(v.vector) = {len(query)} ORDER BY {distance} LIMIT {wanted}"  # as the index has it
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from clew.trail.postgres.definitions import PostgresDefinitions
 from clew.trail.postgres.engine import PostgresEngine
+from clew.trail.postgres.search_words import words_of
 from clew.trail.postgres.transactions import WriteTransaction
 from clew.trail.search.packing import pack_all
 from clew.trail.search.record_text import read_text
@@ -100,8 +101,7 @@ class TermIndexer:
         for row, blob in zip(records, packed, strict=True):
             apart = unpack(blob)
             counts.add(row[2], apart, 1)
-            words = [str(term) for term in apart.terms]
-            rows.append((row[0], row[1], row[2], apart.name, apart.length, blob, words))
+            rows.append((row[0], row[1], row[2], apart.name, apart.length, blob, words_of(blob)))
         writing.send_many(PUT, rows)
 
 

@@ -137,11 +137,16 @@ def score_lexical(
     total = _sum(hit_row, hit_rarity * _saturate(amount), len(slots))
     total += _score_pairs(weighed, heap, start, count)
     known = int(np.count_nonzero(np.bincount(which[hit], minlength=1)))
-    exponent = LENGTH_EXPONENT * known * known / (known * known + LENGTH_HALF**2)
+    exponent = length_exponent(known)
     length = heap[start + 3] / 10.0
     total *= np.power(length / max(corpus.mean_length, 1.0), -exponent)
     titles = _score_titles(corpus, start, hit_position, hit_row, hit_rarity) if with_titles else np.zeros(len(slots))
     return total.astype(np.float32), titles.astype(np.float32)
+
+
+def length_exponent(terms: int) -> float:
+    """How much the length of a record counts against it in a question of so many terms."""
+    return LENGTH_EXPONENT * terms * terms / (terms * terms + LENGTH_HALF**2)
 
 
 def best_by_words(weighed: Weighed, corpus: Corpus, slots: Ints, wanted: int) -> Ints:
@@ -164,6 +169,11 @@ def best_by_words(weighed: Weighed, corpus: Corpus, slots: Ints, wanted: int) ->
     best = np.argsort(-score, kind="stable")[:wanted]
     found: Ints = slots[best[score[best] > 0]]
     return found
+
+
+def weigh_counts(counts: Words, weights: Mapping[str, float]) -> Floats:
+    """What the counts of a term are worth, before its rarity."""
+    return _saturate(_amount(counts, weights))
 
 
 def _amount(counts: Words, weights: Mapping[str, float]) -> Floats:

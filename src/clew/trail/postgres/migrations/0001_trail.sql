@@ -112,9 +112,9 @@ CREATE TABLE terms (
   name     bigint NOT NULL,
   length   integer NOT NULL,
   terms    bytea NOT NULL,
-  words    tsvector NOT NULL
-);
-CREATE INDEX terms_words ON terms USING gin (words);
+  words    tsvector NOT NULL                      -- term and the class of its weight: see search_words
+) WITH (toast_tuple_target = 128);                -- a search reads many rows, and of few of them what is long
+CREATE INDEX terms_words ON terms USING gin (words) WITH (fastupdate = off);  -- every search would read what is pending
 CREATE INDEX terms_name ON terms (name);
 CREATE TABLE term_counts (
   audience integer NOT NULL,
