@@ -37,7 +37,7 @@ def run_benchmark(folder: Path, only: str) -> tuple[dict[str, Any], str]:
         "--scratch",
         str(scratch),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert list(scratch.iterdir()) == []
     assert str(scratch) not in "".join(read_command_lines())

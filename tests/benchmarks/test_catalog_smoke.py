@@ -29,7 +29,7 @@ def test_every_measure_runs_and_leaves_nothing_behind(tmp_path: Path) -> None:
     write_data(tmp_path)
     options = ["--tools", "70", "--routes", "250", "--resources", "300", "--quick", "--data", str(tmp_path)]
     command = [sys.executable, str(BENCHMARKS / "catalog.py"), *options, "--scratch", str(scratch)]
-    done = subprocess.run([*command, "--json", str(results)], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([*command, "--json", str(results)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(results.read_text(encoding="utf-8"))
     measures = {row["measure"]: row["values"] for row in found["rows"]}

@@ -16,7 +16,7 @@ def run_benchmark(folder: Path, *options: str) -> tuple[dict[str, Any], str]:
     scratch.mkdir()
     places = ["--data", str(folder), "--scratch", str(scratch), "--json", str(results)]
     command = [sys.executable, str(BENCHMARKS / "skills.py"), "--skills", "30", "--tools", "200", "--quick"]
-    done = subprocess.run([*command, *places, *options], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([*command, *places, *options], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert list(scratch.iterdir()) == []
     return json.loads(results.read_text(encoding="utf-8")), done.stdout

@@ -164,7 +164,7 @@ def test_odd_questions_are_answered(clew: Clew, folder: Path, question: list[str
         (["ask", "x" * 4_001], "4,001 characters is over the limit of 4,000"),
         (["ask", "x", "--budget", "5"], "budget: must be between"),
         (["ask", "x", "--per-domain", "0"], "per_domain: must be between"),
-        (["ask", "a\udcffb"], "query"),
+        (["ask", "a\udcffb"], "argument 2: is not valid UTF-8"),
     ],
 )
 def test_a_question_that_cannot_be_is_wrong_usage_and_leaves_no_folder(

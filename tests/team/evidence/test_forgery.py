@@ -136,10 +136,14 @@ FORGED: dict[str, tuple[dict[str, str], str]] = {
 }
 
 
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("forgery"))
+
+
+@pytest.fixture(autouse=True)
+def _programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", own_programs_first())
-    return Bench(tmp_path)
 
 
 @pytest.mark.req("BEY-10")
