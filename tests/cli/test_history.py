@@ -101,7 +101,7 @@ def test_a_line_beyond_the_end_is_told_with_the_length_of_the_file(clew: Clew, s
     ("place", "reason"),
     [
         ("src/core.py:9-3", "'src/core.py:9-3' ends before it begins"),
-        ("x\udcff:1", "has characters that no path has here"),
+        ("x\udcff:1", "argument 2: is not valid UTF-8"),
         ("a" * 5_000 + ":1", "aaa…"),
         ("a" * 5_000, "is not PATH:LINE"),
     ],
@@ -130,7 +130,7 @@ def test_a_name_with_the_mark_of_a_symbol_is_a_file(clew: Clew, shop: Path) -> N
 
 
 def test_a_place_of_strange_letters_is_refused_by_the_tool_as_well(clew: Clew, shop: Path) -> None:
-    result = clew("get", "history://tools/why_line", "file_path=x\udcff", "line=1")
+    result = clew("get", "history://tools/why_line", "--params", r'{"file_path": "x\u0000", "line": 1}')
     assert "is not a place in the repository" in result.out + result.err
 
 

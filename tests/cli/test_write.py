@@ -109,7 +109,7 @@ def test_a_draft_that_cannot_be_used_is_told_with_its_place(clew: Clew, stdin: b
         (["--title", "x", "--schema", "no spaces"], "schema_name"),
         (["--title", "x", "--ttl", "soon"], "--ttl"),
         (["--context", "{}"], "needs a --title"),
-        (["--title", "\udcff"], "title"),
+        (["--title", "\udcff"], "argument 4: is not valid UTF-8"),
     ],
 )
 def test_options_that_cannot_be_are_wrong_usage(clew: Clew, arguments: list[str], said: str) -> None:
