@@ -38,7 +38,7 @@ from speed.timing import percentile, tell
 
 HERE = Path(__file__).resolve().parent
 DEV = HERE.parents[1] / "shared" / "data" / "asking_dev.jsonl"
-OWN = HERE / "asking" / "questions.jsonl"
+OWN = (HERE / "asking" / "questions.jsonl", HERE / "asking" / "blind.jsonl")
 WINDOW, STEP, SHOWN, LOOKED_AT = 40, 20, 6, 200
 FUSION = 20
 MAX_BYTES = 1_000_000
@@ -258,7 +258,7 @@ def main() -> None:
     given = parser.parse_args()
     findings = [
         found
-        for questions in given.questions or (DEV, OWN)
+        for questions in given.questions or (DEV, *OWN)
         for found in measure(questions, given.repos, given.clew, given.every)
     ]
     print(render(findings))

@@ -216,7 +216,8 @@ class App:
 
         await self.ownership.require()
         await self.bootstrap()
-        await self.mirror_agents()
+        if roles is None or "knowledge" in roles:  # others may have no files, or older ones
+            await self.mirror_agents()
         return await build_folder_runtime(self._parts(models), EVERY_ROLE if roles is None else roles, tags)
 
     async def team(self, models: Models | None = None) -> Team:

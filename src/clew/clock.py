@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -81,18 +82,21 @@ class SteadyClock:
         self._clock = clock
         self._last = 0
         self._ahead = 0
+        self._lock = threading.Lock()
 
     def observe(self, stored: int) -> None:
         """Take note of a time that the trail has stored: `now` is not before it."""
-        self._last = max(self._last, stored)
+        with self._lock:
+            self._last = max(self._last, stored)
 
     def now(self) -> int:
         """Microseconds for order, leases and retries. When the clock is set back, the difference is added from then
         on."""
-        clock = to_micros(self._clock.now())
-        self._ahead = max(self._ahead, self._last - clock)
-        self._last = clock + self._ahead
-        return self._last
+        with self._lock:
+            clock = to_micros(self._clock.now())
+            self._ahead = max(self._ahead, self._last - clock)
+            self._last = clock + self._ahead
+            return self._last
 
     def wall(self) -> int:
         """Microseconds as the clock has them: expiry is a promise about the time of day."""

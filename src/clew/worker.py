@@ -32,9 +32,7 @@ class WorkerProcess:
         self.is_draining = False
         """Whether this process is about to end, and takes no new work."""
         self._runtime: Runtime | None = None
-        self._records = WorkerRecords(
-            app.trail, app.clock, by=app.me, roles=sorted(roles), tags=self.tags, held=self._held
-        )
+        self._records = WorkerRecords(app.trail, app.clock, by=app.me, roles=sorted(roles), held=self._held)
 
     @contextlib.asynccontextmanager
     async def working(
@@ -47,6 +45,8 @@ class WorkerProcess:
         app, works = self.app, [self._records.run()]
         if app.config.agents and self.roles & RUNTIME_ROLES:
             works.append(self._run_agents())
+        if app.config.agents and "knowledge" in self.roles:
+            works.append(self._mirror_agents())
         async with contextlib.AsyncExitStack() as stack:
             refresh = await stack.enter_async_context(app.background(on_delivery, self.roles))
             if "knowledge" in self.roles:
@@ -83,9 +83,17 @@ class WorkerProcess:
             self._runtime = runtime
             if self.is_draining:
                 await runtime.drain(0.0)
-            while True:
-                await asyncio.sleep(LOOK_SECONDS)
-                try:
-                    await app.mirror_agents()
-                except ClewError as error:  # the next look may do better
-                    log.warning("the folder's agents were not looked at: %s", error)
+            if self.tags:  # their queues exist now: a call that names one of them is not lost
+                await self._records.announce(self.tags)
+            await asyncio.Event().wait()
+
+    async def _mirror_agents(self) -> None:
+        """Keep the folder's agents on the trail as its files have them. Other processes may have other files."""
+        app = self.app
+        await app.ownership.wait(LOOK_SECONDS)
+        while True:
+            try:
+                await app.mirror_agents()
+            except ClewError as error:  # the next look may do better
+                log.warning("the folder's agents were not looked at: %s", error)
+            await asyncio.sleep(LOOK_SECONDS)

@@ -98,6 +98,12 @@ class Runtime:
         self._yields = asyncio.Event()
         """Set while another process, which has a model, does the steps of agents."""
 
+    @property
+    def _may_yield(self) -> bool:
+        """Whether this process leaves runs to another one that has a model. Without the role `agents` it never does:
+        the other one may not have its roles."""
+        return "agents" in self.parts.roles and not self.parts.hosts.has_model
+
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Work while the context is open. Events written after it is entered are handled; at its end unfinished events
@@ -112,13 +118,13 @@ class Runtime:
             await self._start("tools", tools_handlers(parts.tools), concurrency=parts.tools.limits.tools + LINE)
             await self._start("always", parts.always)
             await self._start("unhurried", parts.unhurried, share=BACKGROUND_SHARE)
-            if not parts.hosts.has_model and await parts.hosts.has_peer():
+            if self._may_yield and await parts.hosts.has_peer():
                 self._yields.set()
             await self._start_entries()
             followers += [
                 asyncio.create_task(parts.registry.follow(head, self._changed)),
                 asyncio.create_task(parts.cancelling.follow(head)),
-                asyncio.create_task(self._renew() if parts.hosts.has_model else self._yield_to_peers()),
+                asyncio.create_task(self._yield_to_peers() if self._may_yield else self._renew()),
             ]
             for task in followers:
                 task.add_done_callback(_log_failure)
@@ -194,7 +200,7 @@ class Runtime:
 
     def _yielding(self, handlers: Sequence[Handler]) -> list[Handler]:
         """The handlers, which in a process without a model release their events when another process has one."""
-        if self.parts.hosts.has_model:
+        if not self._may_yield:
             return list(handlers)
         return [replace(each, function=self._unless_peer(each)) for each in handlers]
 

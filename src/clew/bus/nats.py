@@ -178,12 +178,12 @@ class NatsBus:
         from nats import errors  # an extra; `open_nats` has looked for it
 
         self._has_work.clear()
-        while self._waiting and self._client is not None:
+        while self._waiting and (client := self._client) is not None:
             notice = self._waiting.popleft()
             content = _encode(notice)
             try:
                 for subject in notice.subjects:
-                    await self._client.publish(subject, content)
+                    await client.publish(subject, content)
             except (OSError, errors.Error) as error:  # the poll of the others finds it
                 _log.info("the bus %s: a notice was dropped: %s", self._url, error)
 

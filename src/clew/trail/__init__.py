@@ -36,7 +36,9 @@ async def open_trail(
             return await asyncio.to_thread(_open_postgres, url, clock or SystemClock(), embedder, queue_limit)
         case _:
             choices = ("sqlite://PATH", "sqlite://:memory:", "postgresql://ROLE@HOST/DATABASE")
-            raise ConfigError(f"unknown trail address {url!r}", choices=choices)
+            kind, colon, _ = url.partition("://")
+            # the rest may hold a password
+            raise ConfigError(f"unknown trail address {f'{kind}://…' if colon else url!r}", choices=choices)
 
 
 def _open_postgres(url: str, clock: Clock, embedder: Embedder | None, queue_limit: int) -> Trail:

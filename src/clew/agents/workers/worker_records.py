@@ -69,7 +69,6 @@ class WorkerRecords:
         *,
         by: Principal,
         roles: Sequence[str],
-        tags: Sequence[str] = (),
         held: Callable[[], Sequence[Claim]] = lambda: (),
     ) -> None:
         self._trail = trail
@@ -84,7 +83,7 @@ class WorkerRecords:
             host=socket.gethostname(),
             pid=os.getpid(),
             roles=tuple(sorted(roles)),
-            tags=tuple(tags),
+            tags=(),
             since=now,
             seen_at=now,
         )
@@ -109,6 +108,11 @@ class WorkerRecords:
             written = await self._trail.records.create(self._draft(), by=self._by)
             before, self._id = self._id, written.id
             await self._remove(before)
+
+    async def announce(self, tags: Sequence[str]) -> None:
+        """Say that this process works for these tags from now on."""
+        self._status = msgspec.structs.replace(self._status, tags=tuple(tags))
+        await self.write()
 
     async def withdraw(self) -> None:
         """Remove the record: the process ends."""

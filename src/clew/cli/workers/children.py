@@ -42,6 +42,12 @@ class ChildWorkers:
         finally:
             self._is_ending = True
             await cancel_all(tasks)
+            left = tuple(self._running)
+            for process in left:  # one that drains gives back what it holds, and ends
+                with contextlib.suppress(ProcessLookupError):
+                    process.terminate()
+            if left:
+                await asyncio.wait([asyncio.create_task(each.wait()) for each in left], timeout=GRACE_SECONDS)
             for process in tuple(self._running):
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()

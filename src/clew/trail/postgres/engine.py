@@ -35,22 +35,21 @@ READ_HEAD = "SELECT head FROM log"
 
 
 class PostgresEngine:
-    """One database. `on_commit` is called after every commit that changed something, from the thread that made it, with
-    what was changed and the head of the log, or 0 where that did not move."""
+    """One database: its pool of connections, the thread that appends to the log, and the wake-ups. `trail_id` is the
+    public id of the trail."""
 
     def __init__(self, url: str, clock: Clock, *, queue_limit: int = 10_000, pool_size: int = POOL_SIZE) -> None:
         self.server = Server(url, pool_size=pool_size)
         self._queue_limit = queue_limit
         self._time = SteadyClock(clock)
         self._closed = False
-        self.on_commit: Callable[[list[int], int], None] = lambda changed, head: None
         self.wakeups = Wakeups(self.read_head)
         with contextlib.closing(self.server.connect()) as connection:
             self.server.check(connection)
             migrate(connection, self.server.place)
             with translated(self.server.place):
                 row = connection.execute("SELECT head, at, (SELECT value FROM meta WHERE key = 'trail') FROM log")
-                head, at, self.secret = row.fetchone() or (0, 0, "")
+                head, at, self.trail_id = row.fetchone() or (0, 0, "")
         self._time.observe(at)
         self.wakeups.announce(head)
         self._pool = self.server.open_pool()
@@ -76,7 +75,9 @@ class PostgresEngine:
 
     async def read_head(self) -> int:
         """The number of the newest event, 0 at the beginning."""
-        return int(await self.read(lambda reading: reading.value(READ_HEAD), by=None))
+        head, at = await self.read(lambda reading: reading.row("SELECT head, at FROM log") or (0, 0), by=None)
+        self._time.observe(at)  # leases of other machines are compared with this clock
+        return int(head)
 
     def _read(self, connection: Connection, work: Callable[[ReadTransaction], T], by: Principal | None) -> T:
         with connection.pipeline():
@@ -118,7 +119,7 @@ class PostgresEngine:
         is_committing = False
         try:
             with connection.pipeline():
-                connection.execute("BEGIN")
+                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                 if not durable:
                     connection.execute("SET LOCAL synchronous_commit TO off")
                 writing = WriteTransaction(
@@ -136,7 +137,6 @@ class PostgresEngine:
         return value, writing.changed
 
     def _committed(self, changed: list[int], head: int) -> None:
-        self.on_commit(changed, head)
         self.wakeups.announce(head)
 
     # -- connections --------------------------------------------------------------------------------------

@@ -70,6 +70,8 @@ class PostgresLog:
 
     async def creation_of(self, breadcrumb_id: str, *, by: Principal) -> int:
         by.require("subscribe")
+        if not breadcrumb_id.isascii() or "\0" in breadcrumb_id:
+            raise NotFound("breadcrumb", breadcrumb_id)
         sql = f"SELECT b.rid FROM breadcrumbs b WHERE b.id = %(id)s AND {SEEN}"  # rid is that number
         values = {"id": breadcrumb_id, **seen_by(by)}
         found = await self._engine.read(lambda reading: reading.value(sql, values), by=by)

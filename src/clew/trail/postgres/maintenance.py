@@ -7,7 +7,9 @@ from datetime import timedelta
 
 from clew.access import Principal
 from clew.errors import ClewError
+from clew.trail.model.consumer import decode_consumer
 from clew.trail.postgres import version_writes as write
+from clew.trail.postgres.consumers.consumers import LOCK
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.reembedding import PostgresReembedding
 from clew.trail.postgres.rows import ALIVE, CURRENT, OLDER, SEEN, seen_by, to_record
@@ -65,13 +67,13 @@ class PostgresUpkeep:
         )
 
     async def webhook_senders(self) -> list[Principal]:
-        sql = (
-            "SELECT owner_id, array_agg(DISTINCT s) FILTER (WHERE s IS NOT NULL)"
-            " FROM consumers LEFT JOIN LATERAL unnest(scopes) s ON true"
-            " WHERE definition::json ->> 'webhook' IS NOT NULL GROUP BY owner_id ORDER BY owner_id"
-        )
-        rows = await self._engine.read(lambda reading: reading.rows(sql), by=None)
-        return [Principal(owner_id=owner, scopes=frozenset(scopes or ())) for owner, scopes in rows]
+        # The definitions are decoded here: one with a NUL in it would end a query that looks into JSON, for all owners.
+        sql = "SELECT owner_id, scopes, definition FROM consumers ORDER BY owner_id"
+        held: dict[str, set[str]] = {}
+        for owner, scopes, definition in await self._engine.read(lambda reading: reading.rows(sql), by=None):
+            if decode_consumer(definition).webhook is not None:
+                held.setdefault(owner, set()).update(scopes or ())
+        return [Principal(owner_id=owner, scopes=frozenset(scopes)) for owner, scopes in held.items()]
 
     # -- whose it is --------------------------------------------------------------------------------------
 
@@ -116,6 +118,9 @@ def _purge_idle(writing: WriteTransaction, idle_after: timedelta) -> tuple[int, 
 
 
 def _begin_anew(writing: WriteTransaction) -> None:
+    # A claim under way would move its cursor back afterwards: wait for those, and keep out new ones.
+    lock = LOCK.format(mode="") % {"owner": "owner_id", "name": "name"}
+    writing.rows(f"SELECT {lock} FROM (SELECT owner_id, name FROM consumers ORDER BY 1, 2 OFFSET 0) c")
     head = write.log_end(writing).head
     writing.send(
         "INSERT INTO meta VALUES ('identity', replace(gen_random_uuid()::text, '-', ''))"
@@ -124,7 +129,6 @@ def _begin_anew(writing: WriteTransaction) -> None:
     writing.send(REMEMBER, ("floor", str(head)))
     writing.send("DELETE FROM deliveries WHERE state != 2")
     writing.send("UPDATE consumers SET cursor = %s", (head,))
-    writing.memo.clear()
     writing.changed.append(0)
 
 

@@ -240,7 +240,11 @@ class PostgresRecords:
 
     def _find_many(self, reading: ReadTransaction, ids: Sequence[str], by: Principal) -> dict[str, Breadcrumb]:
         sql = f"{CURRENT} WHERE b.id = ANY (%(ids)s) AND {SEEN} AND {ALIVE}"
-        values = {"ids": [id for id in ids if id.isascii()], "now": self._engine.wall(), **seen_by(by)}
+        values = {
+            "ids": [id for id in ids if id.isascii() and "\0" not in id],
+            "now": self._engine.wall(),
+            **seen_by(by),
+        }
         return {row[1]: to_record(row) for row in reading.rows(sql, values)}
 
     async def read(self, id: str, *, by: Principal) -> View:

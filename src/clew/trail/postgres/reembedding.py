@@ -110,12 +110,14 @@ class PostgresReembedding:
         _forget_changed(writing)
         if _count_left(writing) or self._embedder is None:
             return False
+        writing.send("SET LOCAL statement_timeout TO 0")
+        writing.send("DROP INDEX IF EXISTS vectors_near")
         writing.send("DELETE FROM vectors")
-        index_vectors(writing, self._embedder.dimension)
         writing.send(
             "INSERT INTO vectors SELECT n.rid, b.audience, n.vector FROM vectors_next n"
             " JOIN breadcrumbs b ON b.rid = n.rid WHERE n.vector IS NOT NULL"
         )
+        index_vectors(writing, self._embedder.dimension)  # after the rows: the graph is then built at once
         writing.send("DELETE FROM vectors_next")
         writing.send("DELETE FROM meta WHERE starts_with(key, 'embedder_next')")
         writing.send(REMEMBER, ("embedder", self._space))

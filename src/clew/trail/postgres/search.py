@@ -91,7 +91,7 @@ class PostgresSearch:
         query = find_query_vector(
             request, self._embedder, space=self._space, present=state.embedder, dimension=state.dimension
         )
-        question = parse_question(request.text, owner_salt(by.owner_id, self._engine.secret))
+        question = parse_question(request.text, owner_salt(by.owner_id, self._engine.trail_id))
         found = _Search(self._engine, self._cache, reading, request, by, state, question, query)
         effort = 1
         while True:

@@ -95,7 +95,7 @@ class TermIndexer:
     def _put(self, writing: WriteTransaction, records: Sequence[Any], counts: _Counts) -> None:
         owners = {row[3] for row in records}
         definitions = {owner: self._definitions.of(writing, owner) for owner in owners}
-        salts = {owner: owner_salt(owner, self._engine.secret) for owner in owners}
+        salts = {owner: owner_salt(owner, self._engine.trail_id) for owner in owners}
         packed = pack_all([(read_text(definitions[row[3]], *row[4:]), salts[row[3]]) for row in records])
         rows = []
         for row, blob in zip(records, packed, strict=True):

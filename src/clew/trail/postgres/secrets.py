@@ -21,7 +21,7 @@ class PostgresSecrets:
 
     @cached_property
     def _seal(self) -> Seal:
-        key_file = user_file().with_name(f"trail-{self._engine.secret}.key")
+        key_file = user_file().with_name(f"trail-{self._engine.trail_id}.key")
         key_file.parent.mkdir(parents=True, exist_ok=True)
         return Seal(key_file)
 

@@ -57,12 +57,11 @@ class Wakeups:
                 found = self._loops[loop] = _LoopWakeups(self)
         return found
 
-    async def look(self) -> bool:
-        """Read the head of the log, and return whether others have written since the last time."""
+    async def look(self) -> None:
+        """Read the head of the log, and wake all who wait if others have written."""
         head = await self._read_head()
-        is_new = head > self.head
-        self.head = max(self.head, head)
-        return is_new
+        if head > self.head:
+            self.announce(head)
 
 
 class _LoopWakeups:
@@ -96,5 +95,4 @@ class _LoopWakeups:
         while True:
             await asyncio.sleep(INTERVAL)
             with contextlib.suppress(ClewError):  # those who wait will meet it themselves
-                if await self._wakeups.look():
-                    self.wake()
+                await self._wakeups.look()

@@ -145,10 +145,13 @@ class ClaimLoop:
             lease=self._lease,
             wait=self._lease.total_seconds(),
         )
-        self._claiming = asyncio.ensure_future(claim)
+        claiming = self._claiming = asyncio.ensure_future(claim)
         try:
-            return await self._claiming
+            return await claiming
         except asyncio.CancelledError:
+            if claiming.done() and not claiming.cancelled() and claiming.exception() is None:
+                for each in claiming.result():
+                    await self._release(_Held(each))
             if _is_being_cancelled() or not self._draining.is_set():
                 raise
             return []

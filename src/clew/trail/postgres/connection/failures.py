@@ -16,6 +16,15 @@ TRANSIENT = (errors.SerializationFailure, errors.DeadlockDetected)
 
 FULL = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)
 READ_ONLY = (errors.ReadOnlySqlTransaction,)
+ENDED = (
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.IdleInTransactionSessionTimeout,
+    errors.IdleSessionTimeout,
+    errors.DatabaseDropped,
+    errors.ConnectionException,
+)
+"""The server has ended the connection."""
 DAMAGED = (errors.DataCorrupted, errors.IndexCorrupted)
 BUSY = (errors.TooManyConnections, errors.LockNotAvailable, errors.QueryCanceled, errors.CannotConnectNow)
 
@@ -44,8 +53,9 @@ def translate(error: Exception, place: str) -> StorageError:
 
 def is_away(error: BaseException) -> bool:
     """Whether the connection is gone, so that another one may succeed."""
-    return isinstance(error, (errors.AdminShutdown, errors.CrashShutdown, errors.IdleInTransactionSessionTimeout)) or (
+    return isinstance(error, ENDED) or (
         isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+        and not isinstance(error, errors.PipelineAborted)
         and getattr(error, "sqlstate", None) is None
     )
 

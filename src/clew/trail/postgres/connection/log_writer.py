@@ -88,6 +88,10 @@ class LogWriter:
         """Finish what was accepted, and end."""
         self._queue.put(None)
         self._thread.join()
+        for job in self._take(self._queue.qsize()):
+            if job is not None:
+                self._calls.settle(job.done, None, StorageError("the trail is closed"))
+        self._calls.send()
         self._disconnect()
 
     # -- groups -------------------------------------------------------------------------------------------
@@ -155,7 +159,7 @@ class LogWriter:
         connection = self._connect()
         try:
             with connection.pipeline() as pipeline:
-                connection.execute("BEGIN")
+                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                 if not any(job.durable for job in jobs):
                     connection.execute("SET LOCAL synchronous_commit TO off")
                 log, memo, xid = self._lock(connection, jobs)
@@ -220,8 +224,9 @@ class LogWriter:
             return value, None
         if careful:
             self._undo_job(connection)
+            marks = {key: value for key, value in memo.items() if _is_new_audience(key)}
             memo.clear()
-            memo["caller"] = job.by
+            memo |= {"caller": job.by, **marks}
         log.head, log.at = head, at
         return None, failure
 
@@ -269,3 +274,8 @@ class LogWriter:
             f"{self._server.place} went away during a commit, and it is not known whether that succeeded",
             hint="Repeat the write with the same idempotency key",
         )
+
+
+def _is_new_audience(key: object) -> bool:
+    """Whether a key of the memo says that an owner has audiences which are not committed."""
+    return isinstance(key, tuple) and key[0] == "new" and isinstance(key[1], str)

@@ -25,7 +25,7 @@ IDLE_SECONDS = 60
 """A transaction that its process has left open for so long is ended by the server."""
 POOL_SIZE = 8
 POOL_SECONDS = 30.0
-"""How long a reader waits for a free connection."""
+"""How long a reader or a writer waits for a free connection."""
 
 SESSION = {
     "statement_timeout": f"{STATEMENT_SECONDS}s",
@@ -33,6 +33,7 @@ SESSION = {
     "lock_timeout": f"{STATEMENT_SECONDS // 2}s",
     "timezone": "UTC",
     "client_min_messages": "warning",
+    "synchronous_commit": "on",
 }
 
 
@@ -42,8 +43,10 @@ class Server:
     def __init__(self, url: str, *, pool_size: int = POOL_SIZE) -> None:
         try:
             parts: dict[str, Any] = dict(conninfo_to_dict(url))
-        except psycopg.ProgrammingError as error:
-            raise ConfigError(f"the trail address cannot be read: {error}") from error
+        except psycopg.ProgrammingError:  # its text quotes the address, with the password
+            refusal = ConfigError("the address of the trail cannot be read")
+            refusal.hint = "Write % in a password as %25, @ as %40 and / as %2F"
+            raise refusal from None
         options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
         self._options: dict[str, Any] = {
             "connect_timeout": CONNECT_SECONDS,
