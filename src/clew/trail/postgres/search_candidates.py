@@ -45,7 +45,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class CandidateQueries:
-    """What is asked of the database for one search."""
+    """The queries of one search."""
 
     def __init__(self, reading: ReadTransaction, request: SearchRequest, by: Principal, now: int) -> None:
         self._reading = reading

@@ -170,7 +170,7 @@ class Candidates:
         return slots[self._allowed.mask[slots]]
 
     def scores(self) -> Scores:
-        """What the ranking needs to know of them."""
+        """The scores of the candidates, ready to be ranked."""
         columns, slots = self._columns, self.slots
         found = FoundCandidates(
             slots=slots,

@@ -172,7 +172,7 @@ def best_by_words(weighed: Weighed, corpus: Corpus, slots: Ints, wanted: int) ->
 
 
 def weigh_counts(counts: Words, weights: Mapping[str, float]) -> Floats:
-    """What the counts of a term are worth, before its rarity."""
+    """The worth of the counts of a term, before its rarity."""
     return _saturate(_amount(counts, weights))
 
 

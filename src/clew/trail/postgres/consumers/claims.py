@@ -30,7 +30,7 @@ MOVE_CURSOR = "UPDATE consumers SET cursor = %s WHERE cid = %s"
 
 
 class ClaimRequest(NamedTuple):
-    """What a worker asks for; the lease is in microseconds."""
+    """The request of a worker for events; the lease is in microseconds."""
 
     consumer: str
     by: Principal

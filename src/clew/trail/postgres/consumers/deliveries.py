@@ -31,7 +31,7 @@ from clew.trail.postgres.consumers.consumers import (
     read_standing,
     read_states,
 )
-from clew.trail.postgres.consumers.news import News
+from clew.trail.postgres.consumers.news import ConsumerNews
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.records import PostgresRecords
 from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction
@@ -55,7 +55,7 @@ class PostgresDeliveries:
         self._engine = engine
         self._records = records
         self._clock = clock
-        self.news = News(engine)
+        self.news = ConsumerNews(engine)
         self._under_way: set[asyncio.Task[None]] = set()
 
     # -- consumers ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What has happened since a worker last looked, as far as this process knows without asking for each of them.
+"""News for workers that wait, as far as this process knows them without a query for each worker.
 
 The newest events are read once for all workers that wait. Most of these are not meant by them, and need no transaction
 for that.
@@ -15,7 +15,7 @@ from clew.trail.postgres.log import EVENT
 from clew.trail.work.recent_events import LENGTH, Tail
 
 
-class News:
+class ConsumerNews:
     """The newest events, and which consumers have something to claim again."""
 
     def __init__(self, engine: PostgresEngine) -> None:
