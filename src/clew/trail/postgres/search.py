@@ -43,8 +43,8 @@ _decode_texts = msgspec.json.Decoder(frozenset[str]).decode
 
 
 class TrailState(NamedTuple):
-    """The state of a trail for one search: the audiences of its caller, the head of the log, up to which event it is indexed, and
-    which vectors there are."""
+    """The state of a trail for one search: the audiences of its caller, the head of the log, up to which event it is
+    indexed, and which vectors there are."""
 
     audiences: list[int]
     head: int
