@@ -19,7 +19,7 @@ from clew.cli.process import YOUNG_OBJECTS
 from clew.clock import ManualClock
 from clew.trail import open_trail
 from clew.trail.store import Trail
-from tests.servers.postgres import PostgresServer, running_server
+from tests.postgres_server import PostgresServer, running_server
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 

@@ -12,7 +12,7 @@ from clew.clock import Clock, ManualClock
 from clew.llm.wordllama import WordLlamaEmbedder
 from clew.trail import open_trail
 from clew.trail.store import Embedder, Trail
-from tests.servers.postgres import PostgresServer
+from tests.postgres_server import PostgresServer
 
 
 def _sqlite(request: pytest.FixtureRequest) -> Iterator[str]:

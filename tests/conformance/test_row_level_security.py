@@ -24,7 +24,7 @@ from tests.conformance.test_isolation import (  # noqa: F401
     test_who_writes_into_a_scope_that_it_lacks_cannot_read_it_back,
     test_widened_scopes_give_old_events_and_hits,
 )
-from tests.servers.postgres import PostgresServer
+from tests.postgres_server import PostgresServer
 
 pytestmark = [pytest.mark.req("RCR-19"), pytest.mark.req("BEY-07")]
 

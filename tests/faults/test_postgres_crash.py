@@ -14,7 +14,7 @@ from tests.faults.persistent_writer import write_through_crashes
 from tests.faults.processes import ADDRESS, PATIENCE, Child, drain, eventually, open_at
 from tests.faults.test_kill import check_outputs, check_records, check_versions, read_log, read_notebook
 from tests.faults.writer import ME, echo
-from tests.servers.postgres import PostgresServer, running_server
+from tests.postgres_server import PostgresServer, running_server
 
 WRITERS = 3
 PROGRESS = 20

@@ -38,13 +38,13 @@ class Bell:
             return await attempt(seconds)
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
+        was_rung = False
         while True:
             with self._listening(is_meant) as rung:
-                found = await attempt(0.0)  # which no ring interrupts: a flood of notices does not starve it
-                left = until - loop.time()
-                if found or left <= 0.0:
+                # No ring interrupts the look after a ring: a flood of notices does not starve it.
+                if was_rung and (found := await attempt(0.0)):
                     return found
-                task = loop.create_task(attempt(left))
+                task = loop.create_task(attempt(max(0.0, until - loop.time())))
                 try:
                     await asyncio.wait((task, rung), return_when=asyncio.FIRST_COMPLETED)
                     await _end(task)
@@ -55,6 +55,7 @@ class Bell:
                     raise
             if not task.cancelled():
                 return task.result()
+            was_rung = True
 
     @contextlib.contextmanager
     def _listening(self, is_meant: IsMeant) -> Iterator[asyncio.Future[None]]:

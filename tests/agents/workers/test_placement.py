@@ -28,8 +28,8 @@ def where(name: str) -> Tool:
 
 
 async def announce(trail: Trail, clock: ManualClock, me: Principal, *tags: str) -> WorkerRecords:
-    records = WorkerRecords(trail, clock, by=me, roles=["tools"], tags=tags)
-    await records.write()
+    records = WorkerRecords(trail, clock, by=me, roles=["tools"])
+    await records.announce(tags)
     return records
 
 

@@ -17,7 +17,7 @@ from clew.trail.model.breadcrumb import Draft
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.transactions import WriteTransaction
 from clew.trail.store import Trail
-from tests.servers.postgres import PostgresServer, running_server
+from tests.postgres_server import PostgresServer, running_server
 
 pytestmark = [pytest.mark.req("BEY-07"), pytest.mark.req("RCR-15")]
 
