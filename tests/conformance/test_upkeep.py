@@ -17,6 +17,7 @@ from clew.trail.model.edge import Edge
 from clew.trail.model.event import Consumer, Webhook
 from clew.trail.model.prepare import embedding_text
 from clew.trail.model.readable import ReadableText
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Purged, Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.records import (
@@ -131,6 +132,13 @@ async def test_for_each_owner_with_webhooks_there_is_one_who_may_work_for_all_of
         assert len(await trail.deliveries.claim(name, by=sender, worker="w")) == 1
     await trail.deliveries.register(Consumer(name="hook", webhook=WEBHOOK), by=Principal(owner_id="acme"))
     assert [each.owner_id for each in await trail.upkeep.webhook_senders()] == ["acme", "other"]
+
+
+async def test_a_consumer_with_a_nul_in_its_selector_does_not_stop_the_webhooks_of_others(trail: Trail) -> None:
+    odd = Selector(context_match=(ContextMatch(path="name", value="a\0b"),))
+    await trail.deliveries.register(Consumer(name="odd", selector=odd), by=Principal(owner_id="other"))
+    await trail.deliveries.register(Consumer(name="hook", webhook=WEBHOOK), by=Principal(owner_id="acme"))
+    assert [each.owner_id for each in await trail.upkeep.webhook_senders()] == ["acme"]
 
 
 async def test_a_scope_may_have_a_comma_in_its_name(trail: Trail) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 
 import psycopg
@@ -257,3 +258,14 @@ async def test_a_commit_whose_answer_was_lost_is_not_done_twice(
     assert [each.title for each in page.items] == ["Second", "First"]
     assert page.items[0] == made
     await trail.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql://clew:s3cr%t@db/x", "postgresql://clew:s3cr3t@[::1/x", "postgresql+psycopg://u:s3cr3t@db/x"],
+)
+async def test_an_address_that_cannot_be_read_is_refused_without_its_password(address: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        await open_trail(address)
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "s3cr" not in shown
