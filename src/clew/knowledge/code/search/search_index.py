@@ -164,9 +164,11 @@ class SearchIndex:
         return _rarity_of(self._fresh_view(), words)
 
     def has_name(self, name: str) -> bool:
-        """Whether a name occurs as a whole, however its parts are joined; of a qualified name the last part."""
-        terms = terms_of(_QUALIFIER.split(name)[-1])
-        return not terms or bool(self._fresh_view().number_of(np.array(terms[-1:], np.uint32))[0])
+        """Whether a name occurs. One of several words must occur as a whole, however they are joined; of a qualified
+        name that is its last part. Of other names some word must occur."""
+        last = terms_of(_QUALIFIER.split(name)[-1])
+        terms = last[-1:] if len(last) > 1 else terms_of(name)
+        return not terms or bool(self._fresh_view().number_of(np.array(terms, np.uint32)).any())
 
     def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
         """Each word as the files spell it: itself where it occurs; else the most frequent word that differs by one
