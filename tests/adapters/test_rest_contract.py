@@ -113,6 +113,7 @@ async def use_agents(contract: Contract, operator: dict[str, str], id: str) -> N
     await call("GET", "/why/context/{id}/{item}", 404, at=f"/why/context/{id}/x", headers=operator)
     await call("GET", "/usage", 200, headers=operator)
     await call("GET", "/agents", 200, headers=operator)
+    await call("GET", "/workers", 200, headers=operator)
 
 
 NOBODY = "nothing-of-this-name"
