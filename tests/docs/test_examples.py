@@ -58,7 +58,7 @@ EXPECTED = {
         "Your branch was moved forward to ",
     ],
     "09_knowledge.py": [
-        "> where is the lease of a claim extended\n  src/clew/trail/",
+        "> where is the lease of a claim extended\n  src/clew/",
         "src/clew/trail/search/closeness.py:",
         "> what did we decide about code on the trail\n",
         "> what calls closeness\n  src/clew/",

@@ -19,11 +19,11 @@ from clew.clock import Clock
 from clew.errors import ClewError, Conflict, NotFound
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, Ttl
 from clew.trail.model.event import Claim
+from clew.trail.model.flow import WORKER as SCHEMA
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import outlast
 
-SCHEMA = "runtime.worker.v1"
 RENEWAL = 30.0
 """Seconds between two records of a worker, and so the age that the list of its claims may have."""
 LIFETIME = timedelta(seconds=3 * RENEWAL)

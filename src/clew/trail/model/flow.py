@@ -23,6 +23,10 @@ _OPEN = ("message", "model_tool")
 _STEERING = ("permission_request", "permission_answer", "cancel")
 
 
+WORKER = "runtime.worker.v1"
+"""The schema of the record of a process that works. Owners cannot rename it."""
+
+
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """The schema name of each part, and the name of the tool that asks models."""
 
