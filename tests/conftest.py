@@ -6,8 +6,10 @@ import compileall
 import gc
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
+from types import FrameType
 from uuid import uuid4
 
 import pytest
@@ -56,6 +58,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [each for each in items if not each.get_closest_marker("full")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
+
+
+TIME_LIMIT = 600  # seconds for one test, ten times what the slowest takes on two busy cores
+
+
+def _stop_test(number: int, frame: FrameType | None) -> None:
+    signal.alarm(30)  # an event loop may have swallowed this exception
+    pytest.fail(f"the test was stopped after {TIME_LIMIT} s")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """A test that waits for something that never comes fails, instead of holding up all others.
+
+    Where the exception cannot be raised, because the main thread waits outside Python, pytest's `faulthandler_timeout`
+    prints the stacks and ends the process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return (yield)
+    previous = signal.signal(signal.SIGALRM, _stop_test)
+    signal.alarm(TIME_LIMIT)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
 
 
 # Collection makes millions of objects and no garbage, so the collector would only look at all of them again and again.
