@@ -21,6 +21,8 @@ NOTES = Selector(schema_name="note.v1")
 LONG = timedelta(seconds=30)
 PATIENCE = 60.0
 """Seconds after which a wait in a test has failed."""
+PAUSE = 0.005
+"""Seconds between two looks of a wait: a loop without them takes the processor from those that it waits for."""
 
 
 def note(text: str = "hello", *tags: str) -> Draft:
@@ -76,6 +78,7 @@ async def until(
             for state in await trail.deliveries.consumers(by=by):
                 if state.consumer.name == name and holds(state):
                     return state
+            await asyncio.sleep(PAUSE)
 
 
 async def settled(trail: Trail, name: str = "reader") -> ConsumerState:

@@ -13,7 +13,7 @@ from clew.trail.model.event import Consumer, Event, RetryPolicy
 from clew.trail.model.selector import EVERYTHING, ContextMatch, Selector
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker, handles
-from tests.handlers import ANN, NOTES, PATIENCE, Calls, handler_of, note, run_worker, settled, text_of, texts
+from tests.handlers import ANN, NOTES, PATIENCE, PAUSE, Calls, handler_of, note, run_worker, settled, text_of, texts
 
 
 async def test_a_handler_turns_an_event_into_breadcrumbs(trail: Trail) -> None:
@@ -85,7 +85,7 @@ async def test_outputs_can_trigger_further_handlers(trail: Trail) -> None:
         await trail.records.create(note("go"), by=ANN)
         async with asyncio.timeout(PATIENCE):
             while not (ends := await texts(trail, "end.v1")):
-                pass
+                await asyncio.sleep(PAUSE)
 
     assert ends == ["go>1>2"]
 

@@ -141,8 +141,9 @@ def _unparsed(job: ParseJob, reason: str) -> ParsedContent:
 class Pool:
     """Workers, started with the first batch. Close it after the last one."""
 
-    def __init__(self, workers: int = WORKERS, seconds: float = SECONDS) -> None:
+    def __init__(self, workers: int = WORKERS, seconds: float = SECONDS, patience: float = PATIENCE) -> None:
         self._seconds = seconds
+        self._patience = patience
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="clew-parsing")
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
         self._all: list[_Worker] = []
@@ -181,7 +182,7 @@ class Pool:
         is_new = worker.is_new
         try:
             struck = [language for language, strikes in self._strikes.items() if strikes >= STRIKES]
-            worker.parse(_Request(jobs, self._seconds, struck), done)
+            worker.parse(_Request(jobs, self._seconds, struck), self._seconds * self._patience, done)
         except (OSError, EOFError, msgspec.DecodeError):
             end_process(worker.process)
         else:
@@ -213,21 +214,22 @@ class _Worker:
         """Whether `_limit_seconds` ended the process."""
         return sys.platform != "win32" and self.process.returncode == -signal.SIGPROF
 
-    def parse(self, request: _Request, done: list[ParsedContent]) -> None:
-        """Append each result to `done` as it arrives. Raises OSError and EOFError if the process ends early."""
+    def parse(self, request: _Request, limit: float, done: list[ParsedContent]) -> None:
+        """Append each result to `done` as it arrives. Raises OSError and EOFError if the process ends early, as it does
+        after `limit` seconds on the clock."""
         process = self.process
         assert process.stdin is not None
         assert process.stdout is not None
         self.is_new = False
-        limit = threading.Timer(request.seconds * PATIENCE, process.kill)
-        limit.daemon = True
-        limit.start()
+        timer = threading.Timer(limit, process.kill)
+        timer.daemon = True
+        timer.start()
         try:
             _send(process.stdin, _encoder.encode(request))
             while len(done) < len(request.jobs):
                 done.append(_results.decode(_receive(process.stdout)))
         finally:
-            limit.cancel()
+            timer.cancel()
 
 
 def start_process(program: str, *arguments: str) -> subprocess.Popen[bytes]:
