@@ -13,6 +13,7 @@ from clew.access import Principal
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
 from clew.trail.model.edge import Direction, Edge, Link, Reached
 from clew.trail.model.event import Claim, Consumer, ConsumerState, DeadLetter, Event, QueueLoad
+from clew.trail.model.finding import EngineFinding
 from clew.trail.model.query import SearchRequest, SearchResult
 from clew.trail.model.selector import EVERYTHING, Selector
 
@@ -346,6 +347,11 @@ class Upkeep(Protocol):
 
     async def check(self) -> list[str]:
         """Find damage: one line each, empty when all is well. Reads everything."""
+        ...
+
+    async def examine(self) -> list[EngineFinding]:
+        """The state of the engine that keeps the trail, such as its version, settings and sizes, one finding for each
+        check. Empty where a file is all there is."""
         ...
 
     def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:

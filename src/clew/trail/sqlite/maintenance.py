@@ -10,6 +10,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import ClewError
 from clew.sqlite_file import Sql
+from clew.trail.model.finding import EngineFinding
 from clew.trail.model.rows import to_breadcrumb
 from clew.trail.search.text import are_whole
 from clew.trail.sqlite import version_writes as write
@@ -131,6 +132,9 @@ class SqliteUpkeep:
         orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
         found += [f"a row of {table} points to a missing row of {parent}" for table, _, parent, _ in orphans[:20]]
         return found
+
+    async def examine(self) -> list[EngineFinding]:
+        return []
 
     def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
         return self._change.run(batch)
