@@ -277,7 +277,7 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
                 "move",
                 "Move a trail to another file or server, with everything on it.",
                 "clew.cli.trail.move:move",
-                "FROM TO",
+                "SOURCE TARGET",
             ),
             CliCommand(
                 "backup",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -13,7 +13,6 @@ from clew.access import Principal
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
 from clew.trail.model.edge import Direction, Edge, Link, Reached
 from clew.trail.model.event import Claim, Consumer, ConsumerState, DeadLetter, Event, QueueLoad
-from clew.trail.model.finding import EngineFinding
 from clew.trail.model.query import SearchRequest, SearchResult
 from clew.trail.model.selector import EVERYTHING, Selector
 
@@ -317,6 +316,15 @@ class TrailStats(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     edges: int
     schemas: dict[str, int]
+
+
+class EngineFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """One line about the engine of a trail. `todo` is the next step, if there is one."""
+
+    name: str
+    level: Literal["ok", "note", "wrong"] = "ok"
+    what: str
+    todo: str = ""
 
 
 class Upkeep(Protocol):

@@ -56,7 +56,7 @@ async def move(
     if addresses[0] == addresses[1] or (
         files[0] and files[1] and os.path.realpath(files[0]) == os.path.realpath(files[1])
     ):
-        raise InvalidInput("TO", "is the trail that is to be moved")
+        raise InvalidInput("TARGET", "is the trail that is to be moved")
     if dry_run:
         return await _show_plan(addresses, json=json)
     async with _opened(addresses[0], "locked") as old, _opened(addresses[1], "target") as new:

@@ -19,7 +19,7 @@ from clew.trail.move.tables import TABLES, MovedTable, OwnedRow, Row
 from clew.trail.seal import Seal, copy_key
 
 TargetState = Literal["empty", "begun", "same", "other"]
-"""What a target holds: nothing, a part of this trail, all of it or a later state of it, or something else."""
+"""The content of a target: nothing, a part of this trail, all of it or a later state of it, or something else."""
 Tell = Callable[[str, int, int], None]
 """Hears what is being done, how many rows of it are done, and how many there are."""
 
@@ -28,7 +28,7 @@ _SECRETS = next(table for table in TABLES if table.name == "secrets")
 
 
 class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a move would do: the rows of each table, the rows that are there already, and the state of the target."""
+    """A move that was not begun: the rows of each table, those that are there already, and the state of the target."""
 
     source: str
     target: str

@@ -8,7 +8,6 @@ from datetime import timedelta
 from clew.access import Principal
 from clew.errors import ClewError
 from clew.trail.model.consumer import decode_consumer
-from clew.trail.model.finding import EngineFinding
 from clew.trail.postgres import version_writes as write
 from clew.trail.postgres.consumers.consumers import LOCK
 from clew.trail.postgres.engine import PostgresEngine
@@ -17,7 +16,7 @@ from clew.trail.postgres.reembedding import PostgresReembedding
 from clew.trail.postgres.rows import ALIVE, CURRENT, OLDER, SEEN, seen_by, to_record
 from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction
 from clew.trail.search.text import are_whole
-from clew.trail.store import Embedder, Purged, TrailStats
+from clew.trail.store import Embedder, EngineFinding, Purged, TrailStats
 
 PURGE_BATCH = 500
 CHECK_BATCH = 1_000

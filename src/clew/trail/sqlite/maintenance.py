@@ -10,7 +10,6 @@ import msgspec
 from clew.access import Principal
 from clew.errors import ClewError
 from clew.sqlite_file import Sql
-from clew.trail.model.finding import EngineFinding
 from clew.trail.model.rows import to_breadcrumb
 from clew.trail.search.text import are_whole
 from clew.trail.sqlite import version_writes as write
@@ -18,7 +17,7 @@ from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.index.reembedding import Reembedding
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list
-from clew.trail.store import Embedder, Purged, TrailStats
+from clew.trail.store import Embedder, EngineFinding, Purged, TrailStats
 
 PURGE_BATCH = 500
 KEY_DAYS = 7

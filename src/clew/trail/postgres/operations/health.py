@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from clew.trail.model.finding import EngineFinding
 from clew.trail.postgres.connection.migration import PRESENT, migration_steps
 from clew.trail.postgres.connection.server import POOL_SIZE
 from clew.trail.postgres.transactions import ReadTransaction
+from clew.trail.store import EngineFinding
 
 UNPROTECTED = ("meta", "log", "migrations", "terms", "term_counts", "term_totals", "definition_marks")
 """Tables without row-level security: they hold numbers, hashes of words and settings, but no content."""
