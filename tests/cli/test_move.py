@@ -149,6 +149,7 @@ def test_a_move_that_was_killed_goes_on(clew: Clew, places: Places, old: str, ne
     assert killed.returncode == -9
     with pytest.raises(StorageError, match="is not finished"):
         on(target, read_all)
+    assert "is not finished" in clew("trail", "move", target, places("sqlite")).err
     done = clew("trail", "move", source, target, "--json").json
     total = sum(each["rows"] for each in done["tables"])
     assert done["resumed"]

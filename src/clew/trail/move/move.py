@@ -14,7 +14,7 @@ import msgspec
 
 from clew.errors import StorageError
 from clew.trail.move.digests import TableDigest
-from clew.trail.move.replica import MoveProgress, Replica
+from clew.trail.move.replica import MoveProgress, Replica, refuse_unfinished
 from clew.trail.move.tables import TABLES, MovedTable, OwnedRow, Row
 from clew.trail.seal import Seal, copy_key
 
@@ -61,7 +61,8 @@ class MoveReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def plan_move(source: Replica, target: Replica) -> MovePlan:
-    """Say what a move would do. Changes nothing."""
+    """Say what a move would do. Changes nothing. Raises StorageError for a source that is itself the target of a move
+    which is not finished."""
     return await asyncio.to_thread(_plan, source, target)
 
 
@@ -109,6 +110,7 @@ def _advice(state: TargetState) -> str:
 
 
 def _plan(source: Replica, target: Replica) -> MovePlan:
+    refuse_unfinished(source.progress(), source.place)
     trail_id, secrets = source.trail_id(), source.count(_SECRETS)
     progress = target.progress()
     return MovePlan(

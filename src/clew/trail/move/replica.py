@@ -85,9 +85,8 @@ def encode_progress(progress: MoveProgress) -> str:
     return msgspec.json.encode(progress).decode()
 
 
-def refuse_unfinished(stored: str | None, place: str) -> None:
+def refuse_unfinished(progress: MoveProgress | None, place: str) -> None:
     """Raise StorageError where a move to this place is not finished: a part of a trail must not be used."""
-    progress = decode_progress(stored)
     if progress is not None:
         raise StorageError(
             f"the move to {place} is not finished", hint=f"Finish it: clew trail move {progress.place} {place}"

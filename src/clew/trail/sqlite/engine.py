@@ -20,7 +20,7 @@ import apsw
 from clew.clock import Clock, SteadyClock
 from clew.errors import Busy, Corrupted, StorageError
 from clew.sqlite_file import Sql, connect, make_private, translate, translated
-from clew.trail.move.replica import PROGRESS, refuse_unfinished
+from clew.trail.move.replica import PROGRESS, decode_progress, refuse_unfinished
 from clew.trail.sqlite.file import FATAL, check_file, free_companions, lay_out_log, migrate
 from clew.trail.work.loop_calls import LoopCalls
 
@@ -374,9 +374,8 @@ class Engine:
         self._on_connect(connection)
         try:
             migrate(connection)
-            refuse_unfinished(
-                connection.execute("SELECT value FROM meta WHERE key = ?", (PROGRESS,)).get, str(self.path)
-            )
+            progress = connection.execute("SELECT value FROM meta WHERE key = ?", (PROGRESS,)).get
+            refuse_unfinished(decode_progress(progress), str(self.path))
         except BaseException:
             connection.close()
             raise

@@ -43,9 +43,9 @@ PATIENCE_SECONDS = 2
 OTHERS = (
     "SELECT count(*) FROM pg_stat_get_activity(NULL) WHERE datid ="
     " (SELECT oid FROM pg_database WHERE datname = current_database())"
-    " AND application_name = 'clew' AND pid != pg_backend_pid()"
+    " AND (application_name = 'clew' OR usesysid = current_user::regrole) AND pid != pg_backend_pid()"
 )
-"""Other connections of Clew. The view `pg_stat_activity` is that of the beginning of a transaction."""
+"""Other connections of Clew, or of its role. The view `pg_stat_activity` is that of the beginning of a transaction."""
 
 _AUDIENCE = "(SELECT b.audience FROM breadcrumbs b WHERE b.rid = %(rid)s)"
 _VECTOR = {"vector": "vector_send(t.vector)"}
