@@ -6,8 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
-from clew.telemetry import telemetry
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _REQUEST_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -36,13 +34,11 @@ class Metrics:
         # Any other method than these is one label: a caller could make up any number of them.
         known = method if method in _METHODS else "other"
         self._requests.add(known, path, str(status))
-        telemetry().record_request(known, path, status, seconds)
         self._request_seconds.add(seconds, known, path)
 
     def record_delivery(self, outcome: str, seconds: float) -> None:
         """Count one attempt to deliver a webhook; `outcome` is a short fixed word such as `delivered`."""
         self._deliveries.add(outcome)
-        telemetry().record_delivery(outcome, seconds)
         self._delivery_seconds.add(seconds)
 
     def render(self) -> bytes:

@@ -33,7 +33,6 @@ from clew.clock import Clock
 from clew.config import AgentConfig
 from clew.context.definition import AgentDefinition
 from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
-from clew.telemetry import telemetry
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, check_key
 from clew.trail.model.flow import Flow, read_flow, shipped_flow
@@ -100,8 +99,6 @@ class Conversations:
         is_same = written.context.get("message") == text and session in (None, written.session)
         if written.schema_name != self.flow.message or not is_same:
             raise AlreadyExists("idempotency key", repr(key))
-        if written.id == id:
-            telemetry().begin_run(id, {"session.id": written.session or "", "clew.agent": agent, "clew.source": source})
         return sent_message(written, after if written.id == id else 0)
 
     async def find_agent(self, name: str, *, by: Principal) -> AgentDefinition:

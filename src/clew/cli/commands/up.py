@@ -28,7 +28,6 @@ from clew.cli.workers.options import WorkerOptions, read_tags
 from clew.cli.workers.shutdown import Shutdown
 from clew.config import Config, find_folder
 from clew.errors import ConfigError
-from clew.telemetry import exporting
 from clew.trail.config_consent import confirm_settings, is_loopback
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ async def serve(
         shutdown = Shutdown(drain)
         at_end = shutdown.at_end_of_input() if wanted.attached else contextlib.nullcontext()
         with shutdown.on_signals():
-            async with exporting(os.environ, sorted(wanted.roles)), at_end, children.running():
+            async with at_end, children.running():
                 serving = _serve_door if "server" in wanted.roles else _work_only
                 await serving(worker, shutdown, wanted, as_json=as_json)
     if not as_json and not wanted.attached:

@@ -17,12 +17,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AccessDenied, ClewError, InvalidInput, LeaseLost, StorageError
-from clew.telemetry import Attributes, StepSpan, telemetry
-from clew.trail.model.breadcrumb import Draft, session_of
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Claim, Event
 from clew.trail.model.selector import Selector, matches, matches_envelope
 from clew.trail.store import Trail
-from clew.trail.work.correlation import find_root
 
 MAX_REASON = 300
 PAUSE_AFTER_FAILURE = 1.0
@@ -182,31 +180,22 @@ class ClaimLoop:
         held.task = asyncio.create_task(self._handle(held))
 
     async def _handle(self, held: _Held) -> None:
-        with telemetry().handling(self._consumer, *_describe_step(held.claim)) as step:
-            await self._handle_step(held, step)
-
-    async def _handle_step(self, held: _Held, step: StepSpan) -> None:
         try:
             outcome = await self._work(held.claim)
             held.is_done = True
             await self._settle(held, outcome)
-            step.end_as("failed" if isinstance(outcome, GiveBack) else "done")
         except LeaseLost as error:
-            step.end_as("lost")
             _log.warning("%s: the result is dropped: %s", self._consumer, error)
         except NotNow as later:
             held.is_done = True  # its lease ends with the release, and needs no renewal
-            step.end_as("deferred")
             await self._release(held, later.seconds)
         except asyncio.CancelledError as error:
-            step.end_as("released")
             if not _is_being_cancelled():
                 await self._give_back(held, error)
                 return
             await self._release(held)
             raise
         except Exception as error:
-            step.end_as("failed", error)
             await self._give_back(held, error)
         finally:
             self._held.discard(held)
@@ -286,19 +275,6 @@ async def outlast(step: Callable[[], Awaitable[None]], name: str) -> None:
             await asyncio.sleep(PAUSE_AFTER_FAILURE)
         else:
             return
-
-
-def _describe_step(claim: Claim) -> tuple[str | None, Attributes]:
-    """The run that a claimed event is part of, and what its span says of it: names and numbers, no content."""
-    event = claim.event
-    attributes: dict[str, str | int] = {
-        "clew.event.seq": event.seq,
-        "clew.event.attempt": claim.attempt,
-        "clew.schema": event.schema_name or "",
-        "clew.breadcrumb.id": event.breadcrumb_id,
-        "session.id": session_of(event.tags) or "",
-    }
-    return None if event.breadcrumb is None else find_root(event.breadcrumb), attributes
 
 
 def is_meant(selector: Selector, event: Event) -> bool:
