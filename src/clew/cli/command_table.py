@@ -273,6 +273,18 @@ COMMANDS: tuple[CliCommand | Group, ...] = (
                 "export", "Write breadcrumbs and edges as JSON lines.", "clew.cli.trail.transfer:export", "[FILE]"
             ),
             CliCommand("import", "Read what `clew trail export` wrote.", "clew.cli.trail.transfer:import_", "FILE"),
+            CliCommand(
+                "move",
+                "Move a trail to another file or server, with everything on it.",
+                "clew.cli.trail.move:move",
+                "SOURCE TARGET",
+            ),
+            CliCommand(
+                "backup",
+                "Copy the trail to a SQLite file while others work on it.",
+                "clew.cli.trail.move:backup",
+                "FILE",
+            ),
             CliCommand("stats", "Count breadcrumbs, events and edges.", "clew.cli.trail.browse:stats"),
             CliCommand(
                 "reembed", "Recompute all vectors with the current embedder.", "clew.cli.trail.transfer:reembed"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,10 @@ from clew.clock import Clock, SystemClock
 from clew.errors import ConfigError
 
 if TYPE_CHECKING:
+    from clew.trail.move.replica import Access, Replica
     from clew.trail.store import Embedder, Trail
 
-__all__ = ["open_trail"]
+__all__ = ["open_replica", "open_trail"]
 
 
 async def open_trail(
@@ -35,17 +38,46 @@ async def open_trail(
         case ["postgresql" | "postgres", _]:
             return await asyncio.to_thread(_open_postgres, url, clock or SystemClock(), embedder, queue_limit)
         case _:
-            choices = ("sqlite://PATH", "sqlite://:memory:", "postgresql://ROLE@HOST/DATABASE")
-            kind, colon, _ = url.partition("://")
-            # the rest may hold a password
-            raise ConfigError(f"unknown trail address {f'{kind}://…' if colon else url!r}", choices=choices)
+            raise _unknown(url)
+
+
+def open_replica(url: str, access: Access) -> Replica:
+    """Open a trail for a move, by an address that `open_trail` knows. Blocks for as long as that takes.
+
+    Raises as `open_trail`, ClewError for a source that is not there, and StorageError where another process has it open
+    that may not.
+    """
+    match url.split("://", 1):
+        case ["sqlite", path] if path != ":memory:":
+            from clew.trail.sqlite.replica import SqliteReplica
+
+            return SqliteReplica(Path(path), access)
+        case ["postgresql" | "postgres", _]:
+            with _needing_psycopg():
+                from clew.trail.postgres.operations.replica import PostgresReplica
+            return PostgresReplica(url, access)
+        case _:
+            raise _unknown(url)
 
 
 def _open_postgres(url: str, clock: Clock, embedder: Embedder | None, queue_limit: int) -> Trail:
-    try:
+    with _needing_psycopg():
         from clew.trail.postgres import PostgresTrail
+    return PostgresTrail(url, clock, embedder, queue_limit=queue_limit)
+
+
+@contextmanager
+def _needing_psycopg() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("psycopg", "psycopg_pool"):
             raise
         raise ConfigError("a trail on PostgreSQL needs psycopg: pip install 'clew[postgres]'") from error
-    return PostgresTrail(url, clock, embedder, queue_limit=queue_limit)
+
+
+def _unknown(url: str) -> ConfigError:
+    choices = ("sqlite://PATH", "sqlite://:memory:", "postgresql://ROLE@HOST/DATABASE")
+    kind, colon, _ = url.partition("://")
+    # the rest may hold a password
+    return ConfigError(f"unknown trail address {f'{kind}://…' if colon else url!r}", choices=choices)

@@ -17,6 +17,7 @@ import msgspec
 from clew.access import Principal
 from clew.config import Config, check_own_files
 from clew.errors import ConfigError, NotFound, ReadOnly
+from clew.trail import open_trail
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import Flow, read_flow, shipped_flow
 from clew.trail.model.selector import ContextMatch, Selector
@@ -177,6 +178,30 @@ async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Tra
     ownership = Ownership(trail, config, is_made=True)
     await ownership.remember(Trust.open())
     return trail, ownership
+
+
+async def is_own(config: Config) -> bool:
+    """Whether the user made the trail of a configuration, or agreed to it. One on a server, whose address the user has
+    typed, is the user's."""
+    if config.trail_file is None:
+        return True
+    trail = await open_trail(config.trail_url)
+    try:
+        return await Ownership(trail, config, is_made=False).holds()
+    finally:
+        await trail.close()
+
+
+async def remember_moved(config: Config) -> bool:
+    """Grant the trail of a configuration, to which the user has moved one that is the user's own; whether it could be
+    written down."""
+    trail = await open_trail(config.trail_url)
+    try:
+        ownership = Ownership(trail, config, is_made=True)
+        await ownership.remember(Trust.open())
+        return not ownership.problem
+    finally:
+        await trail.close()
 
 
 def _place(config: Config) -> str:

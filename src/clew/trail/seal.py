@@ -60,17 +60,33 @@ class Seal:
         return key
 
     def _make_key(self) -> None:
-        """The file appears whole or not at all; whoever links it first wins."""
-        draft = self._key_file.with_name(f".{self._key_file.name}.{os.getpid()}.{os.urandom(4).hex()}")
-        try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(os.urandom(KEY_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
-            with suppress(FileExistsError):
-                os.link(draft, self._key_file)
-        finally:
-            draft.unlink(missing_ok=True)
+        _write_key(self._key_file, os.urandom(KEY_BYTES))
+
+
+def copy_key(source: Path, target: Path) -> None:
+    """Put the key of a trail beside the trail that its secrets are moved to. Raises StorageError where another key is
+    there."""
+    key = source.read_bytes()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _write_key(target, key)
+    if target.read_bytes() != key:
+        raise StorageError(
+            f"{target} is the key of another trail", hint="Move it aside, or choose another place for the trail"
+        )
+
+
+def _write_key(path: Path, key: bytes) -> None:
+    """The file appears whole or not at all; whoever links it first wins."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(key)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _label(owner_id: str, name: str) -> bytes:

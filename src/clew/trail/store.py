@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -318,6 +318,15 @@ class TrailStats(msgspec.Struct, frozen=True, kw_only=True):
     schemas: dict[str, int]
 
 
+class EngineFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """One line about the engine of a trail. `todo` is the next step, if there is one."""
+
+    name: str
+    level: Literal["ok", "note", "wrong"] = "ok"
+    what: str
+    todo: str = ""
+
+
 class Upkeep(Protocol):
     """Maintenance of a trail. For the process that runs it, not for tenants."""
 
@@ -346,6 +355,11 @@ class Upkeep(Protocol):
 
     async def check(self) -> list[str]:
         """Find damage: one line each, empty when all is well. Reads everything."""
+        ...
+
+    async def examine(self) -> list[EngineFinding]:
+        """The state of the engine that keeps the trail, such as its version, settings and sizes, one finding for each
+        check. Empty where a file is all there is."""
         ...
 
     def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:

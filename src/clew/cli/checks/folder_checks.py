@@ -188,6 +188,7 @@ async def check_trail(config: Config) -> AsyncIterator[CheckFinding]:
         async with open_app(config) as app:
             damage = await app.trail.upkeep.check()
             stats = await app.trail.upkeep.stats(by=app.me)
+            engine = await app.trail.upkeep.examine()
             foreign = None if await app.ownership.holds() else await app.ownership.wish(by=app.me)
     except ClewError as error:
         yield wrong("trail", error.message, _next_step(error, file))
@@ -197,7 +198,9 @@ async def check_trail(config: Config) -> AsyncIterator[CheckFinding]:
     for at, line in enumerate(damage, 1):
         yield wrong("trail", line, _next_step(Corrupted(line), file) if at == len(damage) else "")
     if not damage:
-        yield ok("trail", f"{_size(file)}, no damage; {stats.breadcrumbs:,} breadcrumbs of {config.owner}")
+        yield ok("trail", f"{_size(config)}, no damage; {stats.breadcrumbs:,} breadcrumbs of {config.owner}")
+    for finding in engine:
+        yield CheckFinding(name=finding.name, level=finding.level, what=finding.what, todo=finding.todo)
     if file is not None:
         yield _check_index(file)
 
@@ -212,8 +215,13 @@ def _check_index(file: Path) -> CheckFinding:
 def _next_step(error: ClewError, file: Path | None) -> str:
     if not isinstance(error, Corrupted):
         return error.hint or "See the message"
+    if file is None:
+        return "End all processes that use it, and restore a copy: see the guide on backups"
     return f"End `clew up`, move {file} and {file}-wal aside, and put back a copy or `clew trail import` an export"
 
 
-def _size(file: Path | None) -> str:
-    return f"{file} of {file.stat().st_size / 1e6:.1f} MB" if file is not None else "in memory"
+def _size(config: Config) -> str:
+    file = trail_file(config)
+    if file is not None:
+        return f"{file} of {file.stat().st_size / 1e6:.1f} MB"
+    return "in memory" if config.is_in_memory else "on a server"

@@ -22,6 +22,7 @@ from psycopg_pool import PoolTimeout
 from clew.access import Principal
 from clew.clock import Clock, SteadyClock
 from clew.errors import Busy, StorageError
+from clew.trail.move.replica import PROGRESS, decode_progress, refuse_unfinished
 from clew.trail.postgres.connection.failures import TRANSIENT, is_away, translated
 from clew.trail.postgres.connection.log_writer import LogJob, LogWriter
 from clew.trail.postgres.connection.migration import migrate
@@ -50,6 +51,8 @@ class PostgresEngine:
             with translated(self.server.place):
                 row = connection.execute("SELECT head, at, (SELECT value FROM meta WHERE key = 'trail') FROM log")
                 head, at, self.trail_id = row.fetchone() or (0, 0, "")
+                row = connection.execute("SELECT value FROM meta WHERE key = %s", (PROGRESS,))
+                refuse_unfinished(decode_progress((row.fetchone() or (None,))[0]), self.server.place)
         self._time.observe(at)
         self.wakeups.announce(head)
         self._pool = self.server.open_pool()

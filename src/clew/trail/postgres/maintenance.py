@@ -11,11 +11,12 @@ from clew.trail.model.consumer import decode_consumer
 from clew.trail.postgres import version_writes as write
 from clew.trail.postgres.consumers.consumers import LOCK
 from clew.trail.postgres.engine import PostgresEngine
+from clew.trail.postgres.operations import health
 from clew.trail.postgres.reembedding import PostgresReembedding
 from clew.trail.postgres.rows import ALIVE, CURRENT, OLDER, SEEN, seen_by, to_record
 from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction
 from clew.trail.search.text import are_whole
-from clew.trail.store import Embedder, Purged, TrailStats
+from clew.trail.store import Embedder, EngineFinding, Purged, TrailStats
 
 PURGE_BATCH = 500
 CHECK_BATCH = 1_000
@@ -89,6 +90,10 @@ class PostgresUpkeep:
 
     async def check(self) -> list[str]:
         return await self._engine.read(_check, by=None)
+
+    async def examine(self) -> list[EngineFinding]:
+        place = self._engine.server.place
+        return await self._engine.read(lambda reading: health.examine(reading, place), by=None)
 
     def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
         return self._change.run(batch)

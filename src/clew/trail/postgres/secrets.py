@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 
 from clew.access import Principal
 from clew.errors import NotFound
@@ -10,6 +11,11 @@ from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.transactions import WriteTransaction
 from clew.trail.seal import Seal
 from clew.trust import user_file
+
+
+def key_file_of(trail_id: str) -> Path:
+    """The file with the key of a trail on a server: beside the other files of the user."""
+    return user_file().with_name(f"trail-{trail_id}.key")
 
 
 class PostgresSecrets:
@@ -21,7 +27,7 @@ class PostgresSecrets:
 
     @cached_property
     def _seal(self) -> Seal:
-        key_file = user_file().with_name(f"trail-{self._engine.trail_id}.key")
+        key_file = key_file_of(self._engine.trail_id)
         key_file.parent.mkdir(parents=True, exist_ok=True)
         return Seal(key_file)
 

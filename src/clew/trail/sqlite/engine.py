@@ -20,6 +20,7 @@ import apsw
 from clew.clock import Clock, SteadyClock
 from clew.errors import Busy, Corrupted, StorageError
 from clew.sqlite_file import Sql, connect, make_private, translate, translated
+from clew.trail.move.replica import PROGRESS, decode_progress, refuse_unfinished
 from clew.trail.sqlite.file import FATAL, check_file, free_companions, lay_out_log, migrate
 from clew.trail.work.loop_calls import LoopCalls
 
@@ -377,7 +378,13 @@ class Engine:
         self._log_begins = 0
         self._full_sync, self._version, self._laid_out = None, None, FIRST_LAYOUT
         self._on_connect(connection)
-        migrate(connection)
+        try:
+            migrate(connection)
+            progress = connection.execute("SELECT value FROM meta WHERE key = ?", (PROGRESS,)).get
+            refuse_unfinished(decode_progress(progress), str(self.path))
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _log_pages(self) -> int:

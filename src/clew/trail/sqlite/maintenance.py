@@ -17,7 +17,7 @@ from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.index.reembedding import Reembedding
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list
-from clew.trail.store import Embedder, Purged, TrailStats
+from clew.trail.store import Embedder, EngineFinding, Purged, TrailStats
 
 PURGE_BATCH = 500
 KEY_DAYS = 7
@@ -131,6 +131,9 @@ class SqliteUpkeep:
         orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
         found += [f"a row of {table} points to a missing row of {parent}" for table, _, parent, _ in orphans[:20]]
         return found
+
+    async def examine(self) -> list[EngineFinding]:
+        return []
 
     def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
         return self._change.run(batch)

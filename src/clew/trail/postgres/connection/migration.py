@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from clew.errors import StorageError
 from clew.trail.postgres.connection.failures import translated
@@ -12,13 +13,16 @@ LOCK = 0x636C6577  # "clew": whoever migrates holds this advisory lock
 PRESENT = "SELECT coalesce(max(number), 0) FROM migrations"
 
 
+def migration_steps() -> list[Traversable]:
+    """The files of all steps, in order."""
+    folder = files("clew.trail.postgres") / "migrations"
+    return sorted((step for step in folder.iterdir() if step.name.endswith(".sql")), key=lambda step: step.name)
+
+
 def migrate(connection: Connection, place: str) -> None:
     """Apply the steps that are missing, all in one transaction. Raises StorageError for a trail of a newer Clew, or
     tables of another program."""
-    steps = sorted(
-        (step for step in (files("clew.trail.postgres") / "migrations").iterdir() if step.name.endswith(".sql")),
-        key=lambda step: step.name,
-    )
+    steps = migration_steps()
     with translated(place), connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         present = _read_present(connection)
