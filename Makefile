@@ -106,11 +106,11 @@ docs: $(STAMP)          ## build the documentation to a searchable site in docs/
 	@echo "Open docs/_build/site/index.html"
 
 lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
-	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring --extra postgres --extra nats -o requirements.lock
+	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring --extra postgres --extra nats --extra otel -o requirements.lock
 	$(COMPILE) --extra dev --extra checkout --extra deno --extra postgres --extra bench -o requirements-bench.lock
 	echo uv | uv pip compile - --universal --generate-hashes --no-header -q --no-annotate -o requirements-uv.lock
 	$(COMPILE) --extra checkout --excludes tools/run_excludes.txt -c requirements.lock -o requirements-run.lock
-	$(COMPILE) --extra checkout --extra postgres --extra nats --excludes tools/run_excludes.txt -c requirements.lock -o requirements-server.lock
+	$(COMPILE) --extra checkout --extra postgres --extra nats --extra otel --excludes tools/run_excludes.txt -c requirements.lock -o requirements-server.lock
 
 clean:           ## remove what make made
 	rm -rf $(VENV) $(VENV)-bench dist docs/_build .pytest_cache .mypy_cache .ruff_cache
