@@ -12,6 +12,8 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from importlib import metadata
+from ssl import create_default_context
+from typing import Any
 
 import httpx2
 
@@ -78,11 +80,7 @@ class OtlpExporter:
     def _run(self) -> None:
         settings = self._settings
         try:
-            with httpx2.Client(
-                headers={**_HEADERS, **settings.headers},
-                timeout=settings.timeout,
-                verify=settings.certificate or True,
-            ) as client:
+            with httpx2.Client(**_client_options(settings)) as client:
                 while not self._closing.is_set():
                     self._send_due(client)
                     self._wake.wait(settings.delay)
@@ -148,6 +146,24 @@ class OtlpExporter:
         if self._is_down:
             _log.warning("the telemetry collector at %s answers again", mask_secrets(url))
         self._is_down, self._pause = False, FIRST_PAUSE
+
+
+async def try_collector(settings: TelemetrySettings, url: str) -> str:
+    """Send an empty export; what is wrong with the answer, as the end of a sentence. Empty where nothing is."""
+    try:
+        async with httpx2.AsyncClient(**_client_options(settings)) as client:
+            answer = await client.post(url, content=b"")
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        return f"does not answer ({str(error) or type(error).__name__})"
+    return "" if answer.is_success else f"answers {answer.status_code}"
+
+
+def _client_options(settings: TelemetrySettings) -> dict[str, Any]:
+    return {
+        "headers": {**_HEADERS, **settings.headers},
+        "timeout": settings.timeout,
+        "verify": create_default_context(cafile=settings.certificate) if settings.certificate else True,
+    }
 
 
 def process_resource(settings: TelemetrySettings) -> dict[str, AttributeValue]:

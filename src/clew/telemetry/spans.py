@@ -15,6 +15,7 @@ from typing import Any
 
 from clew.agents.runs.requests import CALLED_TAG
 from clew.clock import to_micros
+from clew.context.handlers import REQUESTS
 from clew.secrecy import mask_secrets
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Claim
@@ -27,6 +28,7 @@ AttributeValue = str | int | float | bool
 MAX_NAME = 100
 _CALLER_TAG = "caller:"
 _NUMBER = re.compile(r"/\d+$")
+_OWN = ("agent/", "context/", "workflow/")
 _ENDED_WELL = ("", "done", "success")
 
 
@@ -72,9 +74,15 @@ class SettledClaim:
     def actor(self) -> str:
         """The agent or workflow whose run this is a part of; empty where there is none."""
         kind, _, name = self.claim.consumer.partition("/")
-        if kind in ("agent", "context"):
-            return _NUMBER.sub("", name) if kind == "agent" else name
-        return f"workflow:{_NUMBER.sub('', name)}" if kind == "workflow" else find_requester(self.record) or ""
+        if not self.is_own_step:
+            return find_requester(self.record) or ""
+        name = name if kind == "context" else _NUMBER.sub("", name)
+        return f"workflow:{name}" if kind == "workflow" else name
+
+    @property
+    def is_own_step(self) -> bool:
+        """Whether the consumer is that of one agent or workflow, and not one that all of them share."""
+        return self.claim.consumer.startswith(_OWN) and self.claim.consumer != REQUESTS
 
 
 def trace_id_of(record: Breadcrumb) -> str:
@@ -150,7 +158,7 @@ def _describe(flow: Flow, settled: SettledClaim) -> tuple[str, SpanKind, dict[st
         )
     kind = settled.claim.consumer.partition("/")[0]
     step = {"agent": "step", "workflow": "step", "context": "build_context"}.get(kind)
-    name = f"{step} {_short(settled.actor)}" if step else _short(settled.claim.consumer)
+    name = f"{step} {_short(settled.actor)}".strip() if step else _short(settled.claim.consumer)
     return name, SpanKind.INTERNAL, {}
 
 
@@ -204,7 +212,7 @@ def _run_id(run: str, actor: str) -> str:
 
 def _parent_of_step(settled: SettledClaim) -> str:
     """The run of a step; for a call that belongs to none, the span that its request came from."""
-    if settled.actor and (find_run(settled.record) or settled.claim.consumer.startswith("context/")):
+    if settled.actor and (settled.is_own_step or find_run(settled.record)):
         return _run_id(settled.run, settled.actor)
     return _outside(settled.record)
 
