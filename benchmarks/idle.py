@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/idle.py [--sessions N] [--streams N] [--json]
 
-Starts `clew up` in a process of its own and makes sessions of as many users, on the same trail by the library, as one
-request each would take minutes. Then opens event streams over HTTP, each for one session, and writes one event to each
+Starts `clew up` in a process of its own and makes sessions on the same trail by the library, as one request each would
+take minutes. Then opens event streams over HTTP, each for one session, and writes one event to each
 of them. Memory is what the process has to itself (`RssAnon` of Linux) when it is at rest. Ends with 1 when a session or
 a stream costs 100 KB or more, or an event did not arrive.
 """
@@ -28,15 +28,16 @@ from urllib.parse import urlsplit
 import httpx
 
 from clew.access import Principal
-from clew.agents.conversations.conversation import open_conversations
+from clew.agents.conversations.sessions import message_draft
 from clew.clock import SystemClock
-from clew.team.sessions.session_manager import SessionManager
 from clew.trail import open_trail
+from clew.trail.model.flow import read_flow
 
 PROMISE = 100.0
 """Kilobytes that a session and a stream stay below."""
 CONNECTIONS = 32
 WARM = 50
+BATCH = 500
 PATIENCE = 60.0
 
 
@@ -77,18 +78,20 @@ def processor_seconds(pid: int) -> float:
 
 
 async def make_sessions(folder: Path, count: int, name: str) -> list[str]:
-    """So many sessions, each of another user; their ids."""
+    """So many sessions with one message each, for an agent that there is not; their ids."""
     trail, clock = await open_trail(f"sqlite://{folder}/.clew/trail.db"), SystemClock()
+    by, ids = Principal(owner_id="local", agent_id="bench"), [clock.new_id() for _ in range(count)]
+    flow = await read_flow(trail, by=by)
     try:
-
-        async def begin(number: int) -> str:
-            by = Principal(owner_id="local", agent_id=f"{name}-{number}")
-            manager = SessionManager(trail, await open_conversations(trail, clock, by=by), clock)
-            return (await manager.create(f"{name} {number}", by=by)).id
-
-        return await all_of(count, begin)
+        for at in range(0, count, BATCH):
+            drafts = [
+                message_draft(flow, f"{name} {id}", id=clock.new_id(), session=id, agent="nobody", source="bench")
+                for id in ids[at : at + BATCH]
+            ]
+            await trail.records.create_many(drafts, by=by)
     finally:
         await trail.close()
+    return ids
 
 
 async def at_rest(pid: int) -> tuple[float, float]:

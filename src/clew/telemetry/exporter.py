@@ -167,7 +167,7 @@ def _client_options(settings: TelemetrySettings) -> dict[str, Any]:
 
 
 def process_resource(settings: TelemetrySettings) -> dict[str, AttributeValue]:
-    """What every span and metric of this process says about it."""
+    """The attributes of this process, which all its spans and metrics have."""
     return {
         "service.version": metadata.version("clew"),
         "service.instance.id": worker_name(),
