@@ -47,7 +47,7 @@ class TelemetrySettings:
 def read_telemetry(environ: Mapping[str, str]) -> TelemetrySettings:
     """The settings of an environment. Without an endpoint nothing is exported. Raises nothing, as telemetry must not
     keep a process from its work."""
-    read = _Reader(environ)
+    read = _VariableReader(environ)
     if read.text("OTEL_SDK_DISABLED").lower() == "true":
         return TelemetrySettings()
     traces, metrics = read.address("TRACES", "/v1/traces"), read.address("METRICS", "/v1/metrics")
@@ -73,7 +73,7 @@ def read_telemetry(environ: Mapping[str, str]) -> TelemetrySettings:
     )
 
 
-class _Reader:
+class _VariableReader:
     """Reads variables; an empty one counts as none. Collects what cannot be used."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
