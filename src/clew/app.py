@@ -409,35 +409,29 @@ def build_embedder(config: Config) -> Embedder | None:
     return open_embedder(config.embedder)
 
 
-async def on_bus(trail: Trail, config: Config) -> Trail:
-    """The trail on the bus of its settings; the trail itself where they name none. Raises ConfigError, with the trail
-    closed."""
-    if not config.bus.url:
-        return trail
-    from clew.bus import open_bus  # most trails have one process
-    from clew.bus.trail import BusTrail
-
-    try:
-        bus = await open_bus(config.bus, config.folder.absolute().parent)
-    except BaseException:
-        await trail.close()
-        raise
-    return BusTrail(trail, bus) if bus.is_shared else trail
-
-
 @contextlib.asynccontextmanager
 async def open_app(
-    config: Config, clock: Clock | None = None, *, scopes: frozenset[str] = frozenset(), patience: float | None = None
+    config: Config,
+    clock: Clock | None = None,
+    *,
+    scopes: frozenset[str] = frozenset(),
+    patience: float | None = None,
+    wrap: Callable[[Trail], Trail] = lambda trail: trail,
 ) -> AsyncIterator[App]:
     """Open the trail of a configuration, and close it at the end. `scopes` are those of the person here, `patience`
-    how many seconds an answer may wait for what is known, where that is not the default."""
+    how many seconds an answer may wait for what is known, where that is not the default. The app works on the trail as
+    `wrap` makes it."""
     clock = clock or SystemClock()
     config = confirm_settings(config)
     embedder = build_embedder(config)
     trail, ownership = await open_owned(
         config, lambda: open_trail(config.trail_url, clock, embedder, queue_limit=config.server.queue)
     )
-    trail = await on_bus(trail, config)
+    if config.bus.url:
+        from clew.bus.trail import join_bus  # most trails have one process
+
+        trail = await join_bus(trail, config.bus, config.folder.absolute().parent)
+    trail = wrap(trail)
     me = Principal(owner_id=config.owner, agent_id="cli", scopes=scopes)
     app = App(config, clock, trail, ownership, me, patience)
     try:

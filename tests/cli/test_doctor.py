@@ -20,6 +20,7 @@ from clew.llm.providers import remote_model
 from clew.tools.sandbox.levels import Isolation, Level
 from tests.cli.conftest import Clew
 from tests.consent import trust_all
+from tests.telemetry.collector import collecting
 
 Put = Callable[..., str]
 
@@ -370,3 +371,19 @@ def test_the_limits_of_a_wall_are_no_ok() -> None:
     found = check_isolation(Isolation(wall="landlock", levels=(level,), languages=languages, limits=("it leaks",)))
     assert (found.level, found.todo) == ("note", "Install bubblewrap, which has no such limits")
     assert found.what.endswith("; limits: it leaks")
+
+
+def test_it_asks_the_collector_of_the_environment_whether_it_answers(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "telemetry" not in findings(clew), "nothing is said where none is named"
+    with collecting() as (collector, address):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"{address}/v1/traces")
+        assert findings(clew)["telemetry"] == ("ok", f"the collector at {address}/v1/traces answers → ")
+        collector.status = 401
+        level, text = findings(clew)["telemetry"]
+        assert (level, text.startswith(f"the collector at {address}/v1/traces answers 401 → ")) == ("wrong", True)
+    level, text = findings(clew)["telemetry"]
+    assert (level, text.startswith(f"the collector at {address}/v1/traces does not answer (")) == ("wrong", True)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    assert findings(clew)["telemetry"][1].startswith("OTEL_EXPORTER_OTLP_PROTOCOL=grpc is not spoken")

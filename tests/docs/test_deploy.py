@@ -15,9 +15,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from clew.adapters.rest.metrics import Metrics
 from clew.cli.parser import build_parser
 from clew.config import read_config
+from clew.telemetry.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

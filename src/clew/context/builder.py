@@ -40,7 +40,7 @@ from clew.skills.lru_cache import LruCache
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.flow import Flow
 from clew.trail.store import Trail
-from clew.trail.work.correlation import CONSUMER_TAG, find_request_id, run_tag
+from clew.trail.work.correlation import CONSUMER_TAG, find_request_id, lasting_tags, run_tag
 
 CONTEXT_TAG = "agent:context"
 SKILLS_TAG = f"domain:{SKILLS}"
@@ -250,7 +250,7 @@ class ContextBuilder:
         reply_tags: Sequence[str],
     ) -> ContextDraft:
         consumer = CONSUMER_TAG + agent.agent_id
-        tags = (CONTEXT_TAG, consumer, *trigger.session_tags, run_tag(trigger.id), *reply_tags)
+        tags = (CONTEXT_TAG, consumer, *lasting_tags(trigger), run_tag(trigger.id), *reply_tags)
         origins = {item.origin for item in assembled.items}
         return ContextDraft(
             schema_name=self._flow.context,

@@ -13,7 +13,7 @@ from clew.tools.tool import Effects, Tool, tool
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.runtimes import running
-from tests.agents.whole_runs import hire
+from tests.agents.whole_runs import CLERK, hire
 from tests.agents.workers.test_roles import TOOLS_ONLY, ask
 from tests.faults.processes import eventually, is_settled
 
@@ -42,6 +42,22 @@ async def test_a_call_is_made_by_the_worker_that_has_the_place(trail: Trail, clo
         await ask(run, "where", "place:shop")
         (answered,) = await run.until(Selector(schema_name=run.flow.response))
     assert (answered.context["output"], "place:shop" in answered.tags) == ("shop", True)
+
+
+async def test_a_message_to_a_place_has_the_tools_of_its_run_called_there(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    await announce(trail, clock, me, "place:shop")
+    script = [{"call": {"where": {}}}, {"say": "There."}]
+    agents = frozenset({"context", "agents", "tools"})
+    async with (
+        running(trail, clock, me, script, tools=[where("anywhere")], roles=agents) as run,
+        running(trail, clock, me, [], tools=[where("shop")], roles=TOOLS_ONLY, worker_tags=("place:shop",)),
+    ):
+        await hire(run, capabilities={"tools": ["where"]})
+        await run.say("Where?", agent=CLERK, place="shop")
+        answered = [each for each in await run.written(None, run.flow.response) if each.context["tool"] == "where"]
+    assert [each.context.get("output") for each in answered] == ["shop"]
 
 
 async def test_a_call_at_a_place_that_no_live_worker_has_is_refused_and_not_made_later(

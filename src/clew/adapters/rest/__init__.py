@@ -2,7 +2,7 @@
 
 from clew.adapters.rest.app import build_app
 from clew.adapters.rest.auth import Keys, open_keys
-from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.server import run_server
+from clew.telemetry.metrics import Metrics
 
 __all__ = ["Keys", "Metrics", "build_app", "open_keys", "run_server"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
@@ -11,7 +12,6 @@ from clew.access import Principal
 from clew.adapters.rest.auth import Keys
 from clew.adapters.rest.dispatch import Dispatcher
 from clew.adapters.rest.door import Door
-from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.operation import Endpoint, RestOperation, Services, Sweeper
 from clew.adapters.rest.routes import (
     admin,
@@ -36,7 +36,11 @@ from clew.config import Config, ServerConfig
 from clew.llm.model import Models
 from clew.team.router import Router
 from clew.team.team import Team
+from clew.telemetry.metrics import Metrics
 from clew.trail.store import Trail
+
+if TYPE_CHECKING:
+    from clew.telemetry.request_spans import RequestTracer
 
 OPERATIONS: tuple[RestOperation, ...] = (
     *breadcrumbs.OPERATIONS,
@@ -62,9 +66,16 @@ class RestApp(Door):
     """The door with all routes behind it. Setting `closing` ends all streams."""
 
     def __init__(
-        self, app: ASGIApp, closing: asyncio.Event, *, metrics: Metrics, clock: Clock, server: ServerConfig
+        self,
+        app: ASGIApp,
+        closing: asyncio.Event,
+        *,
+        metrics: Metrics,
+        clock: Clock,
+        server: ServerConfig,
+        tracer: RequestTracer | None = None,
     ) -> None:
-        super().__init__(app, metrics, clock, server)
+        super().__init__(app, metrics, clock, server, tracer)
         self.closing = closing
 
 
@@ -75,6 +86,7 @@ def build_app(
     *,
     config: Config | None = None,
     metrics: Metrics | None = None,
+    tracer: RequestTracer | None = None,
     clock: Clock | None = None,
     refresh_webhooks: Callable[[], None] = lambda: None,
     set_up: Callable[[str], Awaitable[None]] | None = None,
@@ -90,9 +102,9 @@ def build_app(
 
     `set_up` prepares an owner before its first call. Without a `workspace` the catalog is empty. `models` are those of
     the agents that run for the configured owner; without them messages wait for agents elsewhere. Without a `router`
-    messages are routed without a model. `team` opens the team of the configured owner. `mcp` answers /mcp. While
-    `is_draining`, /ready answers 503. `operations` are the routes. Setting `closing` of the application ends all
-    streams; `run_server` does so.
+    messages are routed without a model. `team` opens the team of the configured owner. `mcp` answers /mcp. With a
+    `tracer` requests leave spans. While `is_draining`, /ready answers 503. `operations` are the routes. Setting
+    `closing` of the application ends all streams; `run_server` does so.
     """
     config, metrics, clock = config or Config(), metrics or Metrics(), clock or SystemClock()
     services = Services(
@@ -116,7 +128,7 @@ def build_app(
         is_draining=is_draining,
     )
     dispatcher = Dispatcher(_endpoints(services) | ({"/mcp": mcp} if mcp is not None else {}))
-    return RestApp(dispatcher, services.closing, metrics=metrics, clock=clock, server=config.server)
+    return RestApp(dispatcher, services.closing, metrics=metrics, clock=clock, server=config.server, tracer=tracer)
 
 
 async def _nothing(owner_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The outermost layer of every request: Host check, request id, metrics, and the answer to an error."""
+"""The outermost layer of every request: Host check, request id, metrics, trace, and the answer to an error."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from collections.abc import Collection
 from ipaddress import ip_address
 from itertools import count
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.adapters.rest.errors import RestProblem, answer_error, error_response
-from clew.adapters.rest.metrics import Metrics
 from clew.clock import Clock
 from clew.config import ServerConfig
+from clew.telemetry.metrics import Metrics
+from clew.trail.work.trace_context import TraceContext, current_trace, parse_traceparent
+
+if TYPE_CHECKING:
+    from clew.telemetry.request_spans import RequestTracer
 
 UNMATCHED = "(unmatched)"
 LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -26,9 +31,17 @@ class Door:
     """Pure ASGI middleware. A request keeps a well-formed X-Request-Id that it brings. A request to another host is
     refused: a web page whose name an attacker points at this address sends its own name."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, clock: Clock, server: ServerConfig) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        clock: Clock,
+        server: ServerConfig,
+        tracer: RequestTracer | None = None,
+    ) -> None:
         self._app = app
         self._metrics = metrics
+        self._tracer = tracer
         self._names = {name.lower() for name in (*LOCAL_NAMES, server.host, *server.hosts)}
         self._is_open = server.host.lower() not in LOCAL_NAMES
         self._checked_hosts: set[bytes] = set()
@@ -41,15 +54,18 @@ class Door:
             await self._app(scope, receive, send)
             return
         began = perf_counter()
-        request_id, is_for_us = self._read_headers(scope)
+        request_id, is_for_us, given = self._read_headers(scope)
         scope["clew.request_id"] = request_id
         started = False
+        span = self._tracer.begin(given) if self._tracer is not None else None
 
         def mark(status: int) -> tuple[bytes, bytes]:
             nonlocal started
             started = True
             path = scope.get("clew.path", UNMATCHED)
             self._metrics.record_request(scope["method"], path, status, perf_counter() - began)
+            if span is not None and self._tracer is not None:
+                self._tracer.end(span, scope["method"], path, status)
             return b"x-request-id", request_id.encode()
 
         async def send_marked(message: Message) -> None:
@@ -58,6 +74,7 @@ class Door:
             await send(message)
 
         scope["clew.mark"] = mark
+        current_trace.set(given if span is None else span.context)  # each request has a task of its own
         try:
             if not is_for_us:
                 await error_response(421, _FOREIGN)(scope, receive, send_marked)
@@ -68,15 +85,18 @@ class Door:
             if not started:
                 await response(scope, receive, send_marked)
 
-    def _read_headers(self, scope: Scope) -> tuple[str, bool]:
-        """The id of the request, and whether every Host header names this server. Clients of HTTP/1.0 send none."""
-        request_id, is_for_us = "", True
+    def _read_headers(self, scope: Scope) -> tuple[str, bool, TraceContext | None]:
+        """The id of the request, whether every Host header names this server, and the trace that it is a part of.
+        Clients of HTTP/1.0 send no Host."""
+        request_id, is_for_us, trace = "", True, None
         for name, value in scope["headers"]:
             if name == b"host":
                 is_for_us &= value in self._checked_hosts or self._check_host(value)
             elif name == b"x-request-id" and not request_id and _REQUEST_ID.fullmatch(value):
                 request_id = value.decode("ascii")
-        return request_id or f"{self._process}.{next(self._numbers)}", is_for_us
+            elif name == b"traceparent":
+                trace = parse_traceparent(value.decode("latin-1").strip())
+        return request_id or f"{self._process}.{next(self._numbers)}", is_for_us, trace
 
     def _check_host(self, host: bytes) -> bool:
         """Whether a Host header names this server. On an open address every IP address does: a page is reached by its

@@ -16,7 +16,6 @@ from starlette.types import Receive, Scope, Send
 
 from clew.access import Principal
 from clew.adapters.rest.auth import Keys, VerifiedCaller, bearer_token, is_bearer
-from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.parsing import body_decoder, check_content_type, query_decoder, read_body
 from clew.catalog.workspace.workspace import Workspace
 from clew.clock import Clock
@@ -24,6 +23,7 @@ from clew.errors import ClewError, NotAuthenticated
 from clew.llm.model import Models
 from clew.team.router import Router
 from clew.team.team import Team
+from clew.telemetry.metrics import Metrics
 from clew.trail.store import HygieneStats, Purged, Trail
 
 Guard = Literal["open", "credential", "token", "stream"]

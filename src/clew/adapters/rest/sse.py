@@ -91,7 +91,7 @@ class EventStream:
                 await _chunk(send, _ping(after))
                 next_ping = clock() + PING_SECONDS
             if len(events) < BATCH:
-                await self.log.wait(after, max(0.0, next_ping - clock()))
+                await self.log.wait(after, max(0.0, next_ping - clock()), selector=self.selector)
 
     async def _message(self, event: Event) -> bytes:
         payload = sse_payload(event) if self.payload is None else await self.payload(event)

@@ -39,6 +39,7 @@ from clew.trail.model.flow import Flow, read_flow, shipped_flow
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG, REQUEST_TAG, run_tag
+from clew.trail.work.trace_context import trace_tags
 
 DEFAULT_AGENT = AgentConfig().name
 MAX_MESSAGE = 1_000_000
@@ -90,8 +91,10 @@ class Conversations:
             await require_place(self._trail, self._clock, place, by=inside(by))
         after, id = await self._trail.log.head(), self._clock.new_id()
         chosen = chosen or self._clock.new_id()
+        message = message_draft(self.flow, text, id=id, session=chosen, agent=agent, source=source, place=place)
         draft = msgspec.structs.replace(
-            message_draft(self.flow, text, id=id, session=chosen, agent=agent, source=source, place=place),
+            message,
+            tags=(*message.tags, *trace_tags()),
             scopes=tuple(sorted(self._scopes & by.scopes)),
             idempotency_key=None if key is None else _key_of(key, agent),
         )

@@ -16,6 +16,7 @@ from clew.cli.checks.folder_checks import (
     check_port,
     check_trail,
 )
+from clew.cli.checks.telemetry_checks import check_telemetry
 from clew.cli.options import HERE, Here, Json
 from clew.cli.terminal.output import GREEN, RED, YELLOW, count, is_terminal, note, one_line, paint, print_json
 from clew.cli.terminal.progress import progress
@@ -96,7 +97,7 @@ async def _examine(config: Config | ConfigError, isolation: CheckFinding) -> Asy
     for check in (check_folder, check_port):
         for finding in check(config):
             yield finding
-    for look in (check_trail, check_catalog, check_agents):
+    for look in (check_trail, check_catalog, check_agents, check_telemetry):
         async for finding in look(config):
             yield finding
 

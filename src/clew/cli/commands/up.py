@@ -8,7 +8,7 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,8 +26,11 @@ from clew.cli.terminal.output import count, note, print_json, say
 from clew.cli.workers.children import ChildWorkers, worker_command
 from clew.cli.workers.options import WorkerOptions, read_tags
 from clew.cli.workers.shutdown import Shutdown
+from clew.clock import Clock, SystemClock
 from clew.config import Config, find_folder
 from clew.errors import ConfigError
+from clew.telemetry.settings import read_telemetry
+from clew.telemetry.telemetry import Telemetry, open_telemetry
 from clew.trail.config_consent import confirm_settings, is_loopback
 
 if TYPE_CHECKING:
@@ -120,7 +123,8 @@ async def serve(
 
     wanted = wanted or WorkerOptions()
     prepare_folder(config.folder)
-    async with open_app(config, scopes=scopes) as app:
+    clock = SystemClock()
+    async with _exporting(clock) as telemetry, open_app(config, clock, scopes=scopes, wrap=telemetry.trace) as app:
         await app.bootstrap()
         worker = WorkerProcess(app, wanted.roles, wanted.tags)
         children = ChildWorkers(_child_command(config, scopes, wanted), wanted.workers - 1)
@@ -135,23 +139,35 @@ async def serve(
         with shutdown.on_signals():
             async with at_end, children.running():
                 serving = _serve_door if "server" in wanted.roles else _work_only
-                await serving(worker, shutdown, wanted, as_json=as_json)
+                await serving(worker, shutdown, wanted, telemetry, as_json=as_json)
     if not as_json and not wanted.attached:
         if sys.stderr.isatty():
             sys.stderr.write("\n")  # after ^C
         note("Stopped. All accepted requests are on the trail.")
 
 
-async def _serve_door(worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOptions, *, as_json: bool) -> None:
+@contextlib.asynccontextmanager
+async def _exporting(clock: Clock) -> AsyncIterator[Telemetry]:
+    """The telemetry of this process; the last of it is sent at the end."""
+    telemetry = open_telemetry(read_telemetry(os.environ), clock)
+    try:
+        yield telemetry
+    finally:
+        await telemetry.close()
+
+
+async def _serve_door(
+    worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOptions, telemetry: Telemetry, *, as_json: bool
+) -> None:
     """Work, and answer all routes."""
     # the REST door takes a third of a second to import; wrong arguments are told before
     from clew.adapters.mcp.lazy_mount import LateMcp
-    from clew.adapters.rest import Metrics, build_app, open_keys, run_server
+    from clew.adapters.rest import build_app, open_keys, run_server
     from clew.cli.local_server.service import answering_commands
     from clew.llm.model import open_models
 
     app, config = worker.app, worker.app.config
-    metrics, server = Metrics(), config.server
+    metrics, server = telemetry.metrics, config.server
     keys = open_keys(config.folder, app.clock, timedelta(minutes=server.token_minutes))
     told = await _teller(app, wanted, as_json=as_json)
     mcp = LateMcp(app.workspace, keys, config)
@@ -162,6 +178,7 @@ async def _serve_door(worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerO
             app.hygiene,
             config=config,
             metrics=metrics,
+            tracer=telemetry.requests,
             clock=app.clock,
             refresh_webhooks=refresh,
             set_up=app.owners.set_up,
@@ -176,7 +193,9 @@ async def _serve_door(worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerO
             await run_server(door, server.host, server.port, ready=told, stop=shutdown.stop, force=shutdown.force)
 
 
-async def _work_only(worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOptions, *, as_json: bool) -> None:
+async def _work_only(
+    worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOptions, telemetry: Telemetry, *, as_json: bool
+) -> None:
     """Work, and answer only whether this process is up and ready."""
     app, config = worker.app, worker.app.config
     async with worker.working():
@@ -184,7 +203,7 @@ async def _work_only(worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOp
             _tell_working(app, wanted, "", as_json=as_json)
             await shutdown.stop.wait()
             return
-        from clew.adapters.rest import Metrics, build_app, open_keys, run_server  # takes a third of a second to import
+        from clew.adapters.rest import build_app, open_keys, run_server  # takes a third of a second to import
         from clew.adapters.rest.routes.system import PROBES
 
         server = config.server
@@ -194,7 +213,7 @@ async def _work_only(worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOp
             keys,
             app.hygiene,
             config=config,
-            metrics=Metrics(),
+            metrics=telemetry.metrics,
             clock=app.clock,
             is_draining=lambda: worker.is_draining,
             operations=PROBES,

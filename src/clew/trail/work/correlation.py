@@ -24,8 +24,11 @@ LANE_TAG = "lane:"
 
 PLACE_TAG = "place:"
 """The place whose workers call the tools of a run. A run without one has its tools called anywhere."""
+TRACE_TAG = "traceparent:"
+"""The trace that a run belongs to, as a W3C `traceparent`. A run without one has a trace of its own."""
 
-_INHERITED = ("session:", RUN_TAG, HOP_TAG, ROOT_TAG, LANE_TAG, PLACE_TAG)
+_LASTING = ("session:", LANE_TAG, PLACE_TAG, TRACE_TAG)
+_INHERITED = (*_LASTING, RUN_TAG, HOP_TAG, ROOT_TAG)
 
 
 def find_request_id(breadcrumb: Breadcrumb) -> str | None:
@@ -51,9 +54,14 @@ def find_run(breadcrumb: Breadcrumb) -> str | None:
 
 
 def inherited_tags(breadcrumb: Breadcrumb) -> tuple[str, ...]:
-    """The tags that go over to all that follows from a breadcrumb: its session, its run, where that came from, its lane
-    and its place."""
+    """The tags that go over to all that follows from a breadcrumb: its session, its run, where that came from, its
+    lane, its place and its trace."""
     return tuple(tag for tag in breadcrumb.tags if tag.startswith(_INHERITED))
+
+
+def lasting_tags(breadcrumb: Breadcrumb) -> tuple[str, ...]:
+    """The inherited tags that go over even to a run which a breadcrumb begins: all but those of its own run."""
+    return tuple(tag for tag in breadcrumb.tags if tag.startswith(_LASTING))
 
 
 def find_hop(breadcrumb: Breadcrumb) -> int:

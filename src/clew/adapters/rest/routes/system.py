@@ -8,10 +8,10 @@ from importlib.metadata import version
 import msgspec
 
 from clew.adapters.rest.errors import ErrorBody, RestProblem
-from clew.adapters.rest.metrics import CONTENT_TYPE
 from clew.adapters.rest.openapi import build_document
 from clew.adapters.rest.operation import RestAnswer, RestCall, RestOperation, RestReply, reply
 from clew.adapters.rest.reference import render_home, render_reference
+from clew.telemetry.metrics import CONTENT_TYPE
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True):

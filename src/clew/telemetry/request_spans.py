@@ -1,0 +1,64 @@
+"""The spans of HTTP requests. What a request begins belongs to its span, in whatever process it runs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import NamedTuple
+
+from clew.clock import Clock, to_micros
+from clew.telemetry.metrics import METHODS
+from clew.telemetry.settings import TelemetrySettings
+from clew.telemetry.spans import FinishedSpan, SpanKind
+from clew.trail.work.trace_context import TraceContext
+
+PROBES = ("/health", "/ready", "/metrics")
+"""What is asked again and again by machines, and is not traced."""
+
+
+class RequestSpan(NamedTuple):
+    """A request that is being answered: its place in a trace, the span that it came from, and when it began."""
+
+    context: TraceContext
+    parent_id: str
+    began: datetime
+
+
+class RequestTracer:
+    """Makes one span for each request, when its answer begins."""
+
+    def __init__(self, clock: Clock, settings: TelemetrySettings, export: Callable[[FinishedSpan], None]) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._export = export
+
+    def begin(self, given: TraceContext | None) -> RequestSpan:
+        """A span in the trace that a request brought, or in a new one."""
+        trace_id = secrets.token_hex(16) if given is None else given.trace_id
+        is_sampled = self._settings.is_sampled(trace_id, given)
+        context = TraceContext(trace_id, secrets.token_hex(8), is_sampled)
+        return RequestSpan(context, "" if given is None else given.span_id, self._clock.now())
+
+    def end(self, span: RequestSpan, method: str, path: str, status: int) -> None:
+        """Export it; `path` is the template of its route."""
+        if not span.context.is_sampled or path in PROBES:
+            return
+        known = method if method in METHODS else "_OTHER"
+        self._export(
+            FinishedSpan(
+                trace_id=span.context.trace_id,
+                span_id=span.context.span_id,
+                parent_id=span.parent_id,
+                name=f"{known} {path}",
+                kind=SpanKind.SERVER,
+                start=to_micros(span.began) * 1_000,
+                end=to_micros(max(span.began, self._clock.now())) * 1_000,
+                attributes={
+                    "http.request.method": known,
+                    "http.route": path,
+                    "http.response.status_code": status,
+                },
+                error=str(status) if status >= 500 else "",
+            )
+        )

@@ -1,0 +1,125 @@
+"""A trail whose settled claims become spans. It works on every backend, below no code that knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from clew.access import Principal
+from clew.errors import LeaseLost
+from clew.telemetry.run_tracer import RunTracer
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad
+from clew.trail.store import DeadLetters, Deliveries, Edges, Log, Records, Search, Secrets, Trail, Upkeep
+
+
+class TracedTrail:
+    """See `clew.trail.store.Trail`."""
+
+    def __init__(self, trail: Trail, tracer: RunTracer) -> None:
+        self._trail = trail
+        self._tracer = tracer
+        self.deliveries = TracedDeliveries(trail.deliveries, tracer)
+
+    @property
+    def records(self) -> Records:
+        return self._trail.records
+
+    @property
+    def log(self) -> Log:
+        return self._trail.log
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        return self._trail.dead_letters
+
+    @property
+    def index(self) -> Search:
+        return self._trail.index
+
+    @property
+    def edges(self) -> Edges:
+        return self._trail.edges
+
+    @property
+    def upkeep(self) -> Upkeep:
+        return self._trail.upkeep
+
+    @property
+    def secrets(self) -> Secrets:
+        return self._trail.secrets
+
+    async def close(self) -> None:
+        """Finish the spans of what was settled, then close the trail."""
+        await self._tracer.close()
+        await self._trail.close()
+
+
+class TracedDeliveries:
+    """See `clew.trail.store.Deliveries`. A span is made after the commit, so that work which is lost leaves none."""
+
+    def __init__(self, deliveries: Deliveries, tracer: RunTracer) -> None:
+        self._deliveries = deliveries
+        self._tracer = tracer
+
+    async def claim(
+        self,
+        consumer: str,
+        *,
+        by: Principal,
+        worker: str,
+        limit: int = 1,
+        lease: timedelta = timedelta(seconds=30),
+        wait: float = 0.0,
+    ) -> list[Claim]:
+        claims = await self._deliveries.claim(consumer, by=by, worker=worker, limit=limit, lease=lease, wait=wait)
+        self._tracer.begin(claims)
+        return claims
+
+    async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
+        try:
+            written = await self._deliveries.finish(claim, outputs, by=by)
+        except LeaseLost:
+            self._tracer.forget(claim)
+            raise
+        self._tracer.finish(claim, outputs, by)
+        return written
+
+    async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:
+        is_dead = await self._deliveries.fail(claim, reason, by=by, retry=retry)
+        self._tracer.fail(claim, by, is_dead=is_dead)
+        return is_dead
+
+    async def release(self, claim: Claim, *, by: Principal, delay: float = 0.0) -> None:
+        self._tracer.forget(claim)
+        await self._deliveries.release(claim, by=by, delay=delay)
+
+    async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
+        try:
+            return await self._deliveries.extend(claim, by=by, lease=lease)
+        except LeaseLost:
+            self._tracer.forget(claim)
+            raise
+
+    # -- passed on ----------------------------------------------------------------------------------------
+
+    async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
+        return await self._deliveries.register(consumer, by=by)
+
+    async def unregister(self, name: str, *, by: Principal) -> None:
+        await self._deliveries.unregister(name, by=by)
+
+    async def consumers(self, *, by: Principal) -> list[ConsumerState]:
+        return await self._deliveries.consumers(by=by)
+
+    async def workers(self, *, by: Principal) -> list[str]:
+        return await self._deliveries.workers(by=by)
+
+    async def abandon(self, worker: str, *, by: Principal) -> int:
+        return await self._deliveries.abandon(worker, by=by)
+
+    async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:
+        return await self._deliveries.load(consumer, by=by)
+
+    async def due_in(self, consumer: str, *, by: Principal) -> float | None:
+        return await self._deliveries.due_in(consumer, by=by)
