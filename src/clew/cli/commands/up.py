@@ -122,6 +122,7 @@ async def serve(
     prepare_folder(config.folder)
     async with open_app(config, scopes=scopes) as app:
         await app.bootstrap()
+        await app.check_bus()
         worker = WorkerProcess(app, wanted.roles, wanted.tags)
         children = ChildWorkers(_child_command(config, scopes, wanted), wanted.workers - 1)
 
