@@ -7,10 +7,11 @@ RUN    := $(VENV)/.run
 JOBS   ?= auto
 REPOS  ?= ../repositories
 COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-header -q
+SCALE  := $(patsubst %,tests/faults/test_%.py,server_faults run_ends scale postgres_disk)
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits exposure_store library library_prompts lru_cache prompt registry variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explanations load_limits load_properties loads meta_tools tool_mapping triggered_skills)
 
-.PHONY: help run dist test faults check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-team bench-guards bench-knowledge bench-asking bench-routing bench-idle coverage-skills lock reference docs pictures clean
+.PHONY: help run dist test faults faults-scale check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-team bench-guards bench-knowledge bench-asking bench-routing bench-idle coverage-skills lock reference docs pictures clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -35,6 +36,9 @@ test: $(STAMP)   ## set up and run all tests
 
 faults: $(STAMP) ## kill the team around every event of its work, from the plan to the merge (takes an hour or more)
 	@$(BIN)/python -m pytest tests/faults/test_team_crash.py --full -n $(JOBS) $(ARGS)
+
+faults-scale: $(STAMP) ## all rounds of faults on PostgreSQL and NATS: kills, crashes, cuts, clocks, 20 workers (takes 20 minutes)
+	@$(BIN)/python -m pytest $(SCALE) --full -n 0 $(ARGS)
 
 check: $(STAMP)  ## format, lint, types, layers (no tests)
 	@$(BIN)/ruff format --check .

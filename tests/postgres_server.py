@@ -72,13 +72,14 @@ def find_binaries() -> Path | None:
 
 
 class PostgresServer:
-    """A running server on 127.0.0.1. `durable=False` leaves out the flushes to disk: for tests that pull no plug."""
+    """A running server on 127.0.0.1. `durable=False` leaves out the flushes to disk: for tests that pull no plug. Its
+    data is in a folder at `place`, and its log is not."""
 
-    def __init__(self, binaries: Path, *, durable: bool = True) -> None:
+    def __init__(self, binaries: Path, *, durable: bool = True, place: Path | None = None) -> None:
         self._binaries = binaries
         self._durable = durable
         self.folder = Path(tempfile.mkdtemp(prefix="clew-postgres-"))
-        self._data = self.folder / "data"
+        self._data = (place or self.folder) / "data"
         if os.geteuid() == 0:
             os.chown(self.folder, NOBODY, NOBODY)
         self._number = 0
@@ -87,7 +88,9 @@ class PostgresServer:
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._run(
-            "initdb", "-D", str(self._data), "-U", "root", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"
+            "initdb",
+            *("-D", str(self._data), "-U", "root", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"),
+            *(() if place is None else ("--wal-segsize", "1")),
         )
         self.start()
         with self._connect("postgres") as connection:
@@ -139,12 +142,15 @@ class PostgresServer:
     # -- the process --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start, on the port of the last time or a free one, and wait until it answers."""
-        for _ in range(3):
+        """Start, on the port of the last time or a free one, and wait until it answers. Processes of a server that was
+        killed may live for a moment, in which no other can start."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
             port = self.port or _free_port()
             if self._start(port):
                 self.port = port
                 return
+            time.sleep(0.1)
         raise RuntimeError(f"PostgreSQL does not start: {self._last_lines()}")
 
     def _start(self, port: int) -> bool:
@@ -176,6 +182,15 @@ class PostgresServer:
             self._process.send_signal(how)
             self._process.wait(PATIENCE)
             self._process = None
+
+    def start_if_ended(self) -> None:
+        """Start the server again where it ended by itself."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(1.0)
+                self._process = None
+        if self._process is None:
+            self.start()
 
     def kill(self) -> None:
         """Kill every process of the server, as a power cut would."""

@@ -46,8 +46,9 @@ RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1
 TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1", "team.lock.v1"))
 """Schemas of the team. Only Clew writes them: doors and the tools of agents send a message through the Guide."""
 
-OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner")
-"""Prefixes of the consumers by which Clew runs agents. Without these consumers runs never end."""
+OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner", "worker/", "model-host/")
+"""Prefixes of the consumers by which Clew runs agents, without which runs never end, and of those by which its
+processes say that they live."""
 
 _TEAM_CONVERSATION = lazy_pattern(r"session:[^.]+\..+\.[^.]+", re.DOTALL)
 _NAME = lazy_pattern(r"[^\s\x00-\x1f\x7f]{1,200}")

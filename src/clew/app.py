@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clew.agents.runtime import Runtime
+    from clew.bus.notice import Bus
     from clew.catalog.operations.answers import Known
     from clew.catalog.workspace.workspace import Workspace
     from clew.knowledge.base import Knowledge
@@ -62,6 +63,7 @@ class App:
         ownership: Ownership,
         me: Principal,
         patience: float | None = None,
+        bus: Bus | None = None,
     ) -> None:
         self.config = config
         self.clock = clock
@@ -87,6 +89,7 @@ class App:
         """Set when the code has been read as far as it will be."""
         self._reads_code = False
         self._patience = patience
+        self._bus = bus
         self._opening = asyncio.Lock()
 
     async def workspace(self) -> Workspace:
@@ -377,6 +380,11 @@ class App:
             await cancel_all(tasks)
             await asyncio.gather(building, return_exceptions=True)
 
+    async def check_bus(self) -> None:
+        """Return when the first attempt to connect to the bus has ended. Raises ConfigError where it refuses us."""
+        if self._bus is not None:
+            await self._bus.check()
+
     async def drain_webhooks(self, seconds: float) -> bool:
         """Claim no more deliveries, and finish those under way; False when that takes longer."""
         try:
@@ -427,13 +435,14 @@ async def open_app(
     trail, ownership = await open_owned(
         config, lambda: open_trail(config.trail_url, clock, embedder, queue_limit=config.server.queue)
     )
+    bus: Bus | None = None
     if config.bus.url:
-        from clew.bus.trail import join_bus  # most trails have one process
+        from clew.bus import join_bus  # most trails have one process
 
-        trail = await join_bus(trail, config.bus, config.folder.absolute().parent)
+        trail, bus = await join_bus(trail, config.bus, config.folder.absolute().parent)
     trail = wrap(trail)
     me = Principal(owner_id=config.owner, agent_id="cli", scopes=scopes)
-    app = App(config, clock, trail, ownership, me, patience)
+    app = App(config, clock, trail, ownership, me, patience, bus)
     try:
         yield app
     finally:

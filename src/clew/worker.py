@@ -64,12 +64,17 @@ class WorkerProcess:
         """Take no new work, and finish what is held; False when something is left after some seconds. The end of
         `working` gives that back."""
         self.is_draining = True
-        with contextlib.suppress(ClewError):  # the record is for people
-            await self._records.write("draining")
         waits = [self.app.drain_webhooks(seconds)]
         if self._runtime is not None:
             waits.append(self._runtime.drain(seconds))
-        return all(await asyncio.gather(*waits))
+        done, _ = await asyncio.gather(asyncio.gather(*waits), self._tell_draining(seconds))
+        return all(done)
+
+    async def _tell_draining(self, seconds: float) -> None:
+        """Write that this process drains. The record is for people: nothing waits for it."""
+        with contextlib.suppress(ClewError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._records.write("draining")
 
     def _held(self) -> Sequence[Claim]:
         return self._runtime.held if self._runtime is not None else ()

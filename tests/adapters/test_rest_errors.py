@@ -176,3 +176,17 @@ def test_what_every_operation_may_answer_is_said_in_one_place() -> None:
         assert {422, 500, 503} <= set(found)
         assert (507 in found) == operation.writes
         assert (404 in found) or "{" not in operation.path
+
+
+async def test_a_tag_that_places_tools_is_refused(http: httpx.AsyncClient) -> None:
+    tagged = {"title": "t", "context": {}, "tags": ["worker-place:shop"]}
+    answers = [
+        await http.post("/breadcrumbs", json=tagged),
+        await http.post("/breadcrumbs/batch", json={"items": [tagged]}),
+    ]
+    made = (await http.post("/breadcrumbs", json={"title": "t", "context": {}, "tags": ["place:shop"]})).json()
+    answers.append(
+        await http.patch(f"/breadcrumbs/{made['id']}", json={"tags": tagged["tags"]}, headers={"If-Match": '"1"'})
+    )
+    assert [each.status_code for each in answers] == [422] * 3
+    assert all("worker-place: is set by Clew only" in each.json()["error"]["message"] for each in answers)

@@ -69,3 +69,23 @@ async def test_what_was_found_for_a_waiter_that_has_gone_is_given_back() -> None
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert shelf.returned == ["news"]
+
+
+async def test_a_flood_of_notices_does_not_starve_an_attempt() -> None:
+    bell, shelf = Bell(), Shelf()
+
+    async def take_slowly(seconds: float) -> list[str]:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return await shelf.take(seconds)
+
+    async def flood() -> None:
+        while True:
+            bell.ring(NEWS)
+            await asyncio.sleep(0)
+
+    async with asyncio.timeout(PATIENCE):
+        flooding = asyncio.create_task(flood())
+        shelf.things.append("news")
+        assert await bell.attempt(take_slowly, 2 * PATIENCE, lambda notice: True) == ["news"]
+        flooding.cancel()

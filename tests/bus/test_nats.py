@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,10 +18,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from nats.aio.client import Client
 
+from clew.bus import nats as nats_bus
 from clew.bus import open_bus
 from clew.bus.notice import Bus, Notice
 from clew.config import BusConfig
 from clew.errors import ConfigError
+from clew.trail.model.breadcrumb import Draft
+from tests.bus.crew import ME, open_on_bus
 from tests.bus.nats_server import NatsServer
 
 PATIENCE = 30.0
@@ -32,8 +36,9 @@ Heard = asyncio.Queue[Notice | None]
 async def opened(url: str, **settings: str) -> AsyncIterator[tuple[Bus, Heard]]:
     """A bus, and what is heard on it."""
     bus, heard = await open_bus(BusConfig(url=url, **settings), Path()), Heard()
-    bus.listen(heard.put_nowait)
     try:
+        await bus.check()
+        bus.listen(heard.put_nowait)
         async with asyncio.timeout(PATIENCE):
             yield bus, heard
     finally:
@@ -110,6 +115,26 @@ async def test_a_server_that_is_not_there_is_waited_for_in_the_background(nats: 
         assert await publish_until_heard(one, heard) == NEWS
 
 
+async def test_neither_opening_nor_writing_waits_for_a_server_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_bus, "CONNECT_SECONDS", 100 * PATIENCE)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"nats://127.0.0.1:{silent.getsockname()[1]}"
+        async with asyncio.timeout(PATIENCE):
+            trail = await open_on_bus(tmp_path, url)
+            await trail.records.create(Draft(title="A note", context={}), by=ME)
+            await trail.close()
+
+
+async def test_what_is_published_while_the_bus_connects_is_sent_before_it_closes(nats: NatsServer) -> None:
+    async with opened(nats.url) as (_, heard):
+        bus = await open_bus(BusConfig(url=nats.url), Path())
+        bus.publish([NEWS])
+        await bus.close()
+        assert await heard.get() == NEWS
+
+
 @pytest.mark.parametrize(
     ("options", "login"),
     [(("--user", "clew", "--pass", "s3cret"), "clew:s3cret"), (("--auth", "t0ken"), "t0ken")],
@@ -127,7 +152,8 @@ async def test_a_login_is_read_from_where_the_settings_say(
             assert await heard.get() == NEWS
         monkeypatch.setenv("BUS_LOGIN", "clew:wrong")
         with pytest.raises(ConfigError, match="refuses this client") as refused:
-            await open_bus(BusConfig(url=server.url, credentials="env:BUS_LOGIN"), Path())
+            async with opened(server.url, credentials="env:BUS_LOGIN"):
+                """It is refused."""
         assert "\n" not in str(refused.value)
         assert "wrong" not in str(refused.value)
 
@@ -140,7 +166,8 @@ async def test_the_certificate_of_the_server_is_checked(tmp_path: Path) -> None:
             one.publish([NEWS])
             assert await heard.get() == NEWS
         with pytest.raises(ConfigError, match=r"no certificate that is trusted .*check bus\.ca"):
-            await open_bus(BusConfig(url=server.url), Path())
+            async with opened(server.url):
+                """It is refused."""
 
 
 async def test_the_missing_library_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,3 +199,12 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return files
+
+
+async def test_a_bus_can_be_closed_at_any_moment_of_its_connection(nats: NatsServer) -> None:
+    async with asyncio.timeout(PATIENCE):
+        for turns in range(60):
+            bus = await open_bus(BusConfig(url=nats.url), Path())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await bus.close()

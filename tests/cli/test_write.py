@@ -307,3 +307,11 @@ def test_an_edit_by_hand_does_not_overwrite_what_was_written_meanwhile(clew: Cle
     assert "is at version 2, not 1" in err
     assert "Your text is in" in err
     assert full(clew, id)["title"] == "Meanwhile"
+
+
+def test_a_tag_that_places_tools_is_refused(clew: Clew) -> None:
+    id = clew("trail", "put", "--title", "x", "--tag", "place:shop").out.strip()
+    for arguments in (["put", "--title", "x", "--tag"], ["edit", id, "--add-tag"]):
+        result = clew("trail", *arguments, "worker-place:shop")
+        assert result.code != 0
+        assert "worker-place: is set by Clew only" in result.err

@@ -1,13 +1,15 @@
-"""A process for test_postgres_crash.py that outlives its database: it repeats what was not acknowledged."""
+"""A process that writes and handles what is written, and outlives its servers: it repeats what was not acknowledged."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from datetime import timedelta
+import random
+from datetime import datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from clew.clock import SystemClock
 from clew.errors import StorageError
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.store import Trail
@@ -17,14 +19,27 @@ from tests.faults.writer import ME, Notebook, content_of, echo
 
 LEASE = timedelta(seconds=2)
 PAUSE = 0.05
+JUMPS = (0, 0, -3_600, 3_600, -86_400, 86_400, 5, -5)
+"""Seconds by which the clock of a process may be wrong."""
 
 
-async def write_through_crashes(channel: Connection, folder: Path, writer: str) -> None:
+class WrongClock(SystemClock):
+    """The clock of a machine that was set wrong. Each process has another mistake; within a process time is steady."""
+
+    def __init__(self, seed: str) -> None:
+        super().__init__()
+        self._mistake = timedelta(seconds=random.Random(seed).choice(JUMPS))
+
+    def now(self) -> datetime:
+        return super().now() + self._mistake
+
+
+async def write_through_crashes(channel: Connection, folder: Path, writer: str, clock_jumps: bool = False) -> None:
     """Write notes and handle them until the test says that it is enough."""
-    trail, book, is_over = await open_at(folder), Notebook(folder), asyncio.Event()
+    clock = WrongClock(writer) if clock_jumps else SystemClock()
+    trail, book, is_over = await open_patiently(folder, clock), Notebook(folder), asyncio.Event()
     asyncio.get_running_loop().add_reader(channel.fileno(), is_over.set)
     worker = Worker(trail, [echo], by=ME, worker_id=writer, lease=LEASE, concurrency=4)
-    await worker.register()
     channel.send("ready")
     async with asyncio.TaskGroup() as group:
         group.create_task(worker.run())
@@ -32,6 +47,15 @@ async def write_through_crashes(channel: Connection, folder: Path, writer: str) 
         await asyncio.gather(*writing)
         worker.stop()
     await trail.close()
+
+
+async def open_patiently(folder: Path, clock: SystemClock) -> Trail:
+    """The trail, as soon as its server answers."""
+    while True:
+        try:
+            return await open_at(folder, clock=clock)
+        except StorageError:
+            await asyncio.sleep(PAUSE)
 
 
 async def write_notes(trail: Trail, book: Notebook, writer: str, is_over: asyncio.Event) -> None:

@@ -15,6 +15,9 @@ from types import TracebackType
 from typing import Any
 
 from clew.access import Principal
+from clew.bus import open_bus
+from clew.bus.trail import BusTrail
+from clew.config import BusConfig
 from clew.trail import open_trail
 from clew.trail.model.event import ConsumerState
 from clew.trail.store import Trail
@@ -25,10 +28,12 @@ PATIENCE = 60.0
 KILLED = -9
 ADDRESS = "address"
 """The file in the folder of a test that holds the address of its trail."""
+BUS = "bus"
+"""The file that holds the address of its bus, if it has one."""
 
 _forks = multiprocessing.get_context("forkserver")
 _CLEW = ["clew.trail.sqlite", "clew.trail.work.handlers", "clew.agents.assembly", "clew.catalog.catalog"]
-_LATE = ["clew.trail.sqlite.search", "clew.trail.postgres", "splintr"]
+_LATE = ["clew.trail.sqlite.search", "clew.trail.postgres", "clew.bus.nats", "nats.aio.client", "splintr"]
 """What Clew loads only when it is wanted, which nearly every process of these tests wants."""
 _forks.set_forkserver_preload(["pytest", *_CLEW, *_LATE])
 
@@ -58,6 +63,18 @@ class Child:
         """SIGKILL: no handler, no `finally`, no flush runs in the child."""
         self._process.kill()
         assert self.wait() == KILLED, "the child had ended by itself"
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    async def has_ended(self) -> bool:
+        return not self._process.is_alive()
+
+    def kill_if_alive(self) -> None:
+        """SIGKILL, also where the child ends at the same moment."""
+        self._process.kill()
+        self.wait()
 
     def pause(self) -> None:
         """SIGSTOP: the child stands still, as on a machine that is suspended."""
@@ -127,9 +144,10 @@ async def drain(trail: Trail, handlers: list[Handler], by: Principal, timeout: f
 
 
 async def open_at(folder: Path, **options: Any) -> Trail:
-    """The trail of a test's folder: the one whose address it holds, or a file in it."""
-    note = folder / ADDRESS
-    return await open_trail(note.read_text() if note.exists() else f"sqlite://{folder}/trail.db", **options)
+    """The trail of a test's folder: the one whose address it holds, or a file in it; on its bus, if it has one."""
+    note, bus = folder / ADDRESS, folder / BUS
+    trail = await open_trail(note.read_text() if note.exists() else f"sqlite://{folder}/trail.db", **options)
+    return BusTrail(trail, await open_bus(BusConfig(url=bus.read_text()), folder)) if bus.exists() else trail
 
 
 def is_in_file(folder: Path) -> bool:

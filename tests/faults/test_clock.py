@@ -25,8 +25,8 @@ JUMPS = (-3_600, 1, 86_400, -90_000, 0, 5, -1, 31_536_000, -31_536_000, 60)
 
 
 @pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Trail]:
-    opened = await open_at(tmp_path, clock=clock)
+async def trail(folder: Path, clock: ManualClock) -> AsyncIterator[Trail]:
+    opened = await open_at(folder, clock=clock)
     yield opened
     await opened.close()
 
@@ -69,14 +69,14 @@ async def test_events_stay_in_order_whatever_the_clock_does(trail: Trail, clock:
     assert [line.updated_at for line in history] == sorted(line.updated_at for line in history)
 
 
-async def test_order_survives_a_restart_with_the_clock_set_back(tmp_path: Path, clock: ManualClock) -> None:
+async def test_order_survives_a_restart_with_the_clock_set_back(folder: Path, clock: ManualClock) -> None:
     for _ in range(3):
-        trail = await open_at(tmp_path, clock=clock)
+        trail = await open_at(folder, clock=clock)
         await trail.records.create(note(), by=ME)
         await trail.close()
         clock.advance(hours=-24)
 
-    trail = await open_at(tmp_path, clock=clock)
+    trail = await open_at(folder, clock=clock)
     events, _ = await trail.log.read(0, by=ME)
     items = (await trail.records.list(by=ME, oldest_first=True)).items
     await trail.close()
@@ -183,14 +183,14 @@ async def test_a_retry_comes_after_its_backoff_although_the_clock_was_set_back(
     assert await claimed(trail, "w") == [claim.event.seq]
 
 
-async def test_a_restart_with_the_clock_set_back_holds_up_no_event(tmp_path: Path, clock: ManualClock) -> None:
-    trail = await open_at(tmp_path, clock=clock)
+async def test_a_restart_with_the_clock_set_back_holds_up_no_event(folder: Path, clock: ManualClock) -> None:
+    trail = await open_at(folder, clock=clock)
     await register(trail)
     await trail.records.create(note(), by=ME)
     [seq] = await claimed(trail, "dead")
     await trail.close()
     clock.advance(hours=-12)
-    trail = await open_at(tmp_path, clock=clock)
+    trail = await open_at(folder, clock=clock)
     try:
         await claimed(trail, "heir")
         clock.advance(seconds=LEASE.total_seconds() + 1)

@@ -72,7 +72,9 @@ def die() -> None:
 
 
 def arm(trail: Trail, doom: Doom) -> None:
-    """Have the process die around the transaction that brings an event."""
+    """Have the process die around the transaction that brings an event. Only in a file can it."""
+    if doom.point not in ("before", "after"):
+        return
     engine = trail._engine  # type: ignore[attr-defined]  # the product has no door for this
     committed, last_work = engine.on_commit, engine.before_commit
 

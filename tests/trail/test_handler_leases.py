@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Claim, Event
 from clew.trail.store import Trail
+from clew.trail.work.claims import ClaimLoop
 from clew.trail.work.handlers import Worker
 from tests.handlers import ANN, LONG, PATIENCE, Calls, handler_of, note, run_worker, settled, text_of, texts
 
@@ -212,3 +213,51 @@ async def test_an_event_wakes_the_worker_without_any_clock_moving(trail: Trail) 
         for number in range(20):
             written: Breadcrumb = await trail.records.create(note(str(number)), by=ANN)
             assert (await calls.next()).breadcrumb_id == written.id
+
+
+class WatchedDeliveries:
+    """The deliveries of a trail, which say when a claim was made and nobody has heard of it yet."""
+
+    def __init__(self, deliveries: Any) -> None:
+        self._deliveries = deliveries
+        self.is_made = asyncio.Event()
+
+    async def claim(self, *arguments: Any, **options: Any) -> list[Claim]:
+        claims: list[Claim] = await self._deliveries.claim(*arguments, **options)
+        self.is_made.set()
+        return claims
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._deliveries, name)
+
+
+class WatchedTrail:
+    """A trail with other deliveries."""
+
+    def __init__(self, trail: Trail, deliveries: Any) -> None:
+        self.deliveries = deliveries
+        self._trail = trail
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._trail, name)
+
+
+@pytest.mark.req("RCR-28")
+async def test_a_claim_that_comes_while_its_worker_stops_goes_back_at_once(trail: Trail) -> None:
+    watched = WatchedDeliveries(trail.deliveries)
+    handler = handler_of(calls := Calls(lambda event: []))
+    await trail.deliveries.register(handler.consumer, by=ANN)
+
+    async def work(claim: Claim) -> list[Draft]:
+        return []
+
+    whole = cast("Trail", WatchedTrail(trail, watched))
+    running = asyncio.create_task(ClaimLoop(whole, handler.name, work, by=ANN, worker_id="w", lease=LONG).run())
+    await trail.records.create(note("late"), by=ANN)
+    async with asyncio.timeout(PATIENCE):
+        await watched.is_made.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert await trail.deliveries.workers(by=ANN) == []
+    async with run_worker(trail, handler):
+        assert text_of(await calls.next()) == "late"

@@ -30,7 +30,7 @@ from clew.agents.runs.model_hosts import ModelHosts
 from clew.agents.runs.run_limits import RunLimits, bounded
 from clew.agents.runs.run_records import RunRecords
 from clew.agents.runs.tools_runner import ToolDeps
-from clew.agents.runtime import ContextHandlers, NeedsModel, Runtime, RuntimeParts
+from clew.agents.runtime import ContextHandlers, Flush, NeedsModel, Runtime, RuntimeParts
 from clew.agents.tools.note_tools import note_tools
 from clew.agents.tools.toolbox import FromRecord, Toolbox
 from clew.agents.workers.placement import places_of
@@ -107,20 +107,32 @@ async def build_runtime(
     parts = _parts(deps, decider, _hooks(deps, decider, skills, hooks))
     parts = replace(parts, tools=replace(parts.tools, places=places_of(tuple(worker_tags))))
     always = (*parts.always, *more.handlers)
-    return Runtime(replace(parts, always=always, needs_model=more.needs_model, complete=more.complete, roles=roles))
+    return Runtime(
+        replace(
+            parts,
+            always=always,
+            needs_model=more.needs_model,
+            complete=more.complete,
+            flush=more.flush,
+            retired=more.retired,
+            roles=roles,
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeAdditions:
     """Parts of a runtime that a layer above agents brings: handlers, a lookup of budgets, the open items that a
-    compaction keeps, the steps that wait for a process with a model, and the records that are written together with
-    the outputs of a step."""
+    compaction keeps, the steps that wait for a process with a model, the records that are written together with the
+    outputs of a step, what writes records that were put off, and the names of consumers that are no longer needed."""
 
     handlers: Sequence[Handler] = ()
     find_budget: BudgetLookup | None = None
     open_items: OpenItems | None = None
     needs_model: NeedsModel | None = None
     complete: Completion | None = None
+    flush: Flush | None = None
+    retired: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.access import Principal
@@ -21,8 +21,9 @@ from clew.agents.runs.agent_runner import AgentDeps, agent_executor
 from clew.agents.runs.cancellation import RunCancellation
 from clew.agents.runs.model_hosts import RENEWAL, ModelHosts
 from clew.agents.runs.run_limits import RunLimits, bounded
-from clew.agents.runs.tools_runner import ToolDeps, model_handlers, tools_handlers
+from clew.agents.runs.tools_runner import ToolDeps, ToolsRunner, model_handlers, tools_handlers
 from clew.agents.runs.workflow_runner import WorkflowDeps, workflow_executor
+from clew.agents.workers.placement import PlaceWatch, is_queue_of_place
 from clew.agents.workers.roles import EVERY_ROLE, role_of
 from clew.agents.workers.worker_names import release_dead_workers, worker_name
 from clew.clock import Clock
@@ -51,6 +52,7 @@ MODELS = "models"
 
 NeedsModel = Callable[[Event], Awaitable[bool]]
 """Whether the step of an agent waits for a process with a model, however long, instead of ending without one."""
+Flush = Callable[[], Awaitable[None]]
 ContextHandlers = Callable[[AgentDefinition], Sequence[Handler]]
 """The handlers that build the contexts of an agent."""
 
@@ -76,6 +78,10 @@ class RuntimeParts:
     """Handlers that can wait: they leave most of the time to the others."""
     needs_model: NeedsModel | None = None
     complete: Completion | None = None
+    flush: Flush | None = None
+    """Writes what handlers have put off."""
+    retired: Sequence[str] = ()
+    """Consumers of earlier versions, which nobody handles any more."""
     roles: frozenset[str] = EVERY_ROLE
     """The parts of the work that this process does. It registers all consumers, and claims for those of its roles."""
 
@@ -84,7 +90,6 @@ class RuntimeParts:
 class _RunningWorker:
     worker: Worker
     task: asyncio.Task[None]
-    consumers: tuple[str, ...] = field(default=())
 
 
 class Runtime:
@@ -94,6 +99,8 @@ class Runtime:
         self.parts = parts
         self._worker = worker_name()
         self._running: dict[str, _RunningWorker] = {}
+        self._registered: dict[str, tuple[str, ...]] = {}
+        """The consumers of each definition, also those of other roles."""
         self._is_draining = False
         self._yields = asyncio.Event()
         """Set while another process, which has a model, does the steps of agents."""
@@ -115,7 +122,9 @@ class Runtime:
         followers: list[asyncio.Task[None]] = []
         try:  # an interruption during the start leaves no worker behind either
             await self._announce()
-            await self._start("tools", tools_handlers(parts.tools), concurrency=parts.tools.limits.tools + LINE)
+            await self._forget(parts.retired)
+            tools = await self._with_starts(tools_handlers(parts.tools), head)
+            await self._start("tools", tools, concurrency=parts.tools.limits.tools + LINE)
             await self._start("always", parts.always)
             await self._start("unhurried", parts.unhurried, share=BACKGROUND_SHARE)
             if self._may_yield and await parts.hosts.has_peer():
@@ -125,6 +134,7 @@ class Runtime:
                 asyncio.create_task(parts.registry.follow(head, self._changed)),
                 asyncio.create_task(parts.cancelling.follow(head)),
                 asyncio.create_task(self._yield_to_peers() if self._may_yield else self._renew()),
+                *([asyncio.create_task(self._place_watch().run())] if "tools" in parts.roles else []),
             ]
             for task in followers:
                 task.add_done_callback(_log_failure)
@@ -135,18 +145,23 @@ class Runtime:
             await asyncio.gather(*followers, return_exceptions=True)
             for name in list(self._running):
                 await self._halt(name)
+            await self._flush()
             await parts.hosts.withdraw()
 
     async def drain(self, seconds: float) -> bool:
         """Claim nothing more, and wait for what is held; False when that is not done after some seconds, and is to be
         given back at the end of `running`."""
         self._is_draining = True
-        with contextlib.suppress(ClewError):  # the record expires
-            await self.parts.hosts.withdraw()
         tasks = [each.task for each in self._running.values()]
         for each in self._running.values():
             each.worker.drain()
-        return not tasks or not (await asyncio.wait(tasks, timeout=max(0.0, seconds)))[1]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds)):
+                with contextlib.suppress(ClewError):  # the record expires
+                    await self.parts.hosts.withdraw()
+                await asyncio.wait(tasks) if tasks else None
+                await self._flush()
+        return all(task.done() for task in tasks)
 
     @property
     def held(self) -> list[Claim]:
@@ -219,13 +234,16 @@ class Runtime:
 
     async def _changed(self, before: RegistryEntry | None, after: RegistryEntry | None) -> None:
         """Follow one change of a definition, and unregister the consumers that it no longer needs."""
-        stopped = await self._halt(before.name) if before is not None else ()
+        old: tuple[str, ...] = ()
+        if before is not None:
+            await self._halt(before.name)
+            old = self._registered.pop(before.name, ())
         if after is None:
-            await self._forget(stopped)
+            await self._forget(old)
             return
         await self._begin(after, set())
-        if (running := self._running.get(after.name)) is not None:
-            await self._forget([name for name in stopped if name not in running.consumers])
+        if (new := self._registered.get(after.name)) is not None:
+            await self._forget([name for name in old if name not in new])
 
     async def _begin(self, entry: RegistryEntry, known: set[str]) -> None:
         if entry.name in self._running or (entry.agent is not None and self._yields.is_set()):
@@ -290,24 +308,46 @@ class Runtime:
         except ClewError as error:  # one definition must not stop the others
             _log.warning("%s does not run: %s", name, error)
             return
+        self._registered[name] = tuple(each.name for each in handlers)
         if not mine:
             return
         task = asyncio.create_task(worker.run())
         task.add_done_callback(_log_failure)
-        self._running[name] = _RunningWorker(worker, task, tuple(each.name for each in mine))
+        self._running[name] = _RunningWorker(worker, task)
 
-    async def _halt(self, name: str) -> tuple[str, ...]:
+    async def _halt(self, name: str) -> None:
         running = self._running.pop(name, None)
-        if running is None:
-            return ()
-        running.worker.stop()
-        await asyncio.gather(running.task, return_exceptions=True)
-        return running.consumers
+        if running is not None:
+            running.worker.stop()
+            await asyncio.gather(running.task, return_exceptions=True)
 
     async def _forget(self, consumers: Sequence[str]) -> None:
         for name in consumers:
-            with contextlib.suppress(NotFound):  # another runtime was faster
+            with contextlib.suppress(NotFound):  # it never was, or another runtime was faster
                 await self.parts.trail.deliveries.unregister(name, by=self.parts.by)
+
+    async def _flush(self) -> None:
+        if self.parts.flush is not None:
+            with contextlib.suppress(ClewError):  # what was put off is not needed
+                await self.parts.flush()
+
+    # -- places -------------------------------------------------------------------------------------------
+
+    async def _with_starts(self, handlers: Sequence[Handler], head: int) -> list[Handler]:
+        """The handlers, of which those of a place say after which event their queue began: `is_queued` asks for it."""
+        if not any(is_queue_of_place(each.name) for each in handlers):
+            return list(handlers)
+        states = await self.parts.trail.deliveries.consumers(by=self.parts.by)
+        known = {each.consumer.name: each.consumer.after for each in states}
+        return [
+            replace(each, after=known.get(each.name, head)) if is_queue_of_place(each.name) else each
+            for each in handlers
+        ]
+
+    def _place_watch(self) -> PlaceWatch:
+        parts = self.parts
+        refuse = ToolsRunner(parts.tools).refuse
+        return PlaceWatch(parts.trail, parts.clock, refuse, by=parts.by, worker=self._worker)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

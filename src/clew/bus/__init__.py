@@ -16,8 +16,9 @@ from clew.errors import ConfigError
 
 if TYPE_CHECKING:
     from clew.bus.notice import Bus
+    from clew.trail.store import Trail
 
-__all__ = ["open_bus"]
+__all__ = ["join_bus", "open_bus"]
 
 ADDRESSES = ("nats://HOST:PORT", "tls://HOST:PORT", "local")
 
@@ -26,8 +27,8 @@ async def open_bus(settings: BusConfig, project: Path) -> Bus:
     """Open the bus of the settings: `nats://HOST:PORT`, `tls://HOST:PORT`, or `local` for this process alone. Relative
     paths begin at the project.
 
-    Raises ConfigError for an unknown address, where the login is missing and where the server refuses it; a server that
-    does not answer is tried again in the background.
+    It connects in the background, again and again where no server answers; `Bus.check` waits for the first attempt.
+    Raises ConfigError for an unknown address and where the login or the client library is missing.
     """
     match settings.url.partition("://")[0]:
         case "nats" | "tls":
@@ -38,10 +39,23 @@ async def open_bus(settings: BusConfig, project: Path) -> Bus:
             is_file = named.startswith("file:") and place.suffix == ".creds"
             secret = read_key(named, os.environ, project) if named and not is_file else ""
             ca = project / Path(settings.ca).expanduser() if settings.ca else None
-            return await open_nats(settings.url, BusLogin(file=place if is_file else None, secret=secret), ca)
+            return open_nats(settings.url, BusLogin(file=place if is_file else None, secret=secret), ca)
         case "local":
             from clew.bus.local import LocalBus
 
             return LocalBus()
         case _:
             raise ConfigError(f"unknown bus address {settings.url!r}", choices=ADDRESSES)
+
+
+async def join_bus(trail: Trail, settings: BusConfig, project: Path) -> tuple[Trail, Bus | None]:
+    """The trail on the bus of the settings, and that bus; the trail itself where no other process hears it. Raises
+    ConfigError, with the trail closed."""
+    from clew.bus.trail import BusTrail  # with `open_bus` alone it is not needed
+
+    try:
+        bus = await open_bus(settings, project)
+    except BaseException:
+        await trail.close()
+        raise
+    return (BusTrail(trail, bus), bus) if bus.is_shared else (trail, None)

@@ -23,5 +23,8 @@ class LocalBus:
     def listen(self, hear: Hear) -> None:
         self._listeners.append(hear)
 
+    async def check(self) -> None:
+        """There is nothing to connect to."""
+
     async def close(self) -> None:
         self._listeners.clear()

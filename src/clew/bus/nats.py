@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clew.background_tasks import cancel_all, log_failure
+from clew.background_tasks import log_failure
 from clew.bus.notice import AGENTS, RECORDS, Hear, Notice
 from clew.errors import ConfigError
 
@@ -33,6 +33,8 @@ PING_SECONDS = 10
 MAX_WAITING = 10_000
 """Notices that wait to be sent; beyond that the oldest are dropped."""
 CLOSE_SECONDS = 1.0
+CANCEL_SECONDS = 0.1
+"""Time until a task that goes on is cancelled again."""
 REFUSALS = ("authorization", "authentication", "permissions violation", "user authentication")
 
 _log = logging.getLogger(__name__)
@@ -69,26 +71,25 @@ class NatsBus:
         self._has_work = asyncio.Event()
         self._client: Client | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._first: asyncio.Future[ConfigError | None] = asyncio.get_running_loop().create_future()
+        """Done when the first attempt to connect has ended: with the error where the server refused this client."""
 
     @property
     def is_connected(self) -> bool:
         return self._client is not None and self._client.is_connected
 
-    async def start(self) -> None:
-        """Connect, and keep connected from then on; where no server answers, go on without. Raises ConfigError when
-        the server refuses this client."""
-        lost = asyncio.Event()
-        try:
-            await self._connect(lost)
-        except OSError as error:
-            _log.warning("the bus %s does not answer (%s): work goes on by polling", self._url, error)
-            lost.set()
-        self._tasks = [asyncio.create_task(self._keep_connected(lost)), asyncio.create_task(self._send())]
+    def start(self) -> None:
+        """Connect in the background, and keep connected from then on."""
+        self._tasks = [asyncio.create_task(self._keep_connected()), asyncio.create_task(self._send())]
         for task in self._tasks:
             task.add_done_callback(log_failure)
 
+    async def check(self) -> None:
+        if (refused := await asyncio.shield(self._first)) is not None:
+            raise refused
+
     def publish(self, notices: Sequence[Notice]) -> None:
-        if self.is_connected:
+        if self.is_connected or not self._first.done():
             self._waiting.extend(notices)
             self._has_work.set()
 
@@ -98,15 +99,19 @@ class NatsBus:
     async def close(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
+                if self._waiting:
+                    await asyncio.shield(self._first)
                 await self._send_waiting()
                 if self._client is not None and self._client.is_connected:
                     await self._client.flush(timeout=1)
-        await cancel_all(self._tasks)
+        await _end(self._tasks)
         await self._disconnect()
 
     # -- the connection -----------------------------------------------------------------------------------
 
-    async def _keep_connected(self, lost: asyncio.Event) -> None:
+    async def _keep_connected(self) -> None:
+        lost = asyncio.Event()
+        await self._connect_first(lost)
         while True:
             await lost.wait()
             pause = FIRST_PAUSE
@@ -118,6 +123,21 @@ class NatsBus:
                 except (OSError, ConfigError) as error:
                     _log.info("the bus %s: %s", self._url, error)
             _log.warning("the bus %s answers again", self._url)
+            self._hear(None)
+
+    async def _connect_first(self, lost: asyncio.Event) -> None:
+        """The first attempt. Those who listen may have missed notices before it."""
+        try:
+            await self._connect(lost)
+        except (OSError, ConfigError) as error:
+            refused = error if isinstance(error, ConfigError) else None
+            why = str(refused) if refused is not None else f"the bus {self._url} does not answer ({error})"
+            _log.warning("%s: work goes on by polling", why)
+            self._waiting.clear()
+            lost.set()
+            self._first.set_result(refused)
+        else:
+            self._first.set_result(None)
             self._hear(None)
 
     async def _connect(self, lost: asyncio.Event) -> None:
@@ -159,6 +179,9 @@ class NatsBus:
         except (OSError, errors.Error, TimeoutError) as error:
             await _close(client)
             raise _failure(self._url, failures[0] if failures else error) from None
+        except asyncio.CancelledError:
+            await _close(client)
+            raise
         self._client = client
         lost.clear()
 
@@ -199,20 +222,29 @@ class NatsBus:
             hear(notice)
 
 
-async def open_nats(url: str, login: BusLogin, ca: Path | None = None) -> NatsBus:
+def open_nats(url: str, login: BusLogin, ca: Path | None = None) -> NatsBus:
     """Open a bus at `nats://HOST:PORT` or `tls://HOST:PORT`, several separated by commas. `ca` is a file with the
     certificates that the server's is checked with.
 
-    A server that does not answer is tried again in the background. Raises ConfigError where it refuses the login or
-    its certificate is not trusted, and where the client library is missing.
+    It connects in the background. Raises ConfigError where the certificates cannot be read, and where the client
+    library is missing.
     """
     try:
         import nats  # noqa: F401 -- an extra: most trails have one process
     except ImportError:
         raise ConfigError('a bus at nats:// needs the package nats-py: pip install "clew[nats]"') from None
     bus = NatsBus(url, login, _tls(url, ca))
-    await bus.start()
+    bus.start()
     return bus
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they have ended: a client that is connecting may swallow a cancellation."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        left = (await asyncio.wait(left, timeout=CANCEL_SECONDS))[1]
 
 
 async def _close(client: Client) -> None:

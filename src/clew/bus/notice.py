@@ -36,8 +36,8 @@ Hear = Callable[[Notice | None], object]
 
 
 class Bus(Protocol):
-    """Carries notices between processes, at most once and in no order. It never fails and never waits for anything:
-    while there is no connection, notices are dropped."""
+    """Carries notices between processes, at most once and in no order. It connects in the background; writing never
+    fails because of it and never waits for it. While a connection is lost, notices are dropped."""
 
     @property
     def is_shared(self) -> bool:
@@ -50,6 +50,11 @@ class Bus(Protocol):
 
     def listen(self, hear: Hear) -> None:
         """Have `hear` called with every notice of another process, on the event loop that opened the bus."""
+        ...
+
+    async def check(self) -> None:
+        """Return when the first attempt to connect has ended, whether it succeeded or not. Raises ConfigError where
+        the server refuses this client."""
         ...
 
     async def close(self) -> None:

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from clew.access import Principal
-from clew.bus import open_bus
 from clew.bus.bell import Bell
 from clew.bus.deliveries import WokenDeliveries
 from clew.bus.log import WokenLog
 from clew.bus.notice import Bus, Notice, notice_of
 from clew.bus.records import AnnouncedRecords
 from clew.bus.subscriptions import AgentSubscriptions
-from clew.config import BusConfig
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.store import DeadLetters, Edges, Search, Secrets, Trail, Upkeep
-
-
-async def join_bus(trail: Trail, settings: BusConfig, project: Path) -> Trail:
-    """The trail on the bus of its settings; the trail itself where that is of this process alone. Raises ConfigError,
-    with the trail closed."""
-    try:
-        bus = await open_bus(settings, project)
-    except BaseException:
-        await trail.close()
-        raise
-    return BusTrail(trail, bus) if bus.is_shared else trail
 
 
 class BusTrail:

@@ -213,7 +213,7 @@ async def build_team(parts: FolderParts, require_ownership: Callable[[], Awaitab
         parts.team_folder(parts.sandbox()).require_wall()
         definitions = (await parts.workspace()).definitions
         architect = AgentDefinition(agent_id=ARCHITECT, model=manifest_for(definitions).agents[ARCHITECT].model)
-        missing = await find_missing_model(parts.trail, flow, parts.models, architect, by=parts.me)
+        missing = await find_missing_model(parts.trail, flow, parts.clock, parts.models, architect, by=parts.me)
         if missing is not None:
             raise missing
         await mirror_members(parts.trail, flow, definitions, by=parts.me, start=True)

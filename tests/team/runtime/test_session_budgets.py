@@ -10,9 +10,13 @@ from clew.agents.conversations.conversation import Conversations
 from clew.clock import ManualClock
 from clew.team.guide import build_message
 from clew.team.machines.effects import AskAgent
-from clew.team.runtime.bridges import RUNS, TeamBridges
+from clew.team.messages.message import SCHEMA
+from clew.team.runtime.bridges import RUNS
+from clew.team.runtime.completion_gate import completion_gate
+from clew.team.runtime.coordinator import NAME as COORDINATOR
 from clew.team.runtime.effect_drafts import EffectDrafts
 from clew.team.runtime.session_budgets import SessionBudgets, root_name
+from clew.team.runtime.team_handlers import team_additions
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.flow import read_flow
 from clew.trail.model.selector import Selector
@@ -34,8 +38,13 @@ async def test_a_run_that_can_never_end_gives_its_part_back(trail: Trail, clock:
     assert (await tree.remaining(root_name("s"), by=me)).tokens == 300_000
 
     events, _ = await trail.log.read(0, by=me, selector=Selector(schema_name=flow.message))
-    bridges = TeamBridges(trail, conversations, budgets, clock, by=me)
-    watch = next(each for each in bridges.handlers() if each.name == RUNS)
-    (ended,) = await watch.function(events[-1], None)
+    team = team_additions(trail, conversations, clock, completion_gate, by=me)
+    handlers = {each.name: each for each in team.handlers}
+    (ended,) = await handlers[RUNS].function(events[-1], None)
     assert ended.context["payload"]["status"] == "failed"
+    assert (await tree.remaining(root_name("s"), by=me)).tokens == 300_000, "the end is not on the trail yet"
+
+    await trail.records.create(ended, by=me)
+    events, _ = await trail.log.read(0, by=me, selector=Selector(schema_name=SCHEMA))
+    await handlers[COORDINATOR].function(events[-1], None)
     assert (await tree.remaining(root_name("s"), by=me)).tokens == 400_000

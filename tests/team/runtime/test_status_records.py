@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.team.machines.phases import Phase
 from clew.team.machines.team_state import Outcome, TeamStage, TeamState
+from clew.team.runtime import status_records
 from clew.team.runtime.status_records import STATUS, StatusRecords
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -53,3 +55,15 @@ async def test_the_status_of_work_that_waits_or_is_over_is_written_at_once(
     await statuses.note(later(asking, stage=TeamStage.OVER, phase=Phase.COMPLETE, outcome=Outcome.COMPLETED))
     [status] = await statuses.list(by=me)
     assert status.stage == "over"
+
+
+async def test_a_status_that_waits_is_written_before_the_process_ends(
+    trail: Trail, clock: ManualClock, me: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_records, "DELAY", 10 * PATIENCE)
+    statuses = StatusRecords(trail, clock, by=me)
+    await statuses.note(PLANNING)
+    await statuses.note(later(PLANNING, tokens=7))
+    await statuses.flush()
+    [status] = await statuses.list(by=me)
+    assert status.tokens == 7

@@ -15,6 +15,7 @@ from clew.clock import ManualClock, SystemClock
 from clew.errors import AlreadyExists, ConfigError, ReadOnly, StorageError
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
+from clew.trail.postgres.connection.log_writer import WriteGroup
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.transactions import WriteTransaction
 from clew.trail.store import Trail
@@ -257,6 +258,25 @@ async def test_a_commit_whose_answer_was_lost_is_not_done_twice(
     page = await trail.records.list(by=me)
     assert [each.title for each in page.items] == ["Second", "First"]
     assert page.items[0] == made
+    await trail.close()
+
+
+async def test_a_lost_commit_is_not_taken_for_that_of_another_transaction_with_its_id(
+    address: str, me: Principal, administrator: str
+) -> None:
+    """A server that crashed gives the id of a transaction that was not flushed to the next one."""
+    trail = await open_trail(address)
+    made = await trail.records.create(Draft(title="Mine", context={}), by=me)
+    with psycopg.connect(administrator) as connection:
+        row = connection.execute("SELECT xmin::text, seq, at FROM events WHERE id = %s", (made.id,)).fetchone()
+    assert row is not None
+    xid, seq, at = row
+    writer, group = trail._engine._log, WriteGroup()  # type: ignore[attr-defined]  # no door leads there
+    group.head, group.newest = seq, (made.id, at)
+    assert writer._was_committed(xid, group)
+    for newest in ((made.id, at + 1), ("another", at)):
+        group.newest = newest
+        assert not writer._was_committed(xid, group)
     await trail.close()
 
 

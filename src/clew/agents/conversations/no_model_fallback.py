@@ -9,6 +9,7 @@ from clew.agents.runs.model_hosts import has_model_host
 from clew.catalog.catalog import Catalog
 from clew.catalog.operations.answers import CatalogAnswer, CatalogEntry, Question
 from clew.catalog.operations.markdown import cited_line, known_lines
+from clew.clock import Clock
 from clew.context.definition import AgentDefinition
 from clew.errors import ModelError
 from clew.llm.model import Models
@@ -23,7 +24,7 @@ EXAMPLES = 10
 
 
 async def find_missing_model(
-    trail: Trail, flow: Flow, models: Models, agent: AgentDefinition, *, by: Principal
+    trail: Trail, flow: Flow, clock: Clock, models: Models, agent: AgentDefinition, *, by: Principal
 ) -> ModelError | None:
     """Why an agent has no model, with how to add one; None where it has one, a breadcrumb configures it, or another
     process that runs has a model. Raises ModelError where one is configured that cannot be used."""
@@ -37,7 +38,7 @@ async def find_missing_model(
             return None
         if models.is_configured(agent.agent_id, agent.model or ""):
             raise
-        return None if await has_model_host(trail, flow, by=by) else error
+        return None if await has_model_host(trail, flow, clock, by=by) else error
     return None
 
 

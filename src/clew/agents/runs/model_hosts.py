@@ -6,6 +6,7 @@ import contextlib
 from datetime import timedelta
 
 from clew.access import Principal
+from clew.agents.workers.presence import Presence, read_presences
 from clew.agents.workers.worker_names import is_dead, worker_name
 from clew.clock import Clock
 from clew.errors import Conflict, NotFound
@@ -15,8 +16,11 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 LIFETIME = timedelta(minutes=10)
-"""A record that its process does not renew for this long expires. It bounds the trust in a host of another machine."""
+"""A process that gave no sign of life for this long is gone. It bounds the trust in a host of another machine."""
 RENEWAL = LIFETIME.total_seconds() / 3
+KEPT = timedelta(days=1)
+"""The record of a process that died expires after this time."""
+KIND = "model-host"
 _LIMIT = 200
 
 
@@ -30,14 +34,19 @@ class ModelHosts:
         self._clock = clock
         self._by = by
         self._own: Breadcrumb | None = None
+        self._presence = Presence(trail, clock, KIND, by=by)
         self.has_model = has_model
 
     async def announce(self) -> None:
-        """Write or renew the record of this process. A process without a model writes none."""
+        """Give a sign of life, and write the record of this process where there is none. A process without a model does
+        neither."""
         if not self.has_model:
             return
-        ttl = Ttl(kind="datetime", expires_at=self._clock.now() + LIFETIME)
+        await self._presence.renew()
+        ttl = Ttl(kind="datetime", expires_at=self._clock.now() + KEPT)
         if self._own is not None:
+            if self._clock.now() - self._own.updated_at < KEPT / 2:
+                return
             with contextlib.suppress(NotFound, Conflict):
                 self._own = await self._records.update(
                     self._own.id, Change(ttl=ttl), expect=self._own.version, by=self._by
@@ -54,22 +63,28 @@ class ModelHosts:
 
     async def withdraw(self) -> None:
         """Delete the record of this process."""
-        own, self._own = self._own, None
-        if own is not None:
+        if self._own is not None:
             with contextlib.suppress(NotFound):
-                await self._records.delete(own.id, by=self._by)
+                await self._records.delete(self._own.id, by=self._by)
+            await self._presence.end()
+            self._own = None
 
     async def has_peer(self) -> bool:
         """Whether another process that runs has a model."""
-        return await has_model_host(self._trail, self._flow, by=self._by, beside=self._own)
+        return await has_model_host(self._trail, self._flow, self._clock, by=self._by, beside=self._own)
 
 
-async def has_model_host(trail: Trail, flow: Flow, *, by: Principal, beside: Breadcrumb | None = None) -> bool:
+async def has_model_host(
+    trail: Trail, flow: Flow, clock: Clock, *, by: Principal, beside: Breadcrumb | None = None
+) -> bool:
     """Whether a process that runs, `beside` the one of this record, has a model. Records of other writers than Clew
     do not count."""
     page = await trail.records.list(Selector(schema_name=flow.host), by=by, limit=_LIMIT)
     own = beside.id if beside is not None else None
-    return any(
-        each.id != own and each.created_by == by.agent_id and not is_dead(str(each.context.get("worker")))
-        for each in page.items
-    )
+    names = [
+        str(each.context.get("worker")) for each in page.items if each.id != own and each.created_by == by.agent_id
+    ]
+    if all(is_dead(name) for name in names):
+        return False
+    seen = await read_presences(trail, KIND, by=by)
+    return any(name in seen and clock.now() - seen[name] <= LIFETIME and not is_dead(name) for name in names)

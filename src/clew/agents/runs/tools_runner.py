@@ -38,7 +38,7 @@ from clew.agents.runs.requests import TOOLS, ToolRequest, read_request, response
 from clew.agents.runs.run_limits import begun, require_hop
 from clew.agents.tools.tool_calls import CallMarkers, find_config, response_output
 from clew.agents.tools.toolbox import SPAWN, FoundTool, Toolbox, may_call
-from clew.agents.workers.placement import find_place, wait_for_place
+from clew.agents.workers.placement import find_place, is_queued, queue_of, refusal
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
@@ -102,7 +102,7 @@ def tools_handlers(deps: ToolDeps) -> list[Handler]:
     """The handlers of requests to tools, and of the answers of users to questions for permission; those of each place
     of this process have a queue of their own."""
     withdrawn = deleted_question_handler(f"{RUNNER}/withdrawn", deps.trail, deps.flow, by=deps.by, retry=PATIENCE)
-    placed = [each for place in deps.places for each in _tools_handlers(f"{RUNNER}@{place}", deps, place)]
+    placed = [each for place in deps.places for each in _tools_handlers(queue_of(place), deps, place)]
     return [*_tools_handlers(RUNNER, deps, None), withdrawn, *placed]
 
 
@@ -141,9 +141,7 @@ class ToolsRunner:
     async def on_request(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
         """Handle a request. The limits of the queue bound the number of requests that are handled at a time."""
         if self._is_elsewhere(trigger):
-            return await self._refuse(trigger)
-        if self.place is not None and await self._has_response(trigger):
-            return ()  # it was refused while no worker had the place
+            return await self._leave(trigger, event)
         return await self._respond(trigger, event, permitted=None)
 
     def on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
@@ -175,15 +173,27 @@ class ToolsRunner:
         is_model = record.context.get("tool") == self._flow.model_tool
         return not is_model and find_place(record) != self.place
 
-    async def _refuse(self, record: Breadcrumb) -> Sequence[Draft]:
-        """Nothing while another worker handles a request or has answered it, else a refusal. Raises NotNow."""
+    async def _leave(self, record: Breadcrumb, event: Event) -> Sequence[Draft]:
+        """Leave a request to the queue of its place. Where no worker had the place when the request was made, no queue
+        has it, and it is refused."""
         place = find_place(record)
-        if place is None or await self._has_response(record):
+        if place is None or self.place is not None:
             return ()
-        deps = self._deps
-        why = await wait_for_place(deps.trail, deps.clock, place, record, by=deps.by)
+        if await is_queued(self._deps.trail, place, event, by=self._deps.by):
+            return ()
+        return await self.refuse(event, place, refusal(place))
+
+    async def refuse(self, event: Event, place: str, why: str) -> Sequence[Draft]:
+        """The response to a call that no worker can make: that of a request, or of the one that the answer of a user is
+        about."""
+        record = event.breadcrumb
+        if record is not None and record.schema_name == self._flow.permission_answer:
+            record = await find_open_question(self._deps.trail, self._flow, record, by=self._deps.by)
+        if record is None or find_place(record) != place or await self._has_response(record):
+            return ()
         tool = str(record.context.get("tool") or "unknown")
-        return [response_draft(self._flow, record, tool, "error", error=why, extra={"error_type": "placement"})]
+        draft = response_draft(self._flow, record, tool, "error", error=why, extra={"error_type": "placement"})
+        return [inherit(draft, record)]
 
     async def _has_response(self, record: Breadcrumb) -> bool:
         tag = REQUEST_TAG + (find_request_id(record) or record.id)

@@ -1,4 +1,5 @@
-"""The record of each worker process: who it is, what it does and what it holds. It renews the record while it lives."""
+"""The record of each worker process: who it is, what it does and what it holds. The process writes it when something
+has changed, and gives signs of life in between, which leave nothing behind."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from clew.access import Principal
+from clew.agents.workers.presence import Presence, read_presences
 from clew.agents.workers.roles import role_of
 from clew.agents.workers.worker_names import is_dead, worker_name
 from clew.clock import Clock
@@ -25,9 +27,12 @@ from clew.trail.store import Trail
 from clew.trail.work.claims import outlast
 
 RENEWAL = 30.0
-"""Seconds between two records of a worker, and so the age that the list of its claims may have."""
+"""Seconds between two signs of life, and so the age that the list of the claims of a worker may have."""
 LIFETIME = timedelta(seconds=3 * RENEWAL)
-"""A worker that wrote no record for this long is not live."""
+"""A worker that gave no sign for this long is not live."""
+KEPT = timedelta(days=1)
+"""The record of a process that died expires after this time."""
+KIND = "worker"
 MAX_HELD = 50
 """Claims that a record lists; `held_count` counts all."""
 _LIMIT = 1_000
@@ -76,6 +81,8 @@ class WorkerRecords:
         self._by = by
         self._held = held
         self._id: str | None = None
+        self._written: WorkerStatus | None = None
+        self._presence = Presence(trail, clock, KIND, by=by)
         self._writing = asyncio.Lock()
         now = clock.now()
         self._status = WorkerStatus(
@@ -89,13 +96,14 @@ class WorkerRecords:
         )
 
     async def run(self) -> None:
-        """Write the record now and at intervals, until cancelled. Failures of the storage are waited out."""
+        """Give a sign of life now and at intervals, until cancelled. Failures of the storage are waited out."""
         while True:
             await outlast(self.write, "workers")
             await asyncio.sleep(RENEWAL)
 
     async def write(self, state: WorkerState | None = None) -> None:
-        """Write the record as things are now. The one before is removed: a heartbeat leaves no versions behind."""
+        """Give a sign of life, and write the record as things are now, where it has changed. The one before is removed:
+        so it leaves no versions behind."""
         async with self._writing:
             held = self._held()
             self._status = msgspec.structs.replace(
@@ -105,9 +113,19 @@ class WorkerRecords:
                 held_count=len(held),
                 held=tuple(_held_event(each) for each in held[:MAX_HELD]),
             )
+            await self._presence.renew()
+            if self._is_written():
+                return
             written = await self._trail.records.create(self._draft(), by=self._by)
-            before, self._id = self._id, written.id
+            before, self._id, self._written = self._id, written.id, self._status
             await self._remove(before)
+
+    def _is_written(self) -> bool:
+        """Whether the record says all that is to be said, and does not expire soon."""
+        before = self._written
+        if before is None or self._status.seen_at - before.seen_at >= KEPT / 2:
+            return False
+        return before == msgspec.structs.replace(self._status, seen_at=before.seen_at)
 
     async def announce(self, tags: Sequence[str]) -> None:
         """Say that this process works for these tags from now on."""
@@ -117,9 +135,10 @@ class WorkerRecords:
     async def withdraw(self) -> None:
         """Remove the record: the process ends."""
         async with self._writing:
-            before, self._id = self._id, None
-            with contextlib.suppress(ClewError):  # it expires
+            before, self._id, self._written = self._id, None, None
+            with contextlib.suppress(ClewError):  # both expire
                 await self._remove(before)
+                await self._presence.end()
 
     async def _remove(self, id: str | None) -> None:
         if id is not None:
@@ -132,7 +151,7 @@ class WorkerRecords:
             schema_name=SCHEMA,
             tags=self._status.tags,
             context=msgspec.to_builtins(self._status),
-            ttl=Ttl(kind="datetime", expires_at=self._clock.now() + LIFETIME),
+            ttl=Ttl(kind="datetime", expires_at=self._clock.now() + KEPT),
             embed="never",
         )
 
@@ -140,15 +159,17 @@ class WorkerRecords:
 async def list_workers(trail: Trail, clock: Clock, *, by: Principal) -> list[WorkerStatus]:
     """The live workers of the caller's owner, by name, each as its newest record has it. A process of this machine that
     has ended is not live, whatever its record says."""
-    found: dict[str, WorkerStatus] = {}
+    newest: dict[str, WorkerStatus] = {}
     page = await trail.records.list(Selector(schema_name=SCHEMA), by=by, limit=_LIMIT)
-    for record in page.items:
-        status = _read(record)
-        if status is None or clock.now() - status.seen_at > LIFETIME or is_dead(status.name):
-            continue
-        if status.name not in found or found[status.name].seen_at < status.seen_at:
-            found[status.name] = status
-    return [found[name] for name in sorted(found)]
+    seen = await read_presences(trail, KIND, by=by) if page.items else {}
+    for status in filter(None, map(_read, page.items)):
+        if status.name not in newest or newest[status.name].seen_at < status.seen_at:
+            newest[status.name] = status
+    return [
+        msgspec.structs.replace(newest[name], seen_at=seen[name])
+        for name in sorted(newest)
+        if name in seen and clock.now() - seen[name] <= LIFETIME and not is_dead(name)
+    ]
 
 
 async def has_worker(trail: Trail, clock: Clock, role: str, tag: str, *, by: Principal) -> bool:

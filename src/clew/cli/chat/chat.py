@@ -115,7 +115,7 @@ async def _talk(app: App, conversations: Conversations, manager: SessionManager,
     """One message, or one after the other. Returns the exit code."""
     models = _models(app, wishes.script)
     definition = await _find_agent(app, conversations, wishes.agent)
-    missing = await find_missing_model(app.trail, conversations.flow, models, definition, by=app.me)
+    missing = await find_missing_model(app.trail, conversations.flow, app.clock, models, definition, by=app.me)
     if missing is not None:
         return await _talk_without(app, manager, missing, message, as_json=wishes.json)
     session = await _choose_session(app, manager, wishes.session)

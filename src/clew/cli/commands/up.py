@@ -126,6 +126,7 @@ async def serve(
     clock = SystemClock()
     async with _exporting(clock) as telemetry, open_app(config, clock, scopes=scopes, wrap=telemetry.trace) as app:
         await app.bootstrap()
+        await app.check_bus()
         worker = WorkerProcess(app, wanted.roles, wanted.tags)
         children = ChildWorkers(_child_command(config, scopes, wanted), wanted.workers - 1)
 

@@ -25,6 +25,7 @@ from clew.cli.trail.browse import Id
 from clew.cli.trail.record_ids import find_id
 from clew.errors import ClewError, Conflict, InvalidInput
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.work.correlation import refuse_own_tags
 
 ATTEMPTS = 10
 
@@ -59,6 +60,7 @@ async def put(
     drafts = read_drafts() if title is None else [Draft(title=title, context=read_context(context or "{}"))]
     if key is not None and len(drafts) != 1:
         raise InvalidInput("--key", "is for one breadcrumb", hint="Give each draft an idempotency_key of its own")
+    refuse_own_tags(each for draft in drafts for each in (*draft.tags, *tag))
     async with open_here(here, create=True) as app:
         end = parse_ttl(ttl, app.clock.now()) if ttl is not None else None
         completed = [
@@ -146,6 +148,7 @@ async def edit(
         clew trail edit 2e7484bd67a7
     """
     assignments = [split_assignment(text, "--set") for text in set]
+    refuse_own_tags(add_tag)
 
     def merge(found: Breadcrumb) -> Change:
         for path, value in assignments:
@@ -216,6 +219,7 @@ async def _write_edited(app: App, found: Breadcrumb, before: Editable, text: byt
     if after == before:
         note("Nothing was changed.")
         return found
+    refuse_own_tags(tag for tag in after.tags if tag not in before.tags)
     change = Change(**msgspec.structs.asdict(after))
     return await app.trail.records.update(found.id, change, expect=found.version, by=app.me)
 

@@ -25,7 +25,6 @@ from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ORCHESTRATOR, RUNTIME, MessageType
 from clew.team.messages.payloads import MAX_TEXT, CallResult, RunEnd
 from clew.team.runtime.effect_drafts import RUN_OF_TEAM, TEAM, TeamPrompt, call_of, derived_id, find_prompt
-from clew.team.runtime.session_budgets import SessionBudgets
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, session_of
 from clew.trail.model.event import Event, RetryPolicy
 from clew.trail.model.selector import Selector
@@ -50,11 +49,8 @@ _log = logging.getLogger(__name__)
 class TeamBridges:
     """The bridges of one owner."""
 
-    def __init__(
-        self, trail: Trail, conversations: Conversations, budgets: SessionBudgets, clock: Clock, *, by: Principal
-    ) -> None:
+    def __init__(self, trail: Trail, conversations: Conversations, clock: Clock, *, by: Principal) -> None:
         self._trail = trail
-        self._budgets = budgets
         self._conversations = conversations
         self._flow = conversations.flow
         self._clock = clock
@@ -112,7 +108,6 @@ class TeamBridges:
         if (answer := await self._find_answer(message.id, prompt.role)) is not None:
             return (await self._ended(message.id, answer.context, prompt, await self._stops(message.id)),)
         if why := await self._find_failure(message, prompt):
-            await self._budgets.release(prompt.conversation, message.id)
             return (self._end(message.id, prompt, status="failed", error=why),)
         raise NotNow(LOOK_EVERY)
 
@@ -158,9 +153,7 @@ class TeamBridges:
     async def _ended(
         self, run: str, answer: Mapping[str, Any], prompt: TeamPrompt, stops: Sequence[Mapping[str, Any]]
     ) -> Draft:
-        """The message about a run with this answer, which gives back what is left of its budget. `stops` say why it
-        stopped early."""
-        await self._budgets.release(prompt.conversation, run)
+        """The message about a run with this answer. `stops` say why it stopped early."""
         status = str(answer.get("status") or "done")
         is_stopped = status not in _STATUS and bool(stops)
         return self._end(

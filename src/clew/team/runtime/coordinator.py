@@ -18,6 +18,7 @@ from clew.team.messages.message import SCHEMA, TYPE_TAG, TeamMessage, read_messa
 from clew.team.messages.message_types import FOR_THE_RECORD, MEMBERS, ORCHESTRATOR, RUNTIME, USER, MessageType
 from clew.team.messages.payloads import CallResult, MessageRefusal, RunEnd
 from clew.team.runtime.effect_drafts import EffectDrafts
+from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.status_records import StatusRecords
 from clew.team.runtime.team_states import EXPIRED, TeamStates, apply
 from clew.team.sessions.session import MAX_SUMMARY, SessionAction
@@ -49,6 +50,7 @@ class Coordinator:
         effects: EffectDrafts,
         sessions: SessionManager,
         status: StatusRecords,
+        budgets: SessionBudgets,
         clock: Clock,
         *,
         by: Principal,
@@ -57,6 +59,7 @@ class Coordinator:
         self._effects = effects
         self._sessions = sessions
         self._status = status
+        self._budgets = budgets
         self._clock = clock
         self._by = by
         self._unwritten: dict[str, Effects] = {}
@@ -82,7 +85,15 @@ class Coordinator:
         except InvalidInput as error:
             _log.warning("the message %s cannot be read: %s", record.id, error)
             return ()
+        if message.type is MessageType.RUN_ENDED:
+            await self._release(message)
         return await self._carry_out(message)
+
+    async def _release(self, message: TeamMessage) -> None:
+        """Give back what is left of the budget of a run: only now is its end on the trail."""
+        conversation = message.payload.get("conversation")
+        if isinstance(conversation, str) and message.parent_id:
+            await self._budgets.release(conversation, message.parent_id)
 
     async def _carry_out(self, message: TeamMessage) -> Sequence[Draft]:
         state = await self._states.before(message)

@@ -85,6 +85,13 @@ class StatusRecords:
             asyncio.get_running_loop().call_later(DELAY, self._begin, state.session)
         self._waiting[state.session] = status
 
+    async def flush(self) -> None:
+        """Write all that waits, before the process ends."""
+        for session in tuple(self._waiting):
+            self._begin(session)
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
     def _begin(self, session: str) -> None:
         if (status := self._waiting.pop(session, None)) is not None:
             task = asyncio.create_task(self._write_late(status))

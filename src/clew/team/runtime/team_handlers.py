@@ -23,26 +23,33 @@ from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
+RETIRED = ("team/answers",)
+"""Consumers that earlier versions registered."""
+
 
 def team_additions(
     trail: Trail, conversations: Conversations, clock: Clock, gate: Gate, *, by: Principal
 ) -> RuntimeAdditions:
     """The handlers and the budgets of the team, for `build_runtime`. `gate` decides whether work counts as done."""
     budgets = SessionBudgets(Budgets(trail, conversations.flow, clock), clock, by=by)
+    status = StatusRecords(trail, clock, by=by)
     coordinator = Coordinator(
         TeamStates(trail, gate, by=by),
         EffectDrafts(conversations.flow, conversations.sessions, clock, by=by),
         SessionManager(trail, conversations, clock),
-        StatusRecords(trail, clock, by=by),
+        status,
+        budgets,
         clock,
         by=by,
     )
-    bridges = TeamBridges(trail, conversations, budgets, clock, by=by)
+    bridges = TeamBridges(trail, conversations, clock, by=by)
     return RuntimeAdditions(
         handlers=(coordinator.handler(), *bridges.handlers(), timer_handler(clock, by=by)),
         find_budget=budgets.of_run,
         needs_model=_needs_model(trail, conversations.flow, by),
         complete=bridges.complete,
+        flush=status.flush,
+        retired=RETIRED,
     )
 
 

@@ -133,13 +133,15 @@ class WriteTransaction(ReadTransaction):
 
 
 class LogEnd:
-    """The end of the log in a transaction that holds its lock: the newest event, and the newest before it began."""
+    """The end of the log in a transaction that holds its lock: the newest event, and the newest before it began.
+    `id` is the record of the newest event, where the transaction wrote it."""
 
-    __slots__ = ("after", "at", "head")
+    __slots__ = ("after", "at", "head", "id")
 
     def __init__(self, head: int, at: int) -> None:
         self.after = self.head = head
         self.at = at
+        self.id = ""
 
 
 def caller_values(by: Principal | None) -> tuple[str, str, str]:

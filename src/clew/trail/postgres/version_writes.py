@@ -97,7 +97,7 @@ def insert(
         _refuse_taken(writing, [each.id for each in prepared], owner)
     for has_vector, some in groupby(rows, key=lambda row: row["vector"] is not None):
         writing.send_many(CREATE_EMBEDDED if has_vector else CREATE_PLAIN, list(some))
-    _note_events(writing, [(row["rid"], row["rid"], row["schema_name"]) for row in rows], by.owner_id)
+    _note_events(writing, [(row["rid"], row["rid"], row["schema_name"]) for row in rows], rows[-1]["id"], by.owner_id)
     return first
 
 
@@ -250,13 +250,15 @@ def log_event(
 ) -> None:
     seq = log_end(writing).head + 1
     writing.send(EVENT, (seq, type, rid, id, version, audience, schema_name, tags, writing.now))
-    _note_events(writing, [(seq, rid, schema_name)], owner_id)
+    _note_events(writing, [(seq, rid, schema_name)], id, owner_id)
 
 
-def _note_events(writing: WriteTransaction, events: Sequence[tuple[int, int, str | None]], owner_id: str) -> None:
-    """Move the end of the log behind events (seq, rid, schema_name) of an owner."""
+def _note_events(
+    writing: WriteTransaction, events: Sequence[tuple[int, int, str | None]], last: str, owner_id: str
+) -> None:
+    """Move the end of the log behind events (seq, rid, schema_name) of an owner. `last` is the record of the last."""
     log = log_end(writing)
-    log.head, log.at = events[-1][0], writing.now
+    log.head, log.at, log.id = events[-1][0], writing.now, last
     for seq, rid, schema_name in events:
         writing.changed.append(rid)
         if schema_name in DEFINITIONS:

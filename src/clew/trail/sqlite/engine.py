@@ -34,7 +34,6 @@ IDLE_SECONDS = 0.05
 STEPS, MOST_STEPS = 1_000, 8
 """A read that may be long has so many times so many steps of SQLite's machine, about a millisecond, in the calling
 thread."""
-READS_IN_A_ROW = 8
 FIRST_LAYOUT, LONGEST_LAYOUT = 64, 5_000
 
 
@@ -102,7 +101,6 @@ class Engine:
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._generation = 0
-        self._short_reads = 0
         self._lock = threading.Lock()
         self.damage: str | None = None
         self.calls = LoopCalls()
@@ -162,12 +160,8 @@ class Engine:
 
     async def read_either(self, work: Callable[[Sql], T]) -> T:
         """As `read_aside`, but in the calling thread where that turns out to be short: most reads of few records are,
-        and then a change of threads takes longer than they do. One that is not short begins again aside. A caller that
-        only reads, again and again, lets other tasks run after every `READS_IN_A_ROW`."""
+        and then a change of threads takes longer than they do. One that is not short begins again aside."""
         self._refuse()
-        self._short_reads += 1
-        if self._short_reads % READS_IN_A_ROW == 0:
-            await asyncio.sleep(0)
         reader, left = self.reader(), iter(range(MOST_STEPS))
 
         def bounded(connection: Sql) -> T:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from clew.access import Principal
 from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import Breadcrumb, check_tags
@@ -22,8 +24,8 @@ ROOT_TAG = "root:"
 LANE_TAG = "lane:"
 """The lane of a run in the queues of calls. A run without one is in the lane of the user."""
 
-PLACE_TAG = "place:"
-"""The place whose workers call the tools of a run. A run without one has its tools called anywhere."""
+PLACE_TAG = "worker-place:"
+"""The place whose workers call the tools of a run; without one they are called anywhere. Only Clew sets this tag."""
 TRACE_TAG = "traceparent:"
 """The trace that a run belongs to, as a W3C `traceparent`. A run without one has a trace of its own."""
 
@@ -101,6 +103,13 @@ def reply_tags(request: Breadcrumb) -> tuple[str, ...]:
         *((CONSUMER_TAG + requester,) if requester else ()),
     )
     return (*inherited_tags(request), *(tag for tag in back if is_tag(tag)))
+
+
+def refuse_own_tags(tags: Iterable[str]) -> None:
+    """Raise InvalidInput for a tag that only Clew sets: it decides where tools run. For the doors of users."""
+    if any(tag.startswith(PLACE_TAG) for tag in tags):
+        hint = "Name the place of a conversation when you send the message"
+        raise InvalidInput("tags", f"{PLACE_TAG} is set by Clew only", hint=hint)
 
 
 def is_tag(text: str) -> bool:

@@ -18,6 +18,7 @@ from clew.errors import AlreadyExists, Conflict
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Ttl, View, check_key
 from clew.trail.model.query import MAX_LIMIT, Ranking, SearchRequest, SearchResult
 from clew.trail.store import VersionInfo
+from clew.trail.work.correlation import refuse_own_tags
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="At most this many")]
 
@@ -70,7 +71,7 @@ class FullQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def create(call: RestCall) -> RestAnswer:
     draft = as_draft(call.body)
-    _check_ids(call, [draft])
+    _check_drafts(call, [draft])
     key = parse_text(call.headers, "idempotency-key")
     if key is not None:
         draft = msgspec.structs.replace(draft, idempotency_key=key)
@@ -81,12 +82,15 @@ async def create(call: RestCall) -> RestAnswer:
 
 async def create_batch(call: RestCall) -> RestAnswer:
     drafts = [_with_own_key(call, as_draft(each)) for each in call.body.items]
-    _check_ids(call, drafts)
+    _check_drafts(call, drafts)
     return reply(Written(items=await call.trail.records.create_many(drafts, by=call.by)), status=201)
 
 
-def _check_ids(call: RestCall, drafts: Sequence[Draft]) -> None:
-    """Raise AccessDenied where a caller chooses an id and may not: by some ids Clew finds its own records."""
+def _check_drafts(call: RestCall, drafts: Sequence[Draft]) -> None:
+    """Raise AccessDenied where a caller chooses an id and may not: by some ids Clew finds its own records. Raise
+    InvalidInput for a tag that only Clew sets."""
+    for draft in drafts:
+        refuse_own_tags(draft.tags)
     if any(draft.id is not None for draft in drafts):
         call.by.require_id_choice()
 
@@ -148,6 +152,8 @@ async def update(call: RestCall) -> RestAnswer:
     if expect is None:
         raise HTTPException(428, "an update needs the version that it was made from")
     change: NewVersion = call.body
+    if change.tags is not UNSET:
+        refuse_own_tags(change.tags)
     if isinstance(change.ttl, datetime):
         change = msgspec.structs.replace(change, ttl=_ends_at(change.ttl))
     written = await call.trail.records.update(call.path["id"], change, expect=expect, by=call.by)

@@ -113,14 +113,17 @@ async def _without_model(call: RestCall, conversations: Conversations) -> ChatAn
     """The answer from the catalog for an agent that has no model; None for an agent that has one. Raises ModelError
     where one is configured that cannot be used."""
     asked: NewMessage = call.body
-    if call.services.models is None:
+    services = call.services
+    if services.models is None:
         return None
     check_message(asked.message)
     agent = await conversations.find_agent(_named(call), by=call.by)
-    missing = await find_missing_model(call.trail, conversations.flow, call.services.models, agent, by=call.by)
+    missing = await find_missing_model(
+        call.trail, conversations.flow, services.clock, services.models, agent, by=call.by
+    )
     if missing is None:
         return None
-    text = await ask_instead((await call.services.workspace()).catalog, asked.message, by=call.by)
+    text = await ask_instead((await services.workspace()).catalog, asked.message, by=call.by)
     return ChatAnswer(agent=_named(call), status="without_model", text=text, reason=str(missing))
 
 

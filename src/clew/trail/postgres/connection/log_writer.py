@@ -24,7 +24,7 @@ from clew.clock import SteadyClock
 from clew.errors import ClewError, StorageError
 from clew.trail.postgres.connection.failures import TRANSIENT, is_away
 from clew.trail.postgres.connection.server import Connection, Server
-from clew.trail.postgres.transactions import CALLER, LogEnd, WriteTransaction, caller_values
+from clew.trail.postgres.transactions import CALLER, NAME_CALLER, LogEnd, WriteTransaction, caller_values
 from clew.trail.work.loop_calls import LoopCalls
 
 GROUP = 256
@@ -36,6 +36,7 @@ LOOK_UP = (
 )
 """Answers that most units of work need. It must not be part of LOCK_LOG, which sees what was before it waited."""
 MOVE_LOG = "UPDATE log SET head = %s, at = %s"
+OUTCOME = "SELECT pg_xact_status(%s::text::xid8), e.id, e.at FROM log LEFT JOIN events e ON e.seq = %s"
 
 
 class LogJob(NamedTuple):
@@ -57,6 +58,8 @@ class WriteGroup:
         self.outcomes = list(outcomes)
         self.changed: list[int] = []
         self.head = 0
+        self.newest = "", 0
+        """Record and time of the newest event."""
 
 
 class _Undone(Exception):
@@ -143,7 +146,7 @@ class LogWriter:
             except psycopg.Error as error:
                 if is_away(error):
                     self._disconnect()
-                    if self._xid is not None and self._was_committed(self._xid):
+                    if self._xid is not None and self._was_committed(self._xid, group):
                         return group
                 elif not isinstance(error, TRANSIENT):
                     if careful:
@@ -167,7 +170,7 @@ class LogWriter:
                     group.outcomes.append(self._work(connection, job, log, memo, group.changed, careful=careful))
                 if log.head > log.after:
                     connection.execute(MOVE_LOG, (log.head, log.at))
-                group.head = log.head
+                group.head, group.newest = log.head, (log.id, log.at)
                 if careful:
                     pipeline.sync()
                 self._xid = xid
@@ -202,7 +205,7 @@ class LogWriter:
         writing = WriteTransaction(
             connection, job.by, now=self._time.now(), wall=self._time.wall(), log=log, memo=memo, careful=careful
         )
-        head, at = log.head, log.at
+        head, at, id = log.head, log.at, log.id
         if careful:
             connection.execute("SAVEPOINT job")
         try:
@@ -227,7 +230,7 @@ class LogWriter:
             marks = {key: value for key, value in memo.items() if _is_new_audience(key)}
             memo.clear()
             memo |= {"caller": job.by, **marks}
-        log.head, log.at = head, at
+        log.head, log.at, log.id = head, at, id
         return None, failure
 
     @staticmethod
@@ -258,17 +261,27 @@ class LogWriter:
         except psycopg.Error:
             self._disconnect()
 
-    def _was_committed(self, xid: str) -> bool:
+    def _was_committed(self, xid: str, group: WriteGroup) -> bool:
         """Ask the server for the outcome of a commit during which the connection broke. Raises StorageError when it
-        does not say."""
+        does not say.
+
+        A server that crashed gives the id of a transaction that was not flushed to another one. So a commit counts only
+        with its newest event.
+        """
         for attempt in range(ATTEMPTS):
             try:
-                row = self._connect().execute("SELECT pg_xact_status(%s::text::xid8)", (xid,)).fetchone()
+                with self._connect().transaction():
+                    self._connect().execute(NAME_CALLER, caller_values(None))
+                    row = self._connect().execute(OUTCOME, (xid, group.head)).fetchone()
             except (psycopg.Error, ClewError):
                 self._disconnect()
             else:
-                if row is not None and row[0] in ("committed", "aborted"):
-                    return bool(row[0] == "committed")
+                status, *newest = row or (None,)
+                has_events = bool(group.newest[0])
+                if status == "aborted" or (status == "committed" and has_events and tuple(newest) != group.newest):
+                    return False
+                if status == "committed" and has_events:
+                    return True
             time.sleep(0.05 * 2**attempt)
         raise StorageError(
             f"{self._server.place} went away during a commit, and it is not known whether that succeeded",
