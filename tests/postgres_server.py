@@ -193,9 +193,14 @@ class PostgresServer:
             self.start()
 
     def kill(self) -> None:
-        """Kill every process of the server, as a power cut would."""
+        """Kill every process of the server, as a power cut would. Each of them is a group of its own."""
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGKILL)
+        found = subprocess.run(
+            ["pgrep", "-P", str(self._process.pid)], capture_output=True, text=True, timeout=PATIENCE
+        )
+        for pid in (self._process.pid, *map(int, found.stdout.split())):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._process.wait(PATIENCE)
         self._process = None
 
