@@ -15,11 +15,15 @@ from psycopg.rows import TupleRow
 
 from clew.access import Principal
 from clew.trail.postgres.connection.server import Connection
+from clew.trail.work.recent_events import Envelope
 
 Values = Sequence[Any] | dict[str, Any]
 CALLER = "set_config('clew.owner', %s, true), set_config('clew.scopes', %s, true), set_config('clew.system', %s, true)"
 """Names the caller of a transaction to row-level security. Its values are those of `caller_values`."""
 NAME_CALLER = f"SELECT {CALLER}".encode()
+NAME_CALLER_UNFLUSHED = f"SELECT {CALLER}, set_config('synchronous_commit', 'off', true)".encode()
+"""The same for a transaction whose commit waits for no flush."""
+REMEMBER = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 class ReadTransaction:
@@ -52,9 +56,10 @@ class ReadTransaction:
         found = self.row(sql, values)
         return None if found is None else found[0]
 
-    def act_for(self, by: Principal | None) -> None:
-        """Name the caller of what follows to row-level security. None is upkeep, which sees everything."""
-        self._connection.execute(NAME_CALLER, caller_values(by))
+    def act_for(self, by: Principal | None, *, flush: bool = True) -> None:
+        """Name the caller of what follows to row-level security. None is upkeep, which sees everything. Without `flush`
+        the commit does not wait for the disk."""
+        self._connection.execute(NAME_CALLER if flush else NAME_CALLER_UNFLUSHED, caller_values(by))
         self._unread = True
 
 
@@ -117,6 +122,10 @@ class WriteTransaction(ReadTransaction):
         self.is_dirty = True
         return self.value(sql, values)
 
+    def remember(self, key: str, value: str) -> None:
+        """Write a value of the trail, in place of the one that it had."""
+        self.send(REMEMBER, (key, value))
+
     def settle(self) -> None:
         """Wait for what was sent, and raise its error here, where the unit of work can say what it means. While no
         error is expected nothing is waited for: should one come after all, everything is undone and run again with
@@ -133,13 +142,20 @@ class WriteTransaction(ReadTransaction):
 
 
 class LogEnd:
-    """The end of the log in a transaction that holds its lock: the newest event, and the newest before it began."""
+    """The end of the log in a transaction that holds its lock: the newest event, the newest before it began, and those
+    in between."""
 
-    __slots__ = ("after", "at", "head")
+    __slots__ = ("after", "at", "events", "head")
 
     def __init__(self, head: int, at: int) -> None:
         self.after = self.head = head
         self.at = at
+        self.events: list[Envelope] = []
+
+    def move_back(self, head: int, at: int) -> None:
+        """Forget the events of a unit of work that was undone."""
+        self.head, self.at = head, at
+        self.events = [event for event in self.events if event.seq <= head]
 
 
 def caller_values(by: Principal | None) -> tuple[str, str, str]:

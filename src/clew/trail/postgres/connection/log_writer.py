@@ -51,12 +51,12 @@ Outcome = tuple[Any, BaseException | None]
 
 
 class WriteGroup:
-    """A transaction of several jobs: an outcome for each of them, what they changed, and the head of the log."""
+    """A transaction of several jobs: an outcome for each of them, what they changed, and the end of the log."""
 
     def __init__(self, outcomes: Sequence[Outcome] = ()) -> None:
         self.outcomes = list(outcomes)
         self.changed: list[int] = []
-        self.head = 0
+        self.log = LogEnd(0, 0)
 
 
 class _Undone(Exception):
@@ -64,9 +64,9 @@ class _Undone(Exception):
 
 
 class LogWriter:
-    """Runs units of work in order. `on_commit` is called from its thread with what was changed and the head."""
+    """Runs units of work in order. `on_commit` is called from its thread with the end of the log."""
 
-    def __init__(self, server: Server, time: SteadyClock, on_commit: Callable[[list[int], int], None]) -> None:
+    def __init__(self, server: Server, time: SteadyClock, on_commit: Callable[[LogEnd], None]) -> None:
         self._server = server
         self._time = time
         self._on_commit = on_commit
@@ -124,7 +124,7 @@ class LogWriter:
         except Exception as error:  # a task boundary: each caller hears of it
             group = WriteGroup([(None, error)] * len(jobs))
         if group.changed:
-            self._on_commit(group.changed, group.head)
+            self._on_commit(group.log)
         for job, (value, failure) in zip(jobs, group.outcomes, strict=True):
             self._calls.settle(job.done, value, failure)
         self._calls.send()
@@ -163,11 +163,11 @@ class LogWriter:
                 if not any(job.durable for job in jobs):
                     connection.execute("SET LOCAL synchronous_commit TO off")
                 log, memo, xid = self._lock(connection, jobs)
+                group.log = log
                 for job in jobs:
                     group.outcomes.append(self._work(connection, job, log, memo, group.changed, careful=careful))
                 if log.head > log.after:
                     connection.execute(MOVE_LOG, (log.head, log.at))
-                group.head = log.head
                 if careful:
                     pipeline.sync()
                 self._xid = xid
@@ -227,7 +227,7 @@ class LogWriter:
             marks = {key: value for key, value in memo.items() if _is_new_audience(key)}
             memo.clear()
             memo |= {"caller": job.by, **marks}
-        log.head, log.at = head, at
+        log.move_back(head, at)
         return None, failure
 
     @staticmethod

@@ -6,30 +6,38 @@ An index allows one first a lane, and only the first can be claimed. Those who m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from psycopg.rows import TupleRow
+
 from clew.access import Principal
-from clew.errors import LeaseLost, NotFound
+from clew.errors import Corrupted, LeaseLost, NotFound
 from clew.trail.model.consumer import StoredConsumer, to_stored
-from clew.trail.model.event import Claim, Event
+from clew.trail.model.event import MAX_DEATHS, Claim, Event
 from clew.trail.model.selector import EVERYTHING
 from clew.trail.postgres.consumers.consumers import lock_lanes
-from clew.trail.postgres.log import EVENT, EVENT_COLUMNS, load_events
+from clew.trail.postgres.log import EVENT, EVENT_COLUMNS, Row, load_events
 from clew.trail.postgres.rows import CURRENT, SEEN
 from clew.trail.postgres.transactions import WriteTransaction, pack_texts
 from clew.trail.work.queue_lanes import Due
 
-FIND_DUE = (
+CLAIM_DUE = (
     "WITH due AS MATERIALIZED (SELECT seq, lane, state, attempts, deaths, first_at, due_at FROM deliveries"
     " WHERE cid = %(cid)s AND state < 2 AND due_at <= %(now)s ORDER BY due_at, seq LIMIT %(limit)s"
-    " FOR UPDATE SKIP LOCKED)"
+    " FOR UPDATE SKIP LOCKED),"
+    " held AS (UPDATE deliveries d SET attempts = due.attempts + (due.state = 0)::integer,"
+    " deaths = due.deaths + (due.state = 1)::integer, state = 1, due_at = %(until)s,"
+    " first_at = coalesce(nullif(due.first_at, 0), %(now)s), token = %(token)s || '.' || due.seq, worker = %(worker)s"
+    " FROM due WHERE d.cid = %(cid)s AND d.seq = due.seq AND due.deaths + (due.state = 1)::integer < %(deaths)s"
+    " AND (%(time)s::bigint IS NULL OR due.first_at = 0 OR due.first_at + %(time)s >= %(now)s))"
     " SELECT due.seq, due.lane, due.state, due.attempts, due.deaths, due.first_at, e.*, r.* FROM due"
     f" LEFT JOIN LATERAL ({EVENT} WHERE b.seq = due.seq AND {SEEN} OFFSET 0) e ON true"
     f" LEFT JOIN LATERAL ({CURRENT} WHERE b.rid = e.rid AND b.version = e.version OFFSET 0) r ON true"
     " ORDER BY due.due_at, due.seq"
 )
-"""Rows that are due, their events as far as the consumer sees them, and the records that are still at that version."""
+"""Claims rows that are due, except those that `next_attempt` gives up. Brings all of them as they were, their events as
+far as the consumer sees them, and the records that are still at that version."""
 ENQUEUE = (
     "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at)"
     " SELECT %(cid)s, n.seq, n.lane, CASE WHEN row_number() OVER (PARTITION BY n.lane ORDER BY n.seq) > 1 OR EXISTS"
@@ -57,7 +65,7 @@ FIND_HELD = (
     " LEFT JOIN LATERAL (SELECT lane, first_at, token FROM deliveries WHERE cid = c.cid AND seq = %(seq)s AND state = 1"
     " FOR UPDATE) d ON true WHERE c.owner_id = %(owner)s AND c.name = %(name)s"
 )
-LEAVE = (
+_LEAVE = (
     "WITH c AS (SELECT cid, scopes <@ %(scopes)s::text[] AS may FROM consumers"
     " WHERE owner_id = %(owner)s AND name = %(name)s),"
     " gone AS (DELETE FROM deliveries d USING c WHERE c.may AND d.cid = c.cid AND d.seq = %(seq)s AND d.state = 1"
@@ -65,10 +73,13 @@ LEAVE = (
     " up AS (UPDATE deliveries n SET state = 0 FROM gone WHERE n.cid = gone.cid AND n.seq ="
     " (SELECT min(b.seq) FROM deliveries b WHERE b.cid = gone.cid AND b.lane = gone.lane AND b.state = 3)"
     " RETURNING n.seq)"
-    " SELECT c.cid, c.may, (SELECT count(*) FROM gone), (SELECT count(*) FROM up),"
-    " (SELECT count(*) FROM gone WHERE grp IS NOT NULL) FROM c"
+    " SELECT c.cid, c.may, {gone}, (SELECT count(*) FROM up),"
+    " (SELECT count(*) FROM gone WHERE grp IS NOT NULL) FROM {source}"
 )
 """Acknowledges a claim and lets the next of its lane come up, in one statement: this is asked once a step."""
+LEAVE = _LEAVE.format(gone="(SELECT count(*) FROM gone)", source="c")
+LEAVE_SURELY = _LEAVE.format(gone="1 / (SELECT count(*) FROM gone)", source="(SELECT 1) one LEFT JOIN c ON true")
+"""The same, which fails where there is nothing to acknowledge."""
 
 
 class HeldClaim(NamedTuple):
@@ -90,17 +101,29 @@ def find_held(writing: WriteTransaction, claim: Claim, by: Principal) -> HeldCla
     return HeldClaim(stored, row[4], row[5])
 
 
-def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> int | None:
-    """Acknowledge a claim. The consumer when another event can be claimed now. Raises as `find_held`."""
+def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> Callable[[], int | None]:
+    """Acknowledge a claim. What is returned tells, after the commit, the consumer when another event can be claimed
+    now. Raises as `find_held`. In a group of writes it is not waited for: where the claim does not hold the group is
+    undone, and run again with care."""
     lock_lanes(writing, by.owner_id, claim.consumer, shared=True)
     values = {"owner": by.owner_id, "name": claim.consumer, "scopes": pack_texts(by.scopes)}
-    row = writing.row(LEAVE, {**values, "seq": claim.event.seq, "token": claim.token})
+    values |= {"seq": claim.event.seq, "token": claim.token}
+    if writing.log is not None and not writing.careful:
+        answer = writing.ask(LEAVE_SURELY, values)
+        writing.is_dirty = True
+        return lambda: _freed(answer())
+    row = writing.row(LEAVE, values)
+    writing.is_dirty = True
     if row is None or not row[1]:
         raise NotFound("consumer", claim.consumer)
-    cid, _, gone, risen, seats = row
-    if not gone:
+    if not row[2]:
         raise LeaseLost(claim.consumer, claim.event.seq)
-    return int(cid) if risen or seats else None
+    return lambda: _freed(row)
+
+
+def _freed(row: TupleRow | None) -> int | None:
+    """The consumer of a row of LEAVE when something came up or a seat became free."""
+    return int(row[0]) if row is not None and (row[3] or row[4]) else None
 
 
 def cut_worker(name: str) -> str:
@@ -123,16 +146,40 @@ def enqueue(writing: WriteTransaction, cid: int, seqs: Sequence[int], lanes: Seq
         writing.send(ENQUEUE, {"cid": cid, "now": writing.now, "seqs": list(seqs), "lanes": list(lanes)})
 
 
-def find_due(writing: WriteTransaction, stored: StoredConsumer, limit: int) -> tuple[list[Due], list[Event]]:
-    """Lock rows that are pending, due for a retry, or left by a worker whose lease has ended, and read their events.
-    Rows that another one is claiming are passed by; an event that the consumer may no longer see is left out."""
-    values = {"owner": stored.owner_id, "scopes": pack_texts(stored.scopes)}
-    rows = writing.rows(FIND_DUE, {**values, "cid": stored.cid, "now": writing.now, "limit": limit})
+class DueBatch(NamedTuple):
+    """Rows that are due, their events as far as the consumer may see them, and those whose record is damaged, with the
+    reason; by their numbers."""
+
+    due: list[Due]
+    events: dict[int, Event]
+    damage: dict[int, str]
+
+
+def claim_due(
+    writing: WriteTransaction, stored: StoredConsumer, *, token: str, until: int, worker: str, limit: int
+) -> DueBatch:
+    """Claim rows that are pending, due for a retry, or left by a worker whose lease has ended, and read their events.
+    Rows that another one is claiming are passed by; those that are given up are locked, and left as they were."""
+    values = {"owner": stored.owner_id, "scopes": pack_texts(stored.scopes), "cid": stored.cid, "now": writing.now}
+    values |= {"limit": limit, "token": token, "until": until, "worker": worker, "deaths": MAX_DEATHS}
+    deadline = stored.consumer.retry_policy.deadline
+    writing.is_dirty = True
+    rows = writing.rows(CLAIM_DUE, {**values, "time": None if deadline is None else int(deadline * 1_000_000)})
     first, last = len(Due._fields), len(Due._fields) + EVENT_COLUMNS
     known = {(row[last], row[last + 3]): row[last:] for row in rows if row[last] is not None}
     seen = [row[first:last] for row in rows if row[first] is not None]
-    events = load_events(writing, seen, EVERYTHING, stored.owner_id, known=known)
-    return [Due(*row[:first]) for row in rows], events
+    damage: dict[int, str] = {}
+
+    def note_damage(row: Row, error: Corrupted) -> None:
+        damage[row[0]] = error.message
+
+    events = load_events(writing, seen, EVERYTHING, stored.owner_id, note_damage, known=known)
+    return DueBatch([Due(*row[:first]) for row in rows], {event.seq: event for event in events}, damage)
+
+
+def token_of(token: str, seq: int) -> str:
+    """The token of one of the claims that were made together."""
+    return f"{token}.{seq}"
 
 
 def hold(writing: WriteTransaction, cid: int, rows: Sequence[tuple[int, int, str]], until: int, worker: str) -> None:
