@@ -26,7 +26,7 @@ from clew.trail.postgres.connection.failures import TRANSIENT, is_away, translat
 from clew.trail.postgres.connection.log_writer import LogJob, LogWriter
 from clew.trail.postgres.connection.migration import migrate
 from clew.trail.postgres.connection.server import POOL_SIZE, Connection, Server
-from clew.trail.postgres.transactions import LogEnd, ReadTransaction, WriteTransaction
+from clew.trail.postgres.transactions import BEGIN, LogEnd, ReadTransaction, WriteTransaction
 from clew.trail.postgres.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ class PostgresEngine:
         is_committing = False
         try:
             with connection.pipeline():
-                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                connection.execute(BEGIN)
                 writing = WriteTransaction(
                     connection, by, now=self.now(), wall=self.wall(), log=None, memo={}, careful=False
                 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from psycopg import ProgrammingError
 from psycopg.rows import TupleRow
@@ -21,8 +21,12 @@ Values = Sequence[Any] | dict[str, Any]
 CALLER = "set_config('clew.owner', %s, true), set_config('clew.scopes', %s, true), set_config('clew.system', %s, true)"
 """Names the caller of a transaction to row-level security. Its values are those of `caller_values`."""
 NAME_CALLER = f"SELECT {CALLER}".encode()
-NAME_CALLER_UNFLUSHED = f"SELECT {CALLER}, set_config('synchronous_commit', 'off', true)".encode()
-"""The same for a transaction whose commit waits for no flush."""
+NAME_CALLER_UNFLUSHED = (
+    f"SELECT {CALLER}, set_config('synchronous_commit', 'off', true),"
+    " set_config('plan_cache_mode', 'force_generic_plan', true)"
+).encode()
+"""The same for a transaction whose commit waits for no flush. Such are claims: they take less time than their plans."""
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 REMEMBER = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
@@ -122,6 +126,15 @@ class WriteTransaction(ReadTransaction):
         self.is_dirty = True
         return self.value(sql, values)
 
+    def begin_again(self) -> None:
+        """Commit what was written so far, without waiting for it, and go on in a new transaction. Not for writes that
+        must be durable or that are to be done all or none."""
+        assert self.log is None
+        self._connection.execute("COMMIT")
+        self._connection.execute(BEGIN)
+        self.act_for(self.by, flush=False)
+        self.memo.clear()
+
     def remember(self, key: str, value: str) -> None:
         """Write a value of the trail, in place of the one that it had."""
         self.send(REMEMBER, (key, value))
@@ -141,16 +154,26 @@ class WriteTransaction(ReadTransaction):
         self.act_for(self.by)
 
 
+class Ending(Protocol):
+    """The last statements of a transaction, for several units of work."""
+
+    def send(self, writing: WriteTransaction) -> None:
+        """Send them without waiting. Where one fails, all is undone and run again with care."""
+        ...
+
+
 class LogEnd:
     """The end of the log in a transaction that holds its lock: the newest event, the newest before it began, and those
     in between."""
 
-    __slots__ = ("after", "at", "events", "head")
+    __slots__ = ("after", "at", "endings", "events", "head")
 
     def __init__(self, head: int, at: int) -> None:
         self.after = self.head = head
         self.at = at
         self.events: list[Envelope] = []
+        self.endings: dict[object, Ending] = {}
+        """What units of work leave to be done once for all of them, before the commit."""
 
     def move_back(self, head: int, at: int) -> None:
         """Forget the events of a unit of work that was undone."""

@@ -24,7 +24,7 @@ from clew.clock import SteadyClock
 from clew.errors import ClewError, StorageError
 from clew.trail.postgres.connection.failures import TRANSIENT, is_away
 from clew.trail.postgres.connection.server import Connection, Server
-from clew.trail.postgres.transactions import CALLER, LogEnd, WriteTransaction, caller_values
+from clew.trail.postgres.transactions import BEGIN, CALLER, LogEnd, WriteTransaction, caller_values
 from clew.trail.work.loop_calls import LoopCalls
 
 GROUP = 256
@@ -35,6 +35,8 @@ LOOK_UP = (
     " (SELECT json_object_agg(owner_id, seq) FROM definition_marks WHERE owner_id = ANY (%s))"
 )
 """Answers that most units of work need. It must not be part of LOCK_LOG, which sees what was before it waited."""
+USE_PLANS = "SET plan_cache_mode TO force_generic_plan"
+"""Rows are found by their keys here: to plan a statement anew takes longer than to run it."""
 MOVE_LOG = "UPDATE log SET head = %s, at = %s"
 
 
@@ -159,13 +161,15 @@ class LogWriter:
         connection = self._connect()
         try:
             with connection.pipeline() as pipeline:
-                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                connection.execute(BEGIN)
                 if not any(job.durable for job in jobs):
                     connection.execute("SET LOCAL synchronous_commit TO off")
                 log, memo, xid = self._lock(connection, jobs)
                 group.log = log
                 for job in jobs:
                     group.outcomes.append(self._work(connection, job, log, memo, group.changed, careful=careful))
+                for ending in log.endings.values():
+                    ending.send(self._write_in(connection, jobs[0].by, log, memo, careful=careful))
                 if log.head > log.after:
                     connection.execute(MOVE_LOG, (log.head, log.at))
                 if careful:
@@ -199,9 +203,7 @@ class LogWriter:
         *,
         careful: bool,
     ) -> Outcome:
-        writing = WriteTransaction(
-            connection, job.by, now=self._time.now(), wall=self._time.wall(), log=log, memo=memo, careful=careful
-        )
+        writing = self._write_in(connection, job.by, log, memo, careful=careful)
         head, at = log.head, log.at
         if careful:
             connection.execute("SAVEPOINT job")
@@ -230,6 +232,12 @@ class LogWriter:
         log.move_back(head, at)
         return None, failure
 
+    def _write_in(
+        self, connection: Connection, by: Principal | None, log: LogEnd, memo: dict[Any, Any], *, careful: bool
+    ) -> WriteTransaction:
+        now, wall = self._time.now(), self._time.wall()
+        return WriteTransaction(connection, by, now=now, wall=wall, log=log, memo=memo, careful=careful)
+
     @staticmethod
     def _undo_job(connection: Connection) -> None:
         pipeline = connection._pipeline
@@ -244,6 +252,7 @@ class LogWriter:
     def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = self._server.connect()
+            self._connection.execute(USE_PLANS)
         return self._connection
 
     def _disconnect(self) -> None:

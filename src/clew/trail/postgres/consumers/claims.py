@@ -1,12 +1,12 @@
 """From the log to claims: what one transaction does for a worker that asks for events.
 
 A consumer's cursor moves along the log; events that it wants become rows of `deliveries`, and of these the ones that
-are due are claimed. Many workers claim at once: one of them reads the log for all, the rows are locked one by one.
+are due are claimed. Many workers claim at once: whoever is first moves the cursor, the rows are locked one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,14 +19,7 @@ from clew.trail.model.event import Claim, Event
 from clew.trail.model.rows import to_event
 from clew.trail.model.selector import EVERYTHING, matches_envelope, needs_record
 from clew.trail.postgres.consumers import lanes, shares
-from clew.trail.postgres.consumers.consumers import (
-    QueueStanding,
-    begin_claim,
-    lock_lanes,
-    look_at,
-    note_agent,
-    read_standing,
-)
+from clew.trail.postgres.consumers.consumers import QueueStanding, lock_lanes, look_at, note_agent, read_standing
 from clew.trail.postgres.consumers.lanes import DueBatch
 from clew.trail.postgres.log import EVENT, Row, decode_texts, load_events
 from clew.trail.postgres.rows import SEEN
@@ -34,7 +27,7 @@ from clew.trail.postgres.transactions import WriteTransaction, pack_texts
 from clew.trail.work.queue_lanes import Attempt, Due, lane_of, make_claim, next_attempt
 from clew.trail.work.queue_shares import share_of
 
-MOVE_CURSOR = "UPDATE consumers SET cursor = %s WHERE cid = %s"
+MOVE_CURSOR = "UPDATE consumers SET cursor = %s WHERE cid = %s AND cursor = %s RETURNING cid"
 
 
 class ClaimRequest(NamedTuple):
@@ -59,42 +52,42 @@ class Claimed(NamedTuple):
 
 def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock) -> Claimed:
     """Claim what is due. Raises NotFound."""
-    standing, is_alone = begin_claim(writing, request.consumer, request.by)
-    stored = standing.stored
-    note_agent(writing, stored.owner_id, stored.consumer)
-    has_news = standing.head > stored.cursor
-    if stored.consumer.limits is not None and not is_alone:
-        standing, is_alone = _wait_for_lanes(writing, request), True
-    has_added = is_alone and _scan(writing, standing, request)
+    standing = look_at(writing, request.consumer, request.by)
+    note_agent(writing, standing.stored.owner_id, standing.stored.consumer)
+    is_alone = standing.stored.consumer.limits is not None
+    if is_alone:  # whoever claims must see all seats that are taken
+        lock_lanes(writing, request.by.owner_id, request.consumer, shared=False)
+        standing = look_at(writing, request.consumer, request.by)
+    if standing.is_idle(writing.now):
+        return Claimed([], standing.stored, False, standing.next_due)
+    scan = _scan(writing, standing, request)
+    if scan.has_added and not is_alone:
+        writing.begin_again()  # others need not wait for the lock of the lanes until the claims are known here
     claims = _claim_due(writing, standing.stored, request, clock, is_alone=is_alone)
-    if not claims and has_news and not is_alone:  # another worker reads the log: after it there may be something
-        standing, is_alone = _wait_for_lanes(writing, request), True
-        has_added = _scan(writing, standing, request)
-        claims = _claim_due(writing, standing.stored, request, clock, is_alone=True)
     due = None if claims else standing.next_due
-    if has_added and not claims:
+    if scan.has_added and not claims:
         due = read_standing(writing, request.consumer, request.by, writing.now).next_due
-    if not is_alone:
-        return Claimed(claims, stored, has_news, due)
-    moved = msgspec.structs.replace(standing.stored, cursor=max(standing.upto, stored.cursor))
-    return Claimed(claims, moved, standing.head > standing.upto, due)
-
-
-def _wait_for_lanes(writing: WriteTransaction, request: ClaimRequest) -> QueueStanding:
-    """Wait until the lanes are free, and look again."""
-    lock_lanes(writing, request.by.owner_id, request.consumer, shared=False)
-    return look_at(writing, request.consumer, request.by)
+    has_more = standing.head > standing.upto or scan.was_overtaken()
+    return Claimed(claims, msgspec.structs.replace(standing.stored, cursor=standing.upto), has_more, due)
 
 
 # -- reading the log ----------------------------------------------------------------------------------------
 
 
-def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequest) -> bool:
-    """Put the events of the next stretch of the log that the consumer wants into their lanes, and move its cursor;
-    whether there were any. The caller holds the lock of the lanes."""
+class Scan(NamedTuple):
+    """Whether events came into lanes; and whether another worker had moved the cursor meanwhile, so that they did not.
+    The latter is known once a later statement has been waited for."""
+
+    has_added: bool
+    was_overtaken: Callable[[], bool]
+
+
+def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequest) -> Scan:
+    """Put the events of the next stretch of the log that the consumer wants into their lanes, and move its cursor,
+    unless another worker has done so since the look."""
     stored = standing.stored
     if standing.upto <= stored.cursor:
-        return False
+        return Scan(False, lambda: False)
     damaged: list[tuple[Event, str]] = []
 
     def note_damage(row: Row, error: Corrupted) -> None:
@@ -110,15 +103,18 @@ def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequ
     else:
         events = load_events(writing, standing.news, selector, stored.owner_id, note_damage)
     wanted = sorted([*events, *(event for event, _ in damaged)], key=lambda event: event.seq)
+    if wanted:
+        lock_lanes(writing, stored.owner_id, stored.consumer.name, shared=False)
     in_lanes = [lane_of(event, stored.consumer.ordered) for event in wanted]
-    lanes.enqueue(writing, stored.cid, [event.seq for event in wanted], in_lanes)
+    lanes.enqueue(writing, stored, [event.seq for event in wanted], in_lanes)
     if limits is not None:
         for event in wanted:
             shares.line_up(writing, stored.cid, event.seq, share_of(event, limits, request.by.agent_id))
     for event, message in damaged:
         lanes.bury(writing, stored.cid, event.seq, lane_of(event, stored.consumer.ordered), message)
-    writing.send(MOVE_CURSOR, (standing.upto, stored.cid))
-    return bool(wanted)
+    writing.is_dirty = True
+    moved = writing.ask(MOVE_CURSOR, (standing.upto, stored.cid, stored.cursor))
+    return Scan(bool(wanted), lambda: moved() is None)
 
 
 # -- claiming -----------------------------------------------------------------------------------------------

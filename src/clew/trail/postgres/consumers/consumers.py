@@ -41,10 +41,6 @@ NEWS = (
     f" ORDER BY b.seq LIMIT {SCAN}) e WHERE c.owner_id = %(owner)s AND c.name = %(name)s ORDER BY e.seq"
 )
 LOCK = "pg_advisory_xact_lock{mode}(hashtextextended(%(owner)s || '/' || %(name)s, 17))"
-TRY_LOCK = (
-    "SELECT CASE WHEN EXISTS (SELECT 1 FROM consumers c, log l WHERE c.owner_id = %(owner)s AND c.name = %(name)s"
-    f" AND l.head > c.cursor) THEN {LOCK.format(mode='').replace('pg_advisory', 'pg_try_advisory')} ELSE false END"
-)
 
 
 def lock_lanes(writing: WriteTransaction, owner_id: str, name: str, *, shared: bool) -> None:
@@ -54,15 +50,6 @@ def lock_lanes(writing: WriteTransaction, owner_id: str, name: str, *, shared: b
     if key not in writing.memo:
         writing.send(f"SELECT {LOCK.format(mode=mode)}", {"owner": owner_id, "name": name})
         writing.memo[key] = True
-
-
-def begin_claim(writing: WriteTransaction, name: str, by: Principal) -> tuple[QueueStanding, bool]:
-    """How a consumer stands; and where events of the log are new to it, whether its lanes could be locked without
-    waiting. They are locked before the look, so that it shows what another one has just read. Raises NotFound."""
-    locked = writing.ask(TRY_LOCK, {"owner": by.owner_id, "name": name})
-    standing = look_at(writing, name, by)
-    row = locked()
-    return standing, row is not None and bool(row[0])
 
 
 def look_at(writing: WriteTransaction, name: str, by: Principal) -> QueueStanding:
@@ -131,6 +118,10 @@ class QueueStanding(NamedTuple):
     head: int
     next_due: int | None
     news: Sequence[Row] = ()
+
+    def is_idle(self, now: int) -> bool:
+        """Whether there is nothing to claim and nothing to read."""
+        return self.upto <= self.stored.cursor and (self.next_due is None or self.next_due > now)
 
     @property
     def upto(self) -> int:

@@ -240,7 +240,7 @@ class PostgresDeliveries:
     async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
         by.require("subscribe")
         refuse_unknown(claim.consumer)
-        freed: list[Callable[[], int | None]] = []
+        freed: list[Callable[[], list[int]]] = []
 
         def acknowledge(writing: WriteTransaction) -> None:
             freed[:] = [lanes.leave(writing, claim, by)]
@@ -250,7 +250,8 @@ class PostgresDeliveries:
             written = await self._records.create_with(outputs, acknowledge, by=by)
         else:
             await self._engine.write(acknowledge, by=by)
-        self.news.free(freed[0]())
+        for cid in freed[0]():
+            self.news.free(cid)
         return written
 
     async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:

@@ -43,6 +43,7 @@ ENQUEUE = (
     " SELECT %(cid)s, n.seq, n.lane, CASE WHEN row_number() OVER (PARTITION BY n.lane ORDER BY n.seq) > 1 OR EXISTS"
     " (SELECT 1 FROM deliveries d WHERE d.cid = %(cid)s AND d.lane = n.lane AND d.state < 2) THEN 3 ELSE 0 END,"
     " %(now)s, 0 FROM unnest(%(seqs)s::bigint[], %(lanes)s::text[]) AS n (seq, lane)"
+    " WHERE (SELECT cursor FROM consumers WHERE cid = %(cid)s) = %(cursor)s"
 )
 HOLD = (
     "UPDATE deliveries d SET attempts = d.attempts + (d.state = 0)::integer,"
@@ -65,7 +66,7 @@ FIND_HELD = (
     " LEFT JOIN LATERAL (SELECT lane, first_at, token FROM deliveries WHERE cid = c.cid AND seq = %(seq)s AND state = 1"
     " FOR UPDATE) d ON true WHERE c.owner_id = %(owner)s AND c.name = %(name)s"
 )
-_LEAVE = (
+LEAVE = (
     "WITH c AS (SELECT cid, scopes <@ %(scopes)s::text[] AS may FROM consumers"
     " WHERE owner_id = %(owner)s AND name = %(name)s),"
     " gone AS (DELETE FROM deliveries d USING c WHERE c.may AND d.cid = c.cid AND d.seq = %(seq)s AND d.state = 1"
@@ -73,13 +74,23 @@ _LEAVE = (
     " up AS (UPDATE deliveries n SET state = 0 FROM gone WHERE n.cid = gone.cid AND n.seq ="
     " (SELECT min(b.seq) FROM deliveries b WHERE b.cid = gone.cid AND b.lane = gone.lane AND b.state = 3)"
     " RETURNING n.seq)"
-    " SELECT c.cid, c.may, {gone}, (SELECT count(*) FROM up),"
-    " (SELECT count(*) FROM gone WHERE grp IS NOT NULL) FROM {source}"
+    " SELECT c.cid, c.may, (SELECT count(*) FROM gone), (SELECT count(*) FROM up),"
+    " (SELECT count(*) FROM gone WHERE grp IS NOT NULL) FROM c"
 )
 """Acknowledges a claim and lets the next of its lane come up, in one statement: this is asked once a step."""
-LEAVE = _LEAVE.format(gone="(SELECT count(*) FROM gone)", source="c")
-LEAVE_SURELY = _LEAVE.format(gone="1 / (SELECT count(*) FROM gone)", source="(SELECT 1) one LEFT JOIN c ON true")
-"""The same, which fails where there is nothing to acknowledge."""
+LEAVE_ALL = (
+    "WITH held AS (SELECT c.cid, w.seq, w.token FROM unnest(%(names)s::text[], %(seqs)s::bigint[], %(tokens)s::text[])"
+    " AS w (name, seq, token) JOIN consumers c ON c.owner_id = %(owner)s AND c.name = w.name"
+    " WHERE c.scopes <@ %(scopes)s::text[]),"
+    " gone AS (DELETE FROM deliveries d USING held WHERE d.cid = held.cid AND d.seq = held.seq AND d.state = 1"
+    " AND d.token = held.token RETURNING d.cid, d.lane, d.grp),"
+    " up AS (UPDATE deliveries n SET state = 0 FROM gone WHERE n.cid = gone.cid AND n.seq ="
+    " (SELECT min(b.seq) FROM deliveries b WHERE b.cid = gone.cid AND b.lane = gone.lane AND b.state = 3)"
+    " RETURNING n.cid)"
+    " SELECT 1 / ((SELECT count(*) FROM gone) = %(number)s)::integer,"
+    " ARRAY(SELECT cid FROM up UNION SELECT cid FROM gone WHERE grp IS NOT NULL)"
+)
+"""Acknowledges several claims of one caller. It fails where one of them does not hold."""
 
 
 class HeldClaim(NamedTuple):
@@ -101,29 +112,51 @@ def find_held(writing: WriteTransaction, claim: Claim, by: Principal) -> HeldCla
     return HeldClaim(stored, row[4], row[5])
 
 
-def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> Callable[[], int | None]:
-    """Acknowledge a claim. What is returned tells, after the commit, the consumer when another event can be claimed
-    now. Raises as `find_held`. In a group of writes it is not waited for: where the claim does not hold the group is
-    undone, and run again with care."""
+class Departures:
+    """Claims that a group of writes acknowledges together, at its end: those who add to lanes wait for it less long."""
+
+    def __init__(self, by: Principal) -> None:
+        self._by = by
+        self._claims: list[Claim] = []
+        self._answer: Callable[[], TupleRow | None] = lambda: None
+
+    def add(self, claim: Claim) -> None:
+        self._claims.append(claim)
+
+    def send(self, writing: WriteTransaction) -> None:
+        """Acknowledge all. Where a claim does not hold the transaction fails, and is to be run again with care."""
+        by, names = self._by, [claim.consumer for claim in self._claims]
+        writing.act_for(by)
+        for name in sorted(set(names)):
+            lock_lanes(writing, by.owner_id, name, shared=True)
+        seqs, tokens = [claim.event.seq for claim in self._claims], [claim.token for claim in self._claims]
+        values = {"owner": by.owner_id, "scopes": pack_texts(by.scopes), "number": len(names)}
+        self._answer = writing.ask(LEAVE_ALL, {**values, "names": names, "seqs": seqs, "tokens": tokens})
+
+    def freed(self) -> list[int]:
+        """After the commit: the consumers that have another event to claim now."""
+        row = self._answer()
+        return [] if row is None else row[1]
+
+
+def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> Callable[[], list[int]]:
+    """Acknowledge a claim. What is returned tells, after the commit, the consumers that have another event to claim.
+    Raises as `find_held`."""
+    writing.is_dirty = True
+    if writing.log is not None and not writing.careful:
+        found = writing.log.endings.setdefault(("leave", by), Departures(by))
+        assert isinstance(found, Departures)
+        found.add(claim)
+        return found.freed
     lock_lanes(writing, by.owner_id, claim.consumer, shared=True)
     values = {"owner": by.owner_id, "name": claim.consumer, "scopes": pack_texts(by.scopes)}
-    values |= {"seq": claim.event.seq, "token": claim.token}
-    if writing.log is not None and not writing.careful:
-        answer = writing.ask(LEAVE_SURELY, values)
-        writing.is_dirty = True
-        return lambda: _freed(answer())
-    row = writing.row(LEAVE, values)
-    writing.is_dirty = True
+    row = writing.row(LEAVE, {**values, "seq": claim.event.seq, "token": claim.token})
     if row is None or not row[1]:
         raise NotFound("consumer", claim.consumer)
-    if not row[2]:
+    cid, _, gone, risen, seats = row
+    if not gone:
         raise LeaseLost(claim.consumer, claim.event.seq)
-    return lambda: _freed(row)
-
-
-def _freed(row: TupleRow | None) -> int | None:
-    """The consumer of a row of LEAVE when something came up or a seat became free."""
-    return int(row[0]) if row is not None and (row[3] or row[4]) else None
+    return lambda: [int(cid)] if risen or seats else []
 
 
 def cut_worker(name: str) -> str:
@@ -140,10 +173,12 @@ def unpack_reason(stored: str) -> str:
     return "\\".join(part.replace("\\0", "\0") for part in stored.split("\\\\"))
 
 
-def enqueue(writing: WriteTransaction, cid: int, seqs: Sequence[int], lanes: Sequence[str]) -> None:
-    """Put events at the ends of their lanes; those whose lane was empty can be claimed."""
+def enqueue(writing: WriteTransaction, stored: StoredConsumer, seqs: Sequence[int], lanes: Sequence[str]) -> None:
+    """Put events at the ends of their lanes, unless the cursor of the consumer has moved; those whose lane was empty
+    can be claimed."""
     if seqs:
-        writing.send(ENQUEUE, {"cid": cid, "now": writing.now, "seqs": list(seqs), "lanes": list(lanes)})
+        values = {"cid": stored.cid, "cursor": stored.cursor, "now": writing.now}
+        writing.send(ENQUEUE, {**values, "seqs": list(seqs), "lanes": list(lanes)})
 
 
 class DueBatch(NamedTuple):
