@@ -1,12 +1,12 @@
-"""A trail on PostgreSQL beside DBOS and LangGraph (durable steps), a bare psycopg script (creates) and LanceDB (search);
-wake-ups of other processes with NATS and without; and how throughput grows with workers, in one run.
+"""A trail on PostgreSQL beside DBOS and LangGraph (durable steps), a bare psycopg script (creates) and LanceDB
+(search); wake-ups of other processes with NATS and without; and how throughput grows with workers, in one run.
 
 Usage: scale.py [--only NAME,...] [--without NAME,...] [--records N,...] [--rounds N] [--quick] [--json FILE]
 [--scratch DIR]
 
-All contenders use one PostgreSQL server that flushes every commit. They have processes of their own and take turns within
-each round; ratios are taken within a round. Prints tables in markdown, writes the same as JSON, and ends with 1 when a
-promise was not kept. A million records take an hour: --records 1000000.
+All contenders use one PostgreSQL server that flushes every commit. They have processes of their own and take turns
+within each round; ratios are taken within a round. Prints tables in markdown, writes the same as JSON, and ends with 1
+when a promise was not kept. A million records are measured on request, and take long to load: --records 1000000.
 """
 
 from __future__ import annotations

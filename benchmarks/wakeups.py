@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/wakeups.py [EVENTS]
 
 Starts a nats-server on a free port. Both handlers run at once on one SQLite trail in processes of their own; each event
-is one for both, after a pause, so that nobody is busy. Times are of one machine's monotonic clock. `make bench-scale` does
-the same on PostgreSQL.
+is one for both, after a pause, so that nobody is busy. Times are of one machine's monotonic clock. `make bench-scale`
+does the same on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def send(url: str, bus: str, count: int) -> None:
     await trail.close()
 
 
-async def measure(url: str, bus: str, count: int) -> dict[str, list[float]]:
+def measure(url: str, bus: str, count: int) -> dict[str, list[float]]:
     """The milliseconds that each event took to a handler with the bus and to one without, sorted."""
     receivers = {}
     try:
@@ -77,7 +77,7 @@ async def measure(url: str, bus: str, count: int) -> dict[str, list[float]]:
             receivers[name] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             assert receivers[name].stdout is not None
             assert receivers[name].stdout.readline() == "ready\n"
-        await send(url, bus, count)
+        asyncio.run(send(url, bus, count))
     finally:
         for each in receivers.values():
             each.terminate()
@@ -86,7 +86,7 @@ async def measure(url: str, bus: str, count: int) -> dict[str, list[float]]:
 
 def main(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder, running_nats(Path(folder, "nats")) as bus:
-        for name, took in asyncio.run(measure(f"sqlite://{folder}/trail.db", bus, count)).items():
+        for name, took in measure(f"sqlite://{folder}/trail.db", bus, count).items():
             half, late = percentile(took, 0.5), percentile(took, 0.95)
             print(f"{name:6} {len(took):5} events   p50 {half:6.2f} ms   p95 {late:6.2f} ms")
 

@@ -1,5 +1,5 @@
-"""Durable creates on PostgreSQL beside a bare psycopg script on the same server that stores the same: record, tags, event
-and vector with its HNSW index, each commit flushed."""
+"""Durable creates on PostgreSQL beside a bare psycopg script on the same server that stores the same: record, tags,
+event and vector with its HNSW index, each commit flushed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A worker process of one contender on a PostgreSQL server.
 
-Usage: scale_process.py CONTENDER URL PAUSE CONCURRENCY. It says when it is ready, begins the sessions of each order that
-it reads, and says of each session that it saw the end of. A step waits for PAUSE milliseconds, as for a model.
+Usage: scale_process.py CONTENDER URL PAUSE CONCURRENCY. It says when it is ready, begins the sessions of each order
+that it reads, and says of each session that it saw the end of. A step waits for PAUSE milliseconds, as for a model.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def run_langgraph(url: str, pause: float) -> None:
     from langgraph.graph import END, START, StateGraph
     from psycopg.rows import dict_row
     from psycopg_pool import ConnectionPool
+
     from speed.step_langgraph import State
 
     step = Step()

@@ -10,7 +10,7 @@ import psycopg
 from clew.trail import open_trail
 from clew.trail.store import Trail
 from speed.contenders import close_stores, open_stores
-from speed.corpus import SHARES, Item, Query
+from speed.corpus import SHARES, Query
 from speed.filters import Exact, tag_of
 from speed.ours import Ours
 from speed.report import Finding, Promise, Row

@@ -1,4 +1,4 @@
-"""The engines of a run: a PostgreSQL server that flushes every commit, and a nats-server; made, started and ended here."""
+"""The engines of a run: a PostgreSQL server that flushes every commit, and a nats-server; started and ended here."""
 
 from __future__ import annotations
 

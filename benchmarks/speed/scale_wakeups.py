@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import wakeups
 from speed.report import Finding, Promise, Row
 from speed.scale_stage import Engines, ScaleSettings, running_nats
@@ -16,7 +18,7 @@ async def measure(engines: Engines, settings: ScaleSettings) -> list[Finding]:
     tell(MEASURE)
     count = settings.count(200, 60)
     with running_nats(settings.scratch / "nats") as bus:
-        found = await wakeups.measure(engines.make_database(), bus, count)
+        found = await asyncio.to_thread(wakeups.measure, engines.make_database(), bus, count)
     rows: list[Finding] = [
         Row(
             measure=MEASURE,
