@@ -61,8 +61,8 @@ def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock)
     if standing.is_idle(writing.now):
         return Claimed([], standing.stored, False, standing.next_due)
     scan = _scan(writing, standing, request)
-    if scan.has_added and not is_alone:
-        writing.begin_again()  # others need not wait for the lock of the lanes until the claims are known here
+    if standing.has_news and not is_alone:
+        writing.begin_again()  # others need not wait for these locks until the claims are known here
     claims = _claim_due(writing, standing.stored, request, clock, is_alone=is_alone)
     due = None if claims else standing.next_due
     if scan.has_added and not claims:
@@ -86,7 +86,7 @@ def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequ
     """Put the events of the next stretch of the log that the consumer wants into their lanes, and move its cursor,
     unless another worker has done so since the look."""
     stored = standing.stored
-    if standing.upto <= stored.cursor:
+    if not standing.has_news:
         return Scan(False, lambda: False)
     damaged: list[tuple[Event, str]] = []
 

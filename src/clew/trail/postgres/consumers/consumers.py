@@ -121,7 +121,12 @@ class QueueStanding(NamedTuple):
 
     def is_idle(self, now: int) -> bool:
         """Whether there is nothing to claim and nothing to read."""
-        return self.upto <= self.stored.cursor and (self.next_due is None or self.next_due > now)
+        return not self.has_news and (self.next_due is None or self.next_due > now)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the log has gone on since the consumer read it."""
+        return self.upto > self.stored.cursor
 
     @property
     def upto(self) -> int:

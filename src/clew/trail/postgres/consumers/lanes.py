@@ -6,9 +6,11 @@ An index allows one first a lane, and only the first can be claimed. Those who m
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import psycopg
 from psycopg.rows import TupleRow
 
 from clew.access import Principal
@@ -134,9 +136,12 @@ class Departures:
         self._answer = writing.ask(LEAVE_ALL, {**values, "names": names, "seqs": seqs, "tokens": tokens})
 
     def freed(self) -> list[int]:
-        """After the commit: the consumers that have another event to claim now."""
-        row = self._answer()
-        return [] if row is None else row[1]
+        """After the commit: the consumers that have another event to claim now. None where the answer was lost with
+        the connection; those who wait look again by themselves."""
+        with contextlib.suppress(psycopg.Error):
+            row = self._answer()
+            return [] if row is None else row[1]
+        return []
 
 
 def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> Callable[[], list[int]]:
