@@ -11,7 +11,7 @@ SCALE  := $(patsubst %,tests/faults/test_%.py,server_faults run_ends scale postg
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits exposure_store library library_prompts lru_cache prompt registry variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explanations load_limits load_properties loads meta_tools tool_mapping triggered_skills)
 
-.PHONY: help run dist test faults faults-scale check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-team bench-guards bench-knowledge bench-asking bench-routing bench-idle coverage-skills lock reference docs pictures clean
+.PHONY: help run dist test faults faults-scale check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-scale bench-team bench-guards bench-knowledge bench-asking bench-routing bench-idle coverage-skills lock reference docs pictures clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -56,7 +56,7 @@ coverage-skills: $(STAMP) ## that tests take every branch of the modules that de
 	@$(BIN)/coverage run -m pytest -n 0 -p no:cacheprovider $(RUNTIME)
 	@$(BIN)/coverage report
 
-bench: bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-team bench-guards bench-knowledge bench-asking bench-trail ## all benchmarks, side by side with the peers
+bench: bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-team bench-guards bench-knowledge bench-asking bench-trail bench-scale ## all benchmarks, side by side with the peers
 
 bench-trail: $(STAMP)   ## speed of the trail next to bare SQLite, Chroma, LanceDB, PostgreSQL
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
@@ -80,6 +80,10 @@ bench-skills: $(STAMP) ## speed of skills next to skills-ref, FastMCP's skills a
 bench-runtime: $(STAMP) ## steps, crashes, contexts, sandbox and conversations of the runtime next to LangGraph and DBOS
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
 	@$(VENV)-bench/bin/python benchmarks/runtime.py $(ARGS)
+
+bench-scale: $(STAMP) ## a trail on PostgreSQL next to DBOS, LangGraph, bare psycopg and LanceDB; ends with 1 where a promise is not kept
+	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
+	@$(VENV)-bench/bin/python benchmarks/scale.py $(ARGS)
 
 bench-team: $(STAMP) ## speed of the team next to a supervisor in LangGraph; ends with 1 where a promise is not kept
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
@@ -114,7 +118,7 @@ docs: $(STAMP)          ## build the documentation to a searchable site in docs/
 
 lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
 	$(COMPILE) --extra dev --extra checkout --extra minilm --extra deno --extra keyring --extra postgres --extra nats --extra otel -o requirements.lock
-	$(COMPILE) --extra dev --extra checkout --extra deno --extra postgres --extra bench -o requirements-bench.lock
+	$(COMPILE) --extra dev --extra checkout --extra deno --extra postgres --extra nats --extra bench -o requirements-bench.lock
 	echo uv | uv pip compile - --universal --generate-hashes --no-header -q --no-annotate -o requirements-uv.lock
 	$(COMPILE) --extra checkout --excludes tools/run_excludes.txt -c requirements.lock -o requirements-run.lock
 	$(COMPILE) --extra checkout --extra postgres --extra nats --extra otel --excludes tools/run_excludes.txt -c requirements.lock -o requirements-server.lock

@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/wakeups.py [EVENTS]
 
 Starts a nats-server on a free port. Both handlers run at once on one SQLite trail in processes of their own; each event
-is one for both, after a pause, so that nobody is busy. Times are of one machine's monotonic clock.
+is one for both, after a pause, so that nobody is busy. Times are of one machine's monotonic clock. `make bench-scale`
+does the same on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,18 +28,20 @@ from clew.trail.model.event import Event
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Worker, handles
+from speed.scale_stage import running_nats
+from speed.timing import percentile
 
 ME = Principal(owner_id="bench", agent_id="bench")
 
 
-async def open_on(path: str, bus: str) -> Trail:
-    trail = await open_trail(f"sqlite://{path}")
+async def open_on(url: str, bus: str) -> Trail:
+    trail = await open_trail(url)
     return BusTrail(trail, await open_bus(BusConfig(url=bus), Path())) if bus != "-" else trail
 
 
-async def receive(path: str, bus: str, name: str) -> None:
+async def receive(url: str, bus: str, name: str) -> None:
     """Handle events, and print the milliseconds that each one took."""
-    trail = await open_on(path, bus)
+    trail = await open_on(url, bus)
 
     @handles(Selector(schema_name="bench.event.v1"), name=name)
     async def note(event: Event, deps: object) -> list[Draft]:
@@ -54,8 +56,8 @@ async def receive(path: str, bus: str, name: str) -> None:
     await worker.run()
 
 
-async def send(path: str, bus: str, count: int) -> None:
-    trail = await open_on(path, bus)
+async def send(url: str, bus: str, count: int) -> None:
+    trail = await open_on(url, bus)
     for _ in range(count):
         await asyncio.sleep(random.uniform(0.03, 0.08))
         at = time.monotonic_ns()
@@ -66,31 +68,26 @@ async def send(path: str, bus: str, count: int) -> None:
     await trail.close()
 
 
+def measure(url: str, bus: str, count: int) -> dict[str, list[float]]:
+    """The milliseconds that each event took to a handler with the bus and to one without, sorted."""
+    receivers = {}
+    try:
+        for name, address in (("bus", bus), ("poll", "-")):
+            command = [sys.executable, __file__, "receive", url, address, name]
+            receivers[name] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            assert receivers[name].stdout is not None
+            assert receivers[name].stdout.readline() == "ready\n"
+        asyncio.run(send(url, bus, count))
+    finally:
+        for each in receivers.values():
+            each.terminate()
+    return {name: sorted(map(float, each.communicate()[0].splitlines())) for name, each in receivers.items()}
+
+
 def main(count: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path, server = f"{folder}/trail.db", Path(sys.executable).with_name("nats-server")
-        ports = Path(folder, "ports")
-        ports.mkdir()
-        nats = subprocess.Popen(
-            [server, "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", str(ports)], stderr=subprocess.DEVNULL
-        )
-        while not (found := [*ports.glob("*.ports")]):
-            time.sleep(0.05)
-        url = json.loads(found[0].read_text())["nats"][0]
-        receivers = {}
-        try:
-            for name, bus in (("bus", url), ("poll", "-")):
-                command = [sys.executable, __file__, "receive", path, bus, name]
-                receivers[name] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-                assert receivers[name].stdout is not None
-                assert receivers[name].stdout.readline() == "ready\n"
-            asyncio.run(send(path, url, count))
-        finally:
-            for each in (*receivers.values(), nats):
-                each.terminate()
-        for name, each in receivers.items():
-            took = sorted(float(line) for line in each.communicate()[0].splitlines())
-            half, late = statistics.median(took), took[int(len(took) * 0.95)]
+    with tempfile.TemporaryDirectory() as folder, running_nats(Path(folder, "nats")) as bus:
+        for name, took in measure(f"sqlite://{folder}/trail.db", bus, count).items():
+            half, late = percentile(took, 0.5), percentile(took, 0.95)
             print(f"{name:6} {len(took):5} events   p50 {half:6.2f} ms   p95 {late:6.2f} ms")
 
 

@@ -32,9 +32,10 @@ class Exact:
             for share in SHARES
         }
 
-    async def find_nearest(self, query: Query, tag: str, k: int) -> list[int]:
+    async def find_nearest(self, query: Query, tag: str | None, k: int) -> list[int]:
+        """Of all records where no tag is given."""
         assert query.vector is not None
-        passing = self._passing[tag]
+        passing = self._passing[tag] if tag is not None else np.arange(len(self._vectors))
         cosine = self._vectors[passing] @ query.vector
         best = np.argpartition(-cosine, k - 1)[:k] if k < len(cosine) else np.arange(len(cosine))
         return [int(at) for at in passing[best]]

@@ -37,8 +37,9 @@ class Ours:
     async def search(self, query: Query, k: int) -> list[str]:
         return await self._ask(query, EVERYTHING, k, "default")
 
-    async def find_nearest(self, query: Query, tag: str, k: int) -> list[str]:
-        return await self._ask(query, Selector(all_tags=(tag,)), k, "vector")
+    async def find_nearest(self, query: Query, tag: str | None, k: int) -> list[str]:
+        """Of all records where no tag is given."""
+        return await self._ask(query, EVERYTHING if tag is None else Selector(all_tags=(tag,)), k, "vector")
 
     async def search_among(self, query: Query, tag: str, k: int) -> list[str]:
         """The hybrid search with a filter."""

@@ -24,8 +24,8 @@ from speed.corpus import Item
 from speed.postgres_server import PostgresServer
 from speed.stage import LOAD_BATCH, Stage, split
 
+EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
 SCHEMA = """
-CREATE EXTENSION vector;
 CREATE TABLE records (
   rid bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, owner text NOT NULL,
   version integer NOT NULL, schema_name text, title text NOT NULL, context jsonb NOT NULL, tags text[] NOT NULL,
@@ -75,6 +75,7 @@ class Postgres:
         self.name = name
         self._server = server
         self._connection = psycopg.connect(server.conninfo, autocommit=True, prepare_threshold=0)
+        self._connection.execute(EXTENSION, prepare=False)
         self._connection.execute(SCHEMA, prepare=False)
         teach_vectors(self._connection)
 

@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from clew.access import Principal
 from clew.clock import ManualClock
@@ -114,6 +115,42 @@ async def test_a_consumer_that_makes_no_sense_is_refused(trail: Trail, me: Princ
     with pytest.raises(InvalidInput):
         await trail.deliveries.register(consumer, by=me)
     assert await trail.deliveries.consumers(by=me) == []
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "missing"], ids=["nul", "missing"])
+async def test_a_name_that_no_consumer_has_is_not_found(trail: Trail, me: Principal, name: str) -> None:
+    await register(trail, me)
+    await make(trail, me, "a")
+    held = replace(await claim_one(trail, me, "c"), consumer=name)
+    deliveries = trail.deliveries
+    for call in (
+        deliveries.claim(name, by=me, worker="w"),
+        deliveries.unregister(name, by=me),
+        deliveries.due_in(name, by=me),
+        deliveries.load(name, by=me),
+        deliveries.extend(held, by=me, lease=timedelta(seconds=1)),
+        deliveries.release(held, by=me),
+        deliveries.finish(held, [], by=me),
+        deliveries.fail(held, "broken", by=me),
+    ):
+        with pytest.raises(NotFound):
+            await call
+    assert await trail.dead_letters.list(by=me, consumer=name) == []
+
+
+async def test_of_results_that_are_written_together_only_those_of_lost_claims_are_dropped(
+    trail: Trail, me: Principal
+) -> None:
+    await register(trail, me)
+    await make_all(trail, me, *"abc")
+    held = await claim(trail, me, limit=3)
+    lost = replace(held[1], token="another")
+    answers = await asyncio.gather(
+        *(trail.deliveries.finish(each, [draft(f"done {each.event.seq}")], by=me) for each in (held[0], lost, held[2])),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in answers] == [list, LeaseLost, list]
+    assert await list_titles(trail, me) == ["a", "b", "c", "done 1", "done 3"]
 
 
 async def test_consumers_of_two_owners_may_share_a_name(trail: Trail, me: Principal, stranger: Principal) -> None:

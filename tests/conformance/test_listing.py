@@ -167,6 +167,8 @@ async def test_times_select_by_creation_with_open_bounds(trail: Trail, me: Princ
         Selector(tag_prefix=""),
         Selector(any_tags=["t"] * 201),
         Selector(path="x" * 1_001),
+        Selector(schema_name="a\x00b"),
+        Selector(all_tags=["a\x00b"]),
         Selector(context_match=[ContextMatch(path="")]),
         Selector(context_match=[ContextMatch(path="a b")]),
         Selector(context_match=[ContextMatch(path="a", op="in", value="text")]),

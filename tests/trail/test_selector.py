@@ -287,6 +287,11 @@ def test_a_glob_means_what_its_regular_expression_does(glob: str, path: str) -> 
         Selector(context_match=[ContextMatch(path="a", op="gt", value=None)]),
         Selector(context_match=[ContextMatch(path="a", op="lt", value=True)]),
         Selector(context_match=[ContextMatch(path="a", op="exists", value=1)]),
+        Selector(schema_name="a\x00b"),
+        Selector(except_schemas=["a\x00b"]),
+        Selector(all_tags=["a\x00b"]),
+        Selector(tag_prefix="\x00"),
+        Selector(session="\x00"),
     ],
 )
 def test_a_malformed_selector_is_refused(selector: Selector) -> None:

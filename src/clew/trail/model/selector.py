@@ -63,7 +63,10 @@ def check_selector(selector: Selector) -> Selector:
     """Refuse a selector that is too long, is not text, or has a malformed path, operator value or time."""
     texts = [selector.schema_name, selector.tag_prefix, selector.session, selector.path]
     lists = (selector.schema_names, selector.except_schemas, selector.any_tags, selector.all_tags)
-    encode_canonical([*texts, *chain.from_iterable(lists)], "selector")
+    named = [*texts, *chain.from_iterable(lists)]
+    encode_canonical(named, "selector")
+    if any(text is not None and "\0" in text for text in named):
+        raise InvalidInput("selector", "has a NUL, which no name, tag or path can have")
     for field in ("any_tags", "all_tags", "schema_names", "except_schemas", "context_match"):
         if len(getattr(selector, field)) > MAX_TERMS:
             raise TooLarge(field, len(getattr(selector, field)), MAX_TERMS, "entries")
@@ -141,6 +144,12 @@ def matches_envelope(selector: Selector, schema_name: str | None, tags: Sequence
     if selector.session is not None and f"session:{selector.session}" not in tags:
         return False
     return selector.tag_prefix is None or any(tag.startswith(selector.tag_prefix) for tag in tags)
+
+
+def needs_record(selector: Selector) -> bool:
+    """Whether schema and tags alone do not decide."""
+    times = selector.created_after, selector.created_before
+    return selector.path is not None or bool(selector.context_match) or times != (None, None)
 
 
 def matches_content(selector: Selector, breadcrumb: Breadcrumb) -> bool:

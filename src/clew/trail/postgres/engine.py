@@ -27,12 +27,13 @@ from clew.trail.postgres.connection.failures import TRANSIENT, is_away, translat
 from clew.trail.postgres.connection.log_writer import LogJob, LogWriter
 from clew.trail.postgres.connection.migration import migrate
 from clew.trail.postgres.connection.server import POOL_SIZE, Connection, Server
-from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction
+from clew.trail.postgres.transactions import BEGIN, LogEnd, ReadTransaction, WriteTransaction
 from clew.trail.postgres.wakeups import Wakeups
 
 T = TypeVar("T")
 ATTEMPTS = 6
 READ_HEAD = "SELECT head FROM log"
+READ_END = "SELECT head, at FROM log"
 
 
 class PostgresEngine:
@@ -45,6 +46,10 @@ class PostgresEngine:
         self._time = SteadyClock(clock)
         self._closed = False
         self.wakeups = Wakeups(self.read_head)
+        self.on_close: list[Callable[[], None]] = []
+        """Called before the connections are closed."""
+        self.on_append: list[Callable[[LogEnd], None]] = []
+        """Called with the end of the log when this process has moved it, from another thread, before those who wait."""
         with contextlib.closing(self.server.connect()) as connection:
             self.server.check(connection)
             migrate(connection, self.server.place)
@@ -57,7 +62,7 @@ class PostgresEngine:
         self.wakeups.announce(head)
         self._pool = self.server.open_pool()
         self._threads = ThreadPoolExecutor(max_workers=pool_size, thread_name_prefix="clew-postgres")
-        self._log = LogWriter(self.server, self._time, self._committed)
+        self._log = LogWriter(self.server, self._time, self._appended)
 
     # -- time ---------------------------------------------------------------------------------------------
 
@@ -78,9 +83,11 @@ class PostgresEngine:
 
     async def read_head(self) -> int:
         """The number of the newest event, 0 at the beginning."""
-        head, at = await self.read(lambda reading: reading.row("SELECT head, at FROM log") or (0, 0), by=None)
+        self._refuse_closed()
+        loop = asyncio.get_running_loop()
+        head, at = await loop.run_in_executor(self._threads, self._retry, _read_end)
         self._time.observe(at)  # leases of other machines are compared with this clock
-        return int(head)
+        return head
 
     def _read(self, connection: Connection, work: Callable[[ReadTransaction], T], by: Principal | None) -> T:
         with connection.pipeline():
@@ -113,8 +120,13 @@ class PostgresEngine:
         attempt: Callable[[], tuple[T, list[int]]] = partial(self._retry, self._write, work, by, durable)
         value, changed = await asyncio.get_running_loop().run_in_executor(self._threads, attempt)
         if changed:
-            self._committed(changed, 0)
+            self.wakeups.announce(0)
         return value
+
+    def write_now(self, work: Callable[[WriteTransaction], T], *, by: Principal | None) -> T:
+        """As `write` without durability, for a thread that may block."""
+        attempt: tuple[T, list[int]] = self._retry(self._write, work, by, False)
+        return attempt[0]
 
     def _write(
         self, connection: Connection, work: Callable[[WriteTransaction], T], by: Principal | None, durable: bool
@@ -122,13 +134,11 @@ class PostgresEngine:
         is_committing = False
         try:
             with connection.pipeline():
-                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                if not durable:
-                    connection.execute("SET LOCAL synchronous_commit TO off")
+                connection.execute(BEGIN)
                 writing = WriteTransaction(
                     connection, by, now=self.now(), wall=self.wall(), log=None, memo={}, careful=False
                 )
-                writing.act_for(by)
+                writing.act_for(by, flush=durable)
                 value = work(writing)
                 writing.settle()
                 is_committing = True
@@ -139,8 +149,10 @@ class PostgresEngine:
             raise
         return value, writing.changed
 
-    def _committed(self, changed: list[int], head: int) -> None:
-        self.wakeups.announce(head)
+    def _appended(self, log: LogEnd) -> None:
+        for hear in self.on_append:
+            hear(log)
+        self.wakeups.announce(log.head)
 
     # -- connections --------------------------------------------------------------------------------------
 
@@ -184,6 +196,14 @@ class PostgresEngine:
         if self._closed:
             return
         self._closed = True
+        for close in self.on_close:
+            close()
         self._log.close()
         self._threads.shutdown(wait=True)
         self._pool.close()
+
+
+def _read_end(connection: Connection) -> tuple[int, int]:
+    """The newest event and its time. The table has no policies, so one statement does."""
+    head, at = connection.execute(READ_END).fetchone() or (0, 0)
+    return int(head), int(at)

@@ -28,7 +28,7 @@ CHUNK = 200
 """So many events are fetched together."""
 Row = Sequence[Any]
 NOTHING: Mapping[tuple[int, int], Row] = MappingProxyType({})
-_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class PostgresLog:
@@ -117,7 +117,7 @@ def load_events(
     without it: the reader learns of the change, and of the damage when it asks for the record. With `on_damage`,
     that is called instead. Rows of breadcrumbs that are `known`, by row id and version, are not read.
     """
-    meant = [row for row in rows if matches_envelope(selector, row[6], _decode_texts(row[7]))]
+    meant = [row for row in rows if matches_envelope(selector, row[6], decode_texts(row[7]))]
     wanted = [(row[2], row[4]) for row in meant if row[1] != 2 and (row[2], row[4]) not in known]
     stored = {**known, **_find_versions(reading, wanted)}
     found = []

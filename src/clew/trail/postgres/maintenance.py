@@ -22,7 +22,6 @@ PURGE_BATCH = 500
 CHECK_BATCH = 1_000
 KEY_DAYS = 7
 """Idempotency keys are remembered this long; retries come sooner."""
-REMEMBER = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 class PostgresUpkeep:
@@ -131,7 +130,7 @@ def _begin_anew(writing: WriteTransaction) -> None:
         "INSERT INTO meta VALUES ('identity', replace(gen_random_uuid()::text, '-', ''))"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
     )
-    writing.send(REMEMBER, ("floor", str(head)))
+    writing.remember("floor", str(head))
     writing.send("DELETE FROM deliveries WHERE state != 2")
     writing.send("UPDATE consumers SET cursor = %s", (head,))
     writing.changed.append(0)

@@ -24,7 +24,6 @@ from clew.trail.store import Embedder
 
 EXTERNAL = "external:"
 """The name of the embedder of a trail whose callers provide the vectors."""
-REMEMBER = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 NEXT = (
     "INSERT INTO vectors_next (rid, audience, vector) SELECT rid, audience, {} FROM breadcrumbs WHERE rid = %s"
     " ON CONFLICT (rid) DO UPDATE SET vector = excluded.vector"
@@ -69,7 +68,7 @@ class PostgresReembedding:
             source = "breadcrumbs" if present is None or present.startswith(EXTERNAL) else "vectors"
             writing.send("DELETE FROM vectors_next")
             for key, value in (("embedder_next", self._space), ("embedder_next_of", source)):
-                writing.send(REMEMBER, (key, value))
+                writing.remember(key, str(value))
         _forget_changed(writing)
 
     def _read_texts(self, reading: ReadTransaction, batch: int) -> tuple[Texts, int]:
@@ -120,7 +119,7 @@ class PostgresReembedding:
         index_vectors(writing, self._embedder.dimension)  # after the rows: the graph is then built at once
         writing.send("DELETE FROM vectors_next")
         writing.send("DELETE FROM meta WHERE starts_with(key, 'embedder_next')")
-        writing.send(REMEMBER, ("embedder", self._space))
+        writing.remember("embedder", str(self._space))
         writing.send(
             "INSERT INTO meta VALUES ('vectors_epoch', '1')"
             " ON CONFLICT (key) DO UPDATE SET value = (meta.value::bigint + 1)::text"

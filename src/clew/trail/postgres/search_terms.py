@@ -1,17 +1,21 @@
-"""The terms of records on PostgreSQL: worked out after they were written, many at a time, before the next search.
+"""The terms of records on PostgreSQL: worked out after they were written, many at a time.
 
 Whoever writes a record does not wait for its terms. `meta ('indexed')` is the event up to which they are complete. One
-transaction at a time brings them on, of whichever process, so that the counts of terms are exact.
+transaction at a time brings them on, of whichever process, so that the counts of terms are exact. A process that has
+searched does so in the background, soon after each write; a search that comes sooner does it itself.
 """
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from clew.errors import ClewError
 from clew.trail.postgres.definitions import PostgresDefinitions
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.search_words import words_of
@@ -22,10 +26,12 @@ from clew.trail.search.text import HEADER, owner_salt
 
 BATCH = 500
 """Events that one transaction takes on."""
+PAUSE = 0.25
+"""Seconds in which writes come together before their terms are worked out."""
 LOCK = 7_310_583_162_204_501
 """The advisory lock of those who bring the terms on."""
+TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
 STATE = "SELECT coalesce((SELECT value::bigint FROM meta WHERE key = 'indexed'), 0), head FROM log"
-REMEMBER = "INSERT INTO meta VALUES ('indexed', %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 CHANGED = "SELECT seq, rid FROM events WHERE seq > %s AND seq <= %s ORDER BY seq LIMIT %s"
 TEXTS = (
     "SELECT b.rid, b.version, b.audience, a.owner_id, b.schema_name, b.title, b.context, b.llm_hints"
@@ -61,16 +67,51 @@ def unpack(packed: bytes) -> PackedTerms:
 
 
 class TermIndexer:
-    """Brings the terms of all records up to date."""
+    """Brings the terms of all records up to date, also in the background from the first `catch_up` on."""
 
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine
         self._definitions = PostgresDefinitions(engine)
+        self._has_news = threading.Event()
+        self._is_closed = threading.Event()
+        self._thread: threading.Thread | None = None
 
     async def catch_up(self) -> None:
         """Return when all that was written before the call is indexed."""
+        self._keep_up()
         while await self._engine.write(self._take_on, by=None, durable=False):
             pass
+
+    # -- in the background --------------------------------------------------------------------------------
+
+    def _keep_up(self) -> None:
+        """Start the thread that follows the log."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="clew-terms", daemon=True)
+            self._engine.wakeups.on_announce.append(self._has_news.set)
+            self._engine.on_close.append(self._close)
+            self._thread.start()
+
+    def _close(self) -> None:
+        self._is_closed.set()
+        self._has_news.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        known = 0
+        while self._has_news.wait() and not self._is_closed.wait(PAUSE):
+            self._has_news.clear()
+            head = self._engine.wakeups.head
+            if head > known:
+                with contextlib.suppress(ClewError):  # the next search meets it
+                    while self._engine.write_now(self._try_take_on, by=None) and not self._is_closed.is_set():
+                        pass
+                    known = head
+
+    def _try_take_on(self, writing: WriteTransaction) -> bool:
+        """As `_take_on`, unless another process is at it."""
+        return bool(writing.value(TRY_LOCK, (LOCK,))) and self._take_on(writing)
 
     def _take_on(self, writing: WriteTransaction) -> bool:
         """Index the records of the next events; whether there are more."""
@@ -89,7 +130,7 @@ class TermIndexer:
         writing.send("DELETE FROM terms WHERE rid = ANY (%s)", (gone,))
         counts.store(writing)
         upto = events[-1][0] if len(events) == BATCH else head
-        writing.send(REMEMBER, (str(upto),))
+        writing.remember("indexed", str(upto))
         return bool(upto < head)
 
     def _put(self, writing: WriteTransaction, records: Sequence[Any], counts: _Counts) -> None:

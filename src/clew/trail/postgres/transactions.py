@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from psycopg import ProgrammingError
 from psycopg.rows import TupleRow
 
 from clew.access import Principal
 from clew.trail.postgres.connection.server import Connection
+from clew.trail.work.recent_events import Envelope
 
 Values = Sequence[Any] | dict[str, Any]
 CALLER = "set_config('clew.owner', %s, true), set_config('clew.scopes', %s, true), set_config('clew.system', %s, true)"
 """Names the caller of a transaction to row-level security. Its values are those of `caller_values`."""
 NAME_CALLER = f"SELECT {CALLER}".encode()
+NAME_CALLER_UNFLUSHED = (
+    f"SELECT {CALLER}, set_config('synchronous_commit', 'off', true),"
+    " set_config('plan_cache_mode', 'force_generic_plan', true)"
+).encode()
+"""The same for a transaction whose commit waits for no flush. Such are claims: they take less time than their plans."""
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+REMEMBER = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 class ReadTransaction:
@@ -52,9 +60,10 @@ class ReadTransaction:
         found = self.row(sql, values)
         return None if found is None else found[0]
 
-    def act_for(self, by: Principal | None) -> None:
-        """Name the caller of what follows to row-level security. None is upkeep, which sees everything."""
-        self._connection.execute(NAME_CALLER, caller_values(by))
+    def act_for(self, by: Principal | None, *, flush: bool = True) -> None:
+        """Name the caller of what follows to row-level security. None is upkeep, which sees everything. Without `flush`
+        the commit does not wait for the disk."""
+        self._connection.execute(NAME_CALLER if flush else NAME_CALLER_UNFLUSHED, caller_values(by))
         self._unread = True
 
 
@@ -117,6 +126,19 @@ class WriteTransaction(ReadTransaction):
         self.is_dirty = True
         return self.value(sql, values)
 
+    def begin_again(self) -> None:
+        """Commit what was written so far, without waiting for it, and go on in a new transaction. Not for writes that
+        must be durable or that are to be done all or none."""
+        assert self.log is None
+        self._connection.execute("COMMIT")
+        self._connection.execute(BEGIN)
+        self.act_for(self.by, flush=False)
+        self.memo.clear()
+
+    def remember(self, key: str, value: str) -> None:
+        """Write a value of the trail, in place of the one that it had."""
+        self.send(REMEMBER, (key, value))
+
     def settle(self) -> None:
         """Wait for what was sent, and raise its error here, where the unit of work can say what it means. While no
         error is expected nothing is waited for: should one come after all, everything is undone and run again with
@@ -132,16 +154,32 @@ class WriteTransaction(ReadTransaction):
         self.act_for(self.by)
 
 
-class LogEnd:
-    """The end of the log in a transaction that holds its lock: the newest event, and the newest before it began.
-    `id` is the record of the newest event, where the transaction wrote it."""
+class Ending(Protocol):
+    """The last statements of a transaction, for several units of work."""
 
-    __slots__ = ("after", "at", "head", "id")
+    def send(self, writing: WriteTransaction) -> None:
+        """Send them without waiting. Where one fails, all is undone and run again with care."""
+        ...
+
+
+class LogEnd:
+    """The end of the log in a transaction that holds its lock: the newest event, the newest before it began, and those
+    in between. `id` is the record of the newest event, where the transaction wrote it."""
+
+    __slots__ = ("after", "at", "endings", "events", "head", "id")
 
     def __init__(self, head: int, at: int) -> None:
         self.after = self.head = head
         self.at = at
         self.id = ""
+        self.events: list[Envelope] = []
+        self.endings: dict[object, Ending] = {}
+        """What units of work leave to be done once for all of them, before the commit."""
+
+    def move_back(self, head: int, at: int, id: str) -> None:
+        """Forget the events of a unit of work that was undone."""
+        self.head, self.at, self.id = head, at, id
+        self.events = [event for event in self.events if event.seq <= head]
 
 
 def caller_values(by: Principal | None) -> tuple[str, str, str]:

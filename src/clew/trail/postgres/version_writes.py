@@ -17,6 +17,7 @@ from clew.trail.postgres.definitions import NEWEST
 from clew.trail.postgres.rows import COLUMNS, AudienceIds
 from clew.trail.postgres.transactions import LogEnd, WriteTransaction
 from clew.trail.postgres.vectors import StoredVector
+from clew.trail.work.recent_events import to_envelope
 
 CREATED, UPDATED, DELETED = 0, 1, 2
 COLUMNS_OF_ROW = (
@@ -97,7 +98,12 @@ def insert(
         _refuse_taken(writing, [each.id for each in prepared], owner)
     for has_vector, some in groupby(rows, key=lambda row: row["vector"] is not None):
         writing.send_many(CREATE_EMBEDDED if has_vector else CREATE_PLAIN, list(some))
-    _note_events(writing, [(row["rid"], row["rid"], row["schema_name"]) for row in rows], rows[-1]["id"], by.owner_id)
+    _note_events(
+        writing,
+        [(row["rid"], row["rid"], row["schema_name"], row["tags"]) for row in rows],
+        rows[-1]["id"],
+        by.owner_id,
+    )
     return first
 
 
@@ -250,17 +256,19 @@ def log_event(
 ) -> None:
     seq = log_end(writing).head + 1
     writing.send(EVENT, (seq, type, rid, id, version, audience, schema_name, tags, writing.now))
-    _note_events(writing, [(seq, rid, schema_name)], id, owner_id)
+    _note_events(writing, [(seq, rid, schema_name, tags)], id, owner_id)
 
 
 def _note_events(
-    writing: WriteTransaction, events: Sequence[tuple[int, int, str | None]], last: str, owner_id: str
+    writing: WriteTransaction, events: Sequence[tuple[int, int, str | None, str]], last: str, owner_id: str
 ) -> None:
-    """Move the end of the log behind events (seq, rid, schema_name) of an owner. `last` is the record of the last."""
+    """Move the end of the log behind events (seq, rid, schema_name, tags) of an owner. `last` is the record of the
+    last."""
     log = log_end(writing)
     log.head, log.at, log.id = events[-1][0], writing.now, last
-    for seq, rid, schema_name in events:
+    for seq, rid, schema_name, tags in events:
         writing.changed.append(rid)
+        log.events.append(to_envelope(seq, schema_name, tags))
         if schema_name in DEFINITIONS:
             writing.send(MARK, (owner_id, seq))
             writing.memo["newest", owner_id] = seq

@@ -26,6 +26,8 @@ class Wakeups:
         self._read_head = read_head
         self._loops: dict[asyncio.AbstractEventLoop, _LoopWakeups] = {}
         self._lock = threading.Lock()
+        self.on_announce: list[Callable[[], None]] = []
+        """Called for each announcement, from any thread."""
         self.head = 0
         """The newest event that is known of here."""
 
@@ -42,6 +44,8 @@ class Wakeups:
     def announce(self, head: int) -> None:
         """Say that the log has come so far, or that something else has changed. From any thread."""
         self.head = max(self.head, head)
+        for hear in self.on_announce:
+            hear()
         with self._lock:
             watches = list(self._loops.items())
         for loop, watch in watches:

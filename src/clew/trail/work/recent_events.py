@@ -28,6 +28,11 @@ class Envelope(NamedTuple):
     tags: tuple[str, ...]
 
 
+def to_envelope(seq: int, schema_name: str | None, tags: str) -> Envelope:
+    """The envelope of an event whose tags are JSON."""
+    return Envelope(seq, schema_name, _decode_texts(tags))
+
+
 class Tail:
     """All events after one and up to `head`. The writing thread adds to it, others look."""
 
@@ -39,14 +44,20 @@ class Tail:
     def add(self, after: int, rows: Sequence[Sequence[Any]]) -> list[Envelope]:
         """Add rows of a transaction, in order, which are all events after one; they, or none when there are others
         before them that are not known here."""
-        events = [Envelope(row[0], row[6], _decode_texts(row[7])) for row in rows]
+        events = [to_envelope(row[0], row[6], row[7]) for row in rows]
+        return events if self.extend(after, events) else []
+
+    def extend(self, after: int, events: Sequence[Envelope]) -> bool:
+        """As `add`; whether nothing is missing before them. Those that are known already are left out."""
         with self._lock:
+            if events[-1].seq <= self.head:
+                return False
             is_whole = after == self.head
             if not is_whole:
                 self._events.clear()
             self._events.extend(events)
             self.head = events[-1].seq
-        return events if is_whole else []
+        return is_whole
 
     def may_bring(self, after: int, head: int, selector: Selector) -> bool:
         """Whether one of the events after this one and up to the head of the file may be meant."""

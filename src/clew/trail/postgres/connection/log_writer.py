@@ -24,7 +24,7 @@ from clew.clock import SteadyClock
 from clew.errors import ClewError, StorageError
 from clew.trail.postgres.connection.failures import TRANSIENT, is_away
 from clew.trail.postgres.connection.server import Connection, Server
-from clew.trail.postgres.transactions import CALLER, NAME_CALLER, LogEnd, WriteTransaction, caller_values
+from clew.trail.postgres.transactions import BEGIN, CALLER, NAME_CALLER, LogEnd, WriteTransaction, caller_values
 from clew.trail.work.loop_calls import LoopCalls
 
 GROUP = 256
@@ -35,6 +35,8 @@ LOOK_UP = (
     " (SELECT json_object_agg(owner_id, seq) FROM definition_marks WHERE owner_id = ANY (%s))"
 )
 """Answers that most units of work need. It must not be part of LOCK_LOG, which sees what was before it waited."""
+USE_PLANS = "SET plan_cache_mode TO force_generic_plan"
+"""Rows are found by their keys here: to plan a statement anew takes longer than to run it."""
 MOVE_LOG = "UPDATE log SET head = %s, at = %s"
 OUTCOME = "SELECT pg_xact_status(%s::text::xid8), e.id, e.at FROM log LEFT JOIN events e ON e.seq = %s"
 
@@ -52,14 +54,12 @@ Outcome = tuple[Any, BaseException | None]
 
 
 class WriteGroup:
-    """A transaction of several jobs: an outcome for each of them, what they changed, and the head of the log."""
+    """A transaction of several jobs: an outcome for each of them, what they changed, and the end of the log."""
 
     def __init__(self, outcomes: Sequence[Outcome] = ()) -> None:
         self.outcomes = list(outcomes)
         self.changed: list[int] = []
-        self.head = 0
-        self.newest = "", 0
-        """Record and time of the newest event."""
+        self.log = LogEnd(0, 0)
 
 
 class _Undone(Exception):
@@ -67,9 +67,9 @@ class _Undone(Exception):
 
 
 class LogWriter:
-    """Runs units of work in order. `on_commit` is called from its thread with what was changed and the head."""
+    """Runs units of work in order. `on_commit` is called from its thread with the end of the log."""
 
-    def __init__(self, server: Server, time: SteadyClock, on_commit: Callable[[list[int], int], None]) -> None:
+    def __init__(self, server: Server, time: SteadyClock, on_commit: Callable[[LogEnd], None]) -> None:
         self._server = server
         self._time = time
         self._on_commit = on_commit
@@ -127,7 +127,7 @@ class LogWriter:
         except Exception as error:  # a task boundary: each caller hears of it
             group = WriteGroup([(None, error)] * len(jobs))
         if group.changed:
-            self._on_commit(group.changed, group.head)
+            self._on_commit(group.log)
         for job, (value, failure) in zip(jobs, group.outcomes, strict=True):
             self._calls.settle(job.done, value, failure)
         self._calls.send()
@@ -162,15 +162,17 @@ class LogWriter:
         connection = self._connect()
         try:
             with connection.pipeline() as pipeline:
-                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                connection.execute(BEGIN)
                 if not any(job.durable for job in jobs):
                     connection.execute("SET LOCAL synchronous_commit TO off")
                 log, memo, xid = self._lock(connection, jobs)
+                group.log = log
                 for job in jobs:
                     group.outcomes.append(self._work(connection, job, log, memo, group.changed, careful=careful))
+                for ending in log.endings.values():
+                    ending.send(self._write_in(connection, jobs[0].by, log, memo, careful=careful))
                 if log.head > log.after:
                     connection.execute(MOVE_LOG, (log.head, log.at))
-                group.head, group.newest = log.head, (log.id, log.at)
                 if careful:
                     pipeline.sync()
                 self._xid = xid
@@ -202,9 +204,7 @@ class LogWriter:
         *,
         careful: bool,
     ) -> Outcome:
-        writing = WriteTransaction(
-            connection, job.by, now=self._time.now(), wall=self._time.wall(), log=log, memo=memo, careful=careful
-        )
+        writing = self._write_in(connection, job.by, log, memo, careful=careful)
         head, at, id = log.head, log.at, log.id
         if careful:
             connection.execute("SAVEPOINT job")
@@ -230,8 +230,14 @@ class LogWriter:
             marks = {key: value for key, value in memo.items() if _is_new_audience(key)}
             memo.clear()
             memo |= {"caller": job.by, **marks}
-        log.head, log.at, log.id = head, at, id
+        log.move_back(head, at, id)
         return None, failure
+
+    def _write_in(
+        self, connection: Connection, by: Principal | None, log: LogEnd, memo: dict[Any, Any], *, careful: bool
+    ) -> WriteTransaction:
+        now, wall = self._time.now(), self._time.wall()
+        return WriteTransaction(connection, by, now=now, wall=wall, log=log, memo=memo, careful=careful)
 
     @staticmethod
     def _undo_job(connection: Connection) -> None:
@@ -247,6 +253,7 @@ class LogWriter:
     def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = self._server.connect()
+            self._connection.execute(USE_PLANS)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -272,13 +279,13 @@ class LogWriter:
             try:
                 with self._connect().transaction():
                     self._connect().execute(NAME_CALLER, caller_values(None))
-                    row = self._connect().execute(OUTCOME, (xid, group.head)).fetchone()
+                    row = self._connect().execute(OUTCOME, (xid, group.log.head)).fetchone()
             except (psycopg.Error, ClewError):
                 self._disconnect()
             else:
                 status, *newest = row or (None,)
-                has_events = bool(group.newest[0])
-                if status == "aborted" or (status == "committed" and has_events and tuple(newest) != group.newest):
+                own, has_events = (group.log.id, group.log.at), bool(group.log.id)
+                if status == "aborted" or (status == "committed" and has_events and tuple(newest) != own):
                     return False
                 if status == "committed" and has_events:
                     return True

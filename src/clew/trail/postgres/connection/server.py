@@ -23,6 +23,8 @@ CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 60
 IDLE_SECONDS = 60
 """A transaction that its process has left open for so long is ended by the server."""
+CLIENT: dict[str, Any] = {"autocommit": True, "prepare_threshold": 1}
+"""A statement that comes a second time on a connection is kept there with its plan."""
 POOL_SIZE = 8
 POOL_SECONDS = 30.0
 """How long a reader or a writer waits for a free connection."""
@@ -64,12 +66,12 @@ class Server:
     def connect(self) -> Connection:
         """Open a connection outside of the pool. Raises StorageError."""
         with translated(self.place):
-            return psycopg.connect(**self._options, autocommit=True)
+            return psycopg.connect(**self._options, **CLIENT)
 
     def open_pool(self) -> ConnectionPool[Connection]:
         """A pool that opens connections when they are wanted, and closes those that are not."""
         return ConnectionPool(
-            kwargs={**self._options, "autocommit": True},
+            kwargs={**self._options, **CLIENT},
             min_size=1,
             max_size=self._pool_size,
             timeout=POOL_SECONDS,

@@ -1,13 +1,15 @@
 """From the log to claims: what one transaction does for a worker that asks for events.
 
 A consumer's cursor moves along the log; events that it wants become rows of `deliveries`, and of these the ones that
-are due are claimed. Many workers claim at once: one of them reads the log for all, the rows are locked one by one.
+are due are claimed. Many workers claim at once: whoever is first moves the cursor, the rows are locked one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
@@ -15,18 +17,17 @@ from clew.errors import Corrupted
 from clew.trail.model.consumer import StoredConsumer
 from clew.trail.model.event import Claim, Event
 from clew.trail.model.rows import to_event
-from clew.trail.model.selector import EVERYTHING
+from clew.trail.model.selector import EVERYTHING, matches_envelope, needs_record
 from clew.trail.postgres.consumers import lanes, shares
-from clew.trail.postgres.consumers.consumers import QueueStanding, begin_claim, lock_lanes, note_agent, read_standing
-from clew.trail.postgres.log import EVENT, Row, load_events
+from clew.trail.postgres.consumers.consumers import QueueStanding, lock_lanes, look_at, note_agent, read_standing
+from clew.trail.postgres.consumers.lanes import DueBatch
+from clew.trail.postgres.log import EVENT, Row, decode_texts, load_events
 from clew.trail.postgres.rows import SEEN
 from clew.trail.postgres.transactions import WriteTransaction, pack_texts
 from clew.trail.work.queue_lanes import Attempt, Due, lane_of, make_claim, next_attempt
 from clew.trail.work.queue_shares import share_of
 
-SCAN = 500
-"""At most so many events of the log are looked at in one transaction: other workers want their turn."""
-MOVE_CURSOR = "UPDATE consumers SET cursor = %s WHERE cid = %s"
+MOVE_CURSOR = "UPDATE consumers SET cursor = %s WHERE cid = %s AND cursor = %s RETURNING cid"
 
 
 class ClaimRequest(NamedTuple):
@@ -51,59 +52,69 @@ class Claimed(NamedTuple):
 
 def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock) -> Claimed:
     """Claim what is due. Raises NotFound."""
-    standing, is_alone = begin_claim(writing, request.consumer, request.by)
-    stored = standing.stored
-    note_agent(writing, stored.owner_id, stored.consumer)
-    has_news = standing.head > stored.cursor
-    if stored.consumer.limits is not None and not is_alone:
-        lock_lanes(writing, stored.owner_id, stored.consumer.name, shared=False)
-        standing, is_alone = read_standing(writing, request.consumer, request.by, writing.now), True
-    if is_alone:
-        standing = _scan(writing, standing, request)
+    standing = look_at(writing, request.consumer, request.by)
+    note_agent(writing, standing.stored.owner_id, standing.stored.consumer)
+    is_alone = standing.stored.consumer.limits is not None
+    if is_alone:  # whoever claims must see all seats that are taken
+        lock_lanes(writing, request.by.owner_id, request.consumer, shared=False)
+        standing = look_at(writing, request.consumer, request.by)
+    if standing.is_idle(writing.now):
+        return Claimed([], standing.stored, False, standing.next_due)
+    scan = _scan(writing, standing, request)
+    if standing.has_news and not is_alone:
+        writing.begin_again()  # others need not wait for these locks until the claims are known here
     claims = _claim_due(writing, standing.stored, request, clock, is_alone=is_alone)
-    if not claims and has_news and not is_alone:  # another worker reads the log: after it there may be something
-        lock_lanes(writing, stored.owner_id, stored.consumer.name, shared=False)
-        standing = read_standing(writing, request.consumer, request.by, writing.now)
-        standing = _scan(writing, standing, request)
-        claims = _claim_due(writing, standing.stored, request, clock, is_alone=True)
-    due = None
-    if not claims:
+    due = None if claims else standing.next_due
+    if scan.has_added and not claims:
         due = read_standing(writing, request.consumer, request.by, writing.now).next_due
-    return Claimed(claims, standing.stored, standing.head > standing.stored.cursor, due)
+    has_more = standing.head > standing.upto or scan.was_overtaken()
+    return Claimed(claims, msgspec.structs.replace(standing.stored, cursor=standing.upto), has_more, due)
 
 
 # -- reading the log ----------------------------------------------------------------------------------------
 
 
-def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequest) -> QueueStanding:
-    """Put the events of the next stretch of the log that the consumer wants into their lanes, and move its cursor. The
-    caller holds the lock of the lanes."""
-    stored, head, due = standing
-    if head <= stored.cursor:
-        return standing
-    rows = writing.rows(
-        f"{EVENT} WHERE b.seq > %(after)s AND b.seq <= %(head)s AND {SEEN} ORDER BY b.seq LIMIT {SCAN}",
-        {"after": stored.cursor, "head": head, "owner": stored.owner_id, "scopes": pack_texts(stored.scopes)},
-    )
-    cursor = rows[-1][0] if len(rows) == SCAN else head
+class Scan(NamedTuple):
+    """Whether events came into lanes; and whether another worker had moved the cursor meanwhile, so that they did not.
+    The latter is known once a later statement has been waited for."""
+
+    has_added: bool
+    was_overtaken: Callable[[], bool]
+
+
+def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequest) -> Scan:
+    """Put the events of the next stretch of the log that the consumer wants into their lanes, and move its cursor,
+    unless another worker has done so since the look."""
+    stored = standing.stored
+    if not standing.has_news:
+        return Scan(False, lambda: False)
     damaged: list[tuple[Event, str]] = []
 
     def note_damage(row: Row, error: Corrupted) -> None:
         damaged.append((to_event(row, stored.owner_id, None), error.message))
 
-    events = load_events(writing, rows, stored.consumer.selector, stored.owner_id, note_damage)
+    limits, selector = stored.consumer.limits, stored.consumer.selector
+    if limits is None and not needs_record(selector):
+        events = [
+            to_event(row, stored.owner_id, None)
+            for row in standing.news
+            if matches_envelope(selector, row[6], decode_texts(row[7]))
+        ]
+    else:
+        events = load_events(writing, standing.news, selector, stored.owner_id, note_damage)
     wanted = sorted([*events, *(event for event, _ in damaged)], key=lambda event: event.seq)
+    if wanted:
+        lock_lanes(writing, stored.owner_id, stored.consumer.name, shared=False)
     in_lanes = [lane_of(event, stored.consumer.ordered) for event in wanted]
-    lanes.enqueue(writing, stored.cid, [event.seq for event in wanted], in_lanes)
-    limits = stored.consumer.limits
+    lanes.enqueue(writing, stored, [event.seq for event in wanted], in_lanes)
     if limits is not None:
         for event in wanted:
             shares.line_up(writing, stored.cid, event.seq, share_of(event, limits, request.by.agent_id))
     for event, message in damaged:
         lanes.bury(writing, stored.cid, event.seq, lane_of(event, stored.consumer.ordered), message)
-    writing.send(MOVE_CURSOR, (cursor, stored.cid))
-    moved = StoredConsumer(stored.cid, stored.consumer, stored.owner_id, stored.scopes, cursor)
-    return QueueStanding(moved, head, due)
+    writing.is_dirty = True
+    moved = writing.ask(MOVE_CURSOR, (standing.upto, stored.cid, stored.cursor))
+    return Scan(bool(wanted), lambda: moved() is None)
 
 
 # -- claiming -----------------------------------------------------------------------------------------------
@@ -115,48 +126,54 @@ def _claim_due(
     """Claim up to the limit. Rows that are given up make room for others."""
     claims: list[Claim] = []
     while (room := request.limit - len(claims)) > 0:
-        due, found = _find_due(writing, stored, room)
-        events = {event.seq: event for event in found}
-        attempts = {row.seq: next_attempt(row, stored.consumer.retry_policy, writing.now) for row in due}
-        refused = [row for row in due if row.seq not in events or attempts[row.seq].refusal is not None]
+        token, until = clock.new_id(), writing.now + request.lease
+        batch = _take_due(writing, stored, request, token, until, room)
+        attempts = {row.seq: next_attempt(row, stored.consumer.retry_policy, writing.now) for row in batch.due}
+        refused = [row for row in batch.due if row.seq not in batch.events or attempts[row.seq].refusal is not None]
         if refused and not is_alone:
             lock_lanes(writing, stored.owner_id, stored.consumer.name, shared=True)
         for row in refused:
-            _refuse(writing, stored.cid, row, attempts[row.seq] if row.seq in events else None)
-        taken = [(events[row.seq], attempts[row.seq], clock.new_id()) for row in due if row not in refused]
-        claims += _hold(writing, stored, request, taken)
+            _refuse(writing, stored.cid, row, batch, attempts[row.seq])
+        taken = [row for row in batch.due if row not in refused]
+        if taken and stored.consumer.limits is not None:
+            held = [(row.seq, attempts[row.seq].first_at, lanes.token_of(token, row.seq)) for row in taken]
+            lanes.hold(writing, stored.cid, held, until, request.worker)
+        claims += [
+            make_claim(
+                stored.consumer,
+                batch.events[row.seq],
+                attempt=attempts[row.seq].number,
+                until=until,
+                token=lanes.token_of(token, row.seq),
+            )
+            for row in taken
+        ]
         if not refused:
             break
     return claims
 
 
-def _find_due(writing: WriteTransaction, stored: StoredConsumer, limit: int) -> tuple[list[Due], list[Event]]:
+def _take_due(
+    writing: WriteTransaction, stored: StoredConsumer, request: ClaimRequest, token: str, until: int, limit: int
+) -> DueBatch:
+    """Rows that are due with their events. Those of a consumer without limits are claimed by the same statement."""
     limits = stored.consumer.limits
     if limits is None:
-        return lanes.find_due(writing, stored, limit)
+        return lanes.claim_due(writing, stored, token=token, until=until, worker=request.worker, limit=limit)
     due = shares.find_claimable(writing, stored.cid, limits, writing.now, limit)
-    return due, _load(writing, stored, [row.seq for row in due]) if due else []
+    events = _load(writing, stored, [row.seq for row in due]) if due else []
+    return DueBatch(due, {event.seq: event for event in events}, {})
 
 
-def _hold(
-    writing: WriteTransaction, stored: StoredConsumer, request: ClaimRequest, taken: list[tuple[Event, Attempt, str]]
-) -> list[Claim]:
-    until = writing.now + request.lease
-    if taken:
-        held = [(event.seq, attempt.first_at, token) for event, attempt, token in taken]
-        lanes.hold(writing, stored.cid, held, until, request.worker)
-    return [
-        make_claim(stored.consumer, event, attempt=attempt.number, until=until, token=token)
-        for event, attempt, token in taken
-    ]
-
-
-def _refuse(writing: WriteTransaction, cid: int, row: Due, attempt: Attempt | None) -> None:
-    """Bury a row that was tried for too long. One whose event the consumer may no longer see is forgotten."""
-    if attempt is None:
-        lanes.drop_first(writing, cid, row.seq, row.lane)
-    else:
+def _refuse(writing: WriteTransaction, cid: int, row: Due, batch: DueBatch, attempt: Attempt) -> None:
+    """Bury a row that is damaged or was tried for too long. One whose event the consumer may no longer see is
+    forgotten."""
+    if row.seq in batch.damage:
+        lanes.bury(writing, cid, row.seq, row.lane, batch.damage[row.seq])
+    elif row.seq in batch.events:
         lanes.bury(writing, cid, row.seq, row.lane, attempt.refusal or "")
+    else:
+        lanes.drop_first(writing, cid, row.seq, row.lane)
 
 
 def _load(writing: WriteTransaction, stored: StoredConsumer, seqs: Sequence[int]) -> list[Event]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ from clew.trail.model.consumer import StoredConsumer, decode_consumer, to_stored
 from clew.trail.model.event import Consumer, ConsumerState
 from clew.trail.postgres.consumers import shares
 from clew.trail.postgres.engine import READ_HEAD
+from clew.trail.postgres.log import EVENT, Row
 from clew.trail.postgres.rows import SEEN
 from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction, pack_texts
 
@@ -31,28 +33,36 @@ STANDING = (
     " (SELECT min(d.due_at) FROM deliveries d WHERE d.cid = c.cid AND d.state < 2)"
     " FROM consumers c, log l WHERE c.owner_id = %s AND c.name = %s"
 )
+SCAN = 500
+"""At most so many events of the log are looked at in one transaction: other workers want their turn."""
+NEWS = (
+    "SELECT e.* FROM consumers c CROSS JOIN LATERAL ("
+    f"{EVENT} WHERE b.seq > c.cursor AND b.audience = ANY ((SELECT audiences_of(c.owner_id, c.scopes))::integer[])"
+    f" ORDER BY b.seq LIMIT {SCAN}) e WHERE c.owner_id = %(owner)s AND c.name = %(name)s ORDER BY e.seq"
+)
 LOCK = "pg_advisory_xact_lock{mode}(hashtextextended(%(owner)s || '/' || %(name)s, 17))"
 
 
 def lock_lanes(writing: WriteTransaction, owner_id: str, name: str, *, shared: bool) -> None:
     """Lock the lanes of a consumer until the transaction ends. Whoever adds to lanes is alone; those who take the first
     event from a lane share the lock, as no two of them have the same one."""
-    mode = "_shared" if shared else ""
-    writing.send(f"SELECT {LOCK.format(mode=mode)}", {"owner": owner_id, "name": name})
+    mode, key = "_shared" if shared else "", ("lanes", owner_id, name, shared)
+    if key not in writing.memo:
+        writing.send(f"SELECT {LOCK.format(mode=mode)}", {"owner": owner_id, "name": name})
+        writing.memo[key] = True
 
 
-def begin_claim(writing: WriteTransaction, name: str, by: Principal) -> tuple[QueueStanding, bool]:
-    """How a consumer stands; and where events of the log are new to it, whether its lanes could be locked without
-    waiting. They are locked before the look, so that it shows what another one has just read. Raises NotFound."""
-    lock = LOCK.format(mode="").replace("pg_advisory", "pg_try_advisory")
-    locked = writing.ask(
-        "SELECT CASE WHEN EXISTS (SELECT 1 FROM consumers c, log l WHERE c.owner_id = %(owner)s AND c.name = %(name)s"
-        f" AND l.head > c.cursor) THEN {lock} ELSE false END",
-        {"owner": by.owner_id, "name": name},
-    )
-    standing = read_standing(writing, name, by, writing.now)
-    row = locked()
-    return standing, row is not None and bool(row[0])
+def look_at(writing: WriteTransaction, name: str, by: Principal) -> QueueStanding:
+    """How a consumer stands, with the next stretch of the log. Raises NotFound."""
+    found = writing.ask(STANDING, (by.owner_id, name))
+    news = writing.rows(NEWS, {"owner": by.owner_id, "name": name})
+    return _to_standing(writing, found(), name, by, writing.now, news)
+
+
+def refuse_unknown(name: str) -> None:
+    """Raise NotFound for a name that no consumer can have, and that PostgreSQL may not be able to hold."""
+    if not name.isprintable():
+        raise NotFound("consumer", name)
 
 
 def put_consumer(writing: WriteTransaction, consumer: Consumer, by: Principal) -> None:
@@ -101,22 +111,43 @@ def find_consumer(reading: ReadTransaction, name: str, by: Principal) -> StoredC
 
 
 class QueueStanding(NamedTuple):
-    """A consumer, the head of the log, and when the first of what waits or is held is due."""
+    """A consumer, the head of the log, when the first of what waits or is held is due, and the next events of the log
+    that the consumer may see."""
 
     stored: StoredConsumer
     head: int
     next_due: int | None
+    news: Sequence[Row] = ()
+
+    def is_idle(self, now: int) -> bool:
+        """Whether there is nothing to claim and nothing to read."""
+        return not self.has_news and (self.next_due is None or self.next_due > now)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the log has gone on since the consumer read it."""
+        return self.upto > self.stored.cursor
+
+    @property
+    def upto(self) -> int:
+        """The event up to which the log is known when the news are read."""
+        last = self.news[-1][0] if self.news else 0
+        return last if len(self.news) == SCAN else max(self.head, last)
 
 
 def read_standing(reading: ReadTransaction, name: str, by: Principal, now: int) -> QueueStanding:
     """Raises NotFound as `find_consumer`."""
-    row = reading.row(STANDING, (by.owner_id, name))
+    return _to_standing(reading, reading.row(STANDING, (by.owner_id, name)), name, by, now, ())
+
+
+def _to_standing(
+    reading: ReadTransaction, row: Any, name: str, by: Principal, now: int, news: Sequence[Row]
+) -> QueueStanding:
     stored = _to_stored(row, name, by)
-    assert row is not None
     due, limits = row[5], stored.consumer.limits
     if limits is not None and due is not None and due <= now:
         due = shares.next_change(reading, stored.cid, limits, now)
-    return QueueStanding(stored, row[4], due)
+    return QueueStanding(stored, row[4], due, news)
 
 
 def _to_stored(row: Any, name: str, by: Principal) -> StoredConsumer:

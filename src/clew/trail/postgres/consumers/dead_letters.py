@@ -39,6 +39,8 @@ class PostgresDeadLetters:
 
     async def list(self, *, by: Principal, consumer: str | None = None, limit: int = 100) -> Sequence[DeadLetter]:
         by.require("administer")
+        if consumer is not None and not consumer.isprintable():  # no consumer can have that name
+            return []
         values = {**seen_by(by), "name": consumer, "limit": max(1, min(limit, 1_000))}
         return await self._engine.read(
             lambda reading: _letters(reading, reading.rows(LIST, values), by.owner_id), by=by

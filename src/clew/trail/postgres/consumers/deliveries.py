@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +30,7 @@ from clew.trail.postgres.consumers.consumers import (
     put_consumer,
     read_standing,
     read_states,
+    refuse_unknown,
 )
 from clew.trail.postgres.consumers.news import ConsumerNews
 from clew.trail.postgres.engine import PostgresEngine
@@ -76,6 +77,7 @@ class PostgresDeliveries:
     async def unregister(self, name: str, *, by: Principal) -> None:
         by.require("subscribe")
         by.require_consumer(name)
+        refuse_unknown(name)
 
         def work(writing: WriteTransaction) -> int:
             lock_lanes(writing, by.owner_id, name, shared=False)
@@ -91,6 +93,7 @@ class PostgresDeliveries:
 
     async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:
         by.require("subscribe")
+        refuse_unknown(consumer)
 
         def work(reading: ReadTransaction) -> QueueLoad | None:
             stored = find_consumer(reading, consumer, by)
@@ -101,6 +104,7 @@ class PostgresDeliveries:
 
     async def due_in(self, consumer: str, *, by: Principal) -> float | None:
         by.require("subscribe")
+        refuse_unknown(consumer)
 
         def work(reading: ReadTransaction) -> float | None:
             due = read_standing(reading, consumer, by, self._engine.now()).next_due
@@ -122,6 +126,7 @@ class PostgresDeliveries:
     ) -> list[Claim]:
         by.require("subscribe")
         check_claim_limit(limit)
+        refuse_unknown(consumer)
         loop = asyncio.get_running_loop()
         request = ClaimRequest(consumer, by, lanes.cut_worker(worker), limit, lease // timedelta(microseconds=1))
         until = loop.time() + wait
@@ -129,31 +134,33 @@ class PostgresDeliveries:
         with self._engine.wakeups.watching(woken.set) if wait > 0 else contextlib.nullcontext():
             while True:
                 woken.clear()
+                moment = self.news.moment
                 found = await self._claim_now(request)
                 if found.claims or (not found.has_more and loop.time() >= until):
                     return found.claims
-                if not found.has_more and not await self._wait(found, woken, until):
+                if not found.has_more and not await self._wait(found, moment, woken, until):
                     return []
 
-    async def _wait(self, found: Claimed, woken: asyncio.Event, until: float) -> bool:
-        """Wait until a transaction is worth its while: an event may be meant, or one was freed or is due. False when
-        the time is over and nothing is left to write down."""
+    async def _wait(self, found: Claimed, moment: int, woken: asyncio.Event, until: float) -> bool:
+        """Wait until a transaction is worth its while: an event may be meant, or one is due or was freed after the
+        moment at which the last transaction began. False when the time is over and nothing is left to write down."""
         loop, cid, selector = asyncio.get_running_loop(), found.stored.cid, found.stored.consumer.selector
-        freed, seen, again = self.news.count_freed(cid), found.stored.cursor, loop.time() + POLL
+        seen, began = found.stored.cursor, loop.time()
         while True:
-            if self.news.count_freed(cid) != freed:
+            if self.news.is_freed_since(cid, moment):
                 return True
             is_meant, seen = await self.news.may_bring(seen, selector)
             if is_meant or seen - found.stored.cursor > FAR:
                 return True
-            if loop.time() >= until:
+            now = loop.time()
+            if now >= until:
                 return seen > found.stored.cursor  # the last look also moves the cursor
-            due = self._pause(found)
-            end = min(until, again, loop.time() + due)
-            if due <= 0.0 or loop.time() >= again:
+            # what is due already is being claimed by another worker
+            again = min(began + POLL, max(now + self._pause(found), began + SHORTEST_WAIT))
+            if now >= again:
                 return True
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(end):
+                async with asyncio.timeout_at(min(until, again)):
                     await woken.wait()
             woken.clear()
 
@@ -193,6 +200,7 @@ class PostgresDeliveries:
 
     async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
         by.require("subscribe")
+        refuse_unknown(claim.consumer)
 
         def work(writing: WriteTransaction) -> Claim:
             cid, until = (
@@ -206,6 +214,7 @@ class PostgresDeliveries:
 
     async def release(self, claim: Claim, *, by: Principal, delay: float = 0.0) -> None:
         by.require("subscribe")
+        refuse_unknown(claim.consumer)
 
         def work(writing: WriteTransaction) -> int:
             cid = lanes.find_held(writing, claim, by).stored.cid
@@ -230,22 +239,24 @@ class PostgresDeliveries:
 
     async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
         by.require("subscribe")
-        freed: list[int | None] = []
+        refuse_unknown(claim.consumer)
+        freed: list[Callable[[], list[int]]] = []
 
         def acknowledge(writing: WriteTransaction) -> None:
             freed[:] = [lanes.leave(writing, claim, by)]
-            writing.is_dirty = True
 
         written: list[Breadcrumb] = []
         if outputs:
             written = await self._records.create_with(outputs, acknowledge, by=by)
         else:
             await self._engine.write(acknowledge, by=by)
-        self.news.free(freed[0])
+        for cid in freed[0]():
+            self.news.free(cid)
         return written
 
     async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:
         by.require("subscribe")
+        refuse_unknown(claim.consumer)
         reason = cut_reason(reason)
 
         def work(writing: WriteTransaction) -> tuple[int, bool]:

@@ -6,35 +6,46 @@ An index allows one first a lane, and only the first can be claimed. Those who m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import psycopg
+from psycopg.rows import TupleRow
+
 from clew.access import Principal
-from clew.errors import LeaseLost, NotFound
+from clew.errors import Corrupted, LeaseLost, NotFound
 from clew.trail.model.consumer import StoredConsumer, to_stored
-from clew.trail.model.event import Claim, Event
+from clew.trail.model.event import MAX_DEATHS, Claim, Event
 from clew.trail.model.selector import EVERYTHING
 from clew.trail.postgres.consumers.consumers import lock_lanes
-from clew.trail.postgres.log import EVENT, EVENT_COLUMNS, load_events
+from clew.trail.postgres.log import EVENT, EVENT_COLUMNS, Row, load_events
 from clew.trail.postgres.rows import CURRENT, SEEN
 from clew.trail.postgres.transactions import WriteTransaction, pack_texts
 from clew.trail.work.queue_lanes import Due
 
-FIND_DUE = (
+CLAIM_DUE = (
     "WITH due AS MATERIALIZED (SELECT seq, lane, state, attempts, deaths, first_at, due_at FROM deliveries"
     " WHERE cid = %(cid)s AND state < 2 AND due_at <= %(now)s ORDER BY due_at, seq LIMIT %(limit)s"
-    " FOR UPDATE SKIP LOCKED)"
+    " FOR UPDATE SKIP LOCKED),"
+    " held AS (UPDATE deliveries d SET attempts = due.attempts + (due.state = 0)::integer,"
+    " deaths = due.deaths + (due.state = 1)::integer, state = 1, due_at = %(until)s,"
+    " first_at = coalesce(nullif(due.first_at, 0), %(now)s), token = %(token)s || '.' || due.seq, worker = %(worker)s"
+    " FROM due WHERE d.cid = %(cid)s AND d.seq = due.seq AND due.deaths + (due.state = 1)::integer < %(deaths)s"
+    " AND (%(time)s::bigint IS NULL OR due.first_at = 0 OR due.first_at + %(time)s >= %(now)s))"
     " SELECT due.seq, due.lane, due.state, due.attempts, due.deaths, due.first_at, e.*, r.* FROM due"
     f" LEFT JOIN LATERAL ({EVENT} WHERE b.seq = due.seq AND {SEEN} OFFSET 0) e ON true"
     f" LEFT JOIN LATERAL ({CURRENT} WHERE b.rid = e.rid AND b.version = e.version OFFSET 0) r ON true"
     " ORDER BY due.due_at, due.seq"
 )
-"""Rows that are due, their events as far as the consumer sees them, and the records that are still at that version."""
+"""Claims rows that are due, except those that `next_attempt` gives up. Brings all of them as they were, their events as
+far as the consumer sees them, and the records that are still at that version."""
 ENQUEUE = (
     "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at)"
     " SELECT %(cid)s, n.seq, n.lane, CASE WHEN row_number() OVER (PARTITION BY n.lane ORDER BY n.seq) > 1 OR EXISTS"
     " (SELECT 1 FROM deliveries d WHERE d.cid = %(cid)s AND d.lane = n.lane AND d.state < 2) THEN 3 ELSE 0 END,"
     " %(now)s, 0 FROM unnest(%(seqs)s::bigint[], %(lanes)s::text[]) AS n (seq, lane)"
+    " WHERE (SELECT cursor FROM consumers WHERE cid = %(cid)s) = %(cursor)s"
 )
 HOLD = (
     "UPDATE deliveries d SET attempts = d.attempts + (d.state = 0)::integer,"
@@ -69,6 +80,19 @@ LEAVE = (
     " (SELECT count(*) FROM gone WHERE grp IS NOT NULL) FROM c"
 )
 """Acknowledges a claim and lets the next of its lane come up, in one statement: this is asked once a step."""
+LEAVE_ALL = (
+    "WITH held AS (SELECT c.cid, w.seq, w.token FROM unnest(%(names)s::text[], %(seqs)s::bigint[], %(tokens)s::text[])"
+    " AS w (name, seq, token) JOIN consumers c ON c.owner_id = %(owner)s AND c.name = w.name"
+    " WHERE c.scopes <@ %(scopes)s::text[]),"
+    " gone AS (DELETE FROM deliveries d USING held WHERE d.cid = held.cid AND d.seq = held.seq AND d.state = 1"
+    " AND d.token = held.token RETURNING d.cid, d.lane, d.grp),"
+    " up AS (UPDATE deliveries n SET state = 0 FROM gone WHERE n.cid = gone.cid AND n.seq ="
+    " (SELECT min(b.seq) FROM deliveries b WHERE b.cid = gone.cid AND b.lane = gone.lane AND b.state = 3)"
+    " RETURNING n.cid)"
+    " SELECT 1 / ((SELECT count(*) FROM gone) = %(number)s)::integer,"
+    " ARRAY(SELECT cid FROM up UNION SELECT cid FROM gone WHERE grp IS NOT NULL)"
+)
+"""Acknowledges several claims of one caller. It fails where one of them does not hold."""
 
 
 class HeldClaim(NamedTuple):
@@ -90,8 +114,45 @@ def find_held(writing: WriteTransaction, claim: Claim, by: Principal) -> HeldCla
     return HeldClaim(stored, row[4], row[5])
 
 
-def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> int | None:
-    """Acknowledge a claim. The consumer when another event can be claimed now. Raises as `find_held`."""
+class Departures:
+    """Claims that a group of writes acknowledges together, at its end: those who add to lanes wait for it less long."""
+
+    def __init__(self, by: Principal) -> None:
+        self._by = by
+        self._claims: list[Claim] = []
+        self._answer: Callable[[], TupleRow | None] = lambda: None
+
+    def add(self, claim: Claim) -> None:
+        self._claims.append(claim)
+
+    def send(self, writing: WriteTransaction) -> None:
+        """Acknowledge all. Where a claim does not hold the transaction fails, and is to be run again with care."""
+        by, names = self._by, [claim.consumer for claim in self._claims]
+        writing.act_for(by)
+        for name in sorted(set(names)):
+            lock_lanes(writing, by.owner_id, name, shared=True)
+        seqs, tokens = [claim.event.seq for claim in self._claims], [claim.token for claim in self._claims]
+        values = {"owner": by.owner_id, "scopes": pack_texts(by.scopes), "number": len(names)}
+        self._answer = writing.ask(LEAVE_ALL, {**values, "names": names, "seqs": seqs, "tokens": tokens})
+
+    def freed(self) -> list[int]:
+        """After the commit: the consumers that have another event to claim now. None where the answer was lost with
+        the connection; those who wait look again by themselves."""
+        with contextlib.suppress(psycopg.Error):
+            row = self._answer()
+            return [] if row is None else row[1]
+        return []
+
+
+def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> Callable[[], list[int]]:
+    """Acknowledge a claim. What is returned tells, after the commit, the consumers that have another event to claim.
+    Raises as `find_held`."""
+    writing.is_dirty = True
+    if writing.log is not None and not writing.careful:
+        found = writing.log.endings.setdefault(("leave", by), Departures(by))
+        assert isinstance(found, Departures)
+        found.add(claim)
+        return found.freed
     lock_lanes(writing, by.owner_id, claim.consumer, shared=True)
     values = {"owner": by.owner_id, "name": claim.consumer, "scopes": pack_texts(by.scopes)}
     row = writing.row(LEAVE, {**values, "seq": claim.event.seq, "token": claim.token})
@@ -100,7 +161,7 @@ def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> int | None:
     cid, _, gone, risen, seats = row
     if not gone:
         raise LeaseLost(claim.consumer, claim.event.seq)
-    return int(cid) if risen or seats else None
+    return lambda: [int(cid)] if risen or seats else []
 
 
 def cut_worker(name: str) -> str:
@@ -117,22 +178,48 @@ def unpack_reason(stored: str) -> str:
     return "\\".join(part.replace("\\0", "\0") for part in stored.split("\\\\"))
 
 
-def enqueue(writing: WriteTransaction, cid: int, seqs: Sequence[int], lanes: Sequence[str]) -> None:
-    """Put events at the ends of their lanes; those whose lane was empty can be claimed."""
+def enqueue(writing: WriteTransaction, stored: StoredConsumer, seqs: Sequence[int], lanes: Sequence[str]) -> None:
+    """Put events at the ends of their lanes, unless the cursor of the consumer has moved; those whose lane was empty
+    can be claimed."""
     if seqs:
-        writing.send(ENQUEUE, {"cid": cid, "now": writing.now, "seqs": list(seqs), "lanes": list(lanes)})
+        values = {"cid": stored.cid, "cursor": stored.cursor, "now": writing.now}
+        writing.send(ENQUEUE, {**values, "seqs": list(seqs), "lanes": list(lanes)})
 
 
-def find_due(writing: WriteTransaction, stored: StoredConsumer, limit: int) -> tuple[list[Due], list[Event]]:
-    """Lock rows that are pending, due for a retry, or left by a worker whose lease has ended, and read their events.
-    Rows that another one is claiming are passed by; an event that the consumer may no longer see is left out."""
-    values = {"owner": stored.owner_id, "scopes": pack_texts(stored.scopes)}
-    rows = writing.rows(FIND_DUE, {**values, "cid": stored.cid, "now": writing.now, "limit": limit})
+class DueBatch(NamedTuple):
+    """Rows that are due, their events as far as the consumer may see them, and those whose record is damaged, with the
+    reason; by their numbers."""
+
+    due: list[Due]
+    events: dict[int, Event]
+    damage: dict[int, str]
+
+
+def claim_due(
+    writing: WriteTransaction, stored: StoredConsumer, *, token: str, until: int, worker: str, limit: int
+) -> DueBatch:
+    """Claim rows that are pending, due for a retry, or left by a worker whose lease has ended, and read their events.
+    Rows that another one is claiming are passed by; those that are given up are locked, and left as they were."""
+    values = {"owner": stored.owner_id, "scopes": pack_texts(stored.scopes), "cid": stored.cid, "now": writing.now}
+    values |= {"limit": limit, "token": token, "until": until, "worker": worker, "deaths": MAX_DEATHS}
+    deadline = stored.consumer.retry_policy.deadline
+    writing.is_dirty = True
+    rows = writing.rows(CLAIM_DUE, {**values, "time": None if deadline is None else int(deadline * 1_000_000)})
     first, last = len(Due._fields), len(Due._fields) + EVENT_COLUMNS
     known = {(row[last], row[last + 3]): row[last:] for row in rows if row[last] is not None}
     seen = [row[first:last] for row in rows if row[first] is not None]
-    events = load_events(writing, seen, EVERYTHING, stored.owner_id, known=known)
-    return [Due(*row[:first]) for row in rows], events
+    damage: dict[int, str] = {}
+
+    def note_damage(row: Row, error: Corrupted) -> None:
+        damage[row[0]] = error.message
+
+    events = load_events(writing, seen, EVERYTHING, stored.owner_id, note_damage, known=known)
+    return DueBatch([Due(*row[:first]) for row in rows], {event.seq: event for event in events}, damage)
+
+
+def token_of(token: str, seq: int) -> str:
+    """The token of one of the claims that were made together."""
+    return f"{token}.{seq}"
 
 
 def hold(writing: WriteTransaction, cid: int, rows: Sequence[tuple[int, int, str]], until: int, worker: str) -> None:

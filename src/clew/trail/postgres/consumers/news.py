@@ -7,11 +7,12 @@ for that.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+import threading
 
 from clew.trail.model.selector import Selector
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.log import EVENT
+from clew.trail.postgres.transactions import LogEnd
 from clew.trail.work.recent_events import LENGTH, Tail
 
 
@@ -21,17 +22,32 @@ class ConsumerNews:
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine
         self._tail = Tail()
-        self._freed: Counter[int] = Counter()
+        self._freed: dict[int, int] = {}
+        self._moment = 0
+        self._lock = threading.Lock()
         self._reading: asyncio.Task[None] | None = None
+        engine.on_append.append(self._hear)
+
+    def _hear(self, log: LogEnd) -> None:
+        if log.events:
+            self._tail.extend(log.after, log.events)
 
     def free(self, cid: int | None) -> None:
         """Say that something of a consumer can be claimed, now or later; of None, nothing. From any thread."""
         if cid is not None:
-            self._freed[cid] += 1
+            with self._lock:
+                self._moment += 1
+                self._freed[cid] = self._moment
             self._engine.wakeups.announce(0)
 
-    def count_freed(self, cid: int) -> int:
-        return self._freed[cid]
+    @property
+    def moment(self) -> int:
+        """A mark in time, for `is_freed_since`."""
+        return self._moment
+
+    def is_freed_since(self, cid: int, moment: int) -> bool:
+        """Whether something of a consumer was freed after a moment."""
+        return self._freed.get(cid, 0) > moment
 
     async def may_bring(self, after: int, selector: Selector) -> tuple[bool, int]:
         """Whether one of the events after this one may be meant, and up to which event that is known."""
