@@ -24,7 +24,7 @@ MAX_NAMES = 4
 
 _PIECE = r"[A-Za-z_$][\w$]*"
 _TOKEN = lazy_pattern(
-    rf"`(?P<ticked>[^`\s]{{1,120}})`|(?<![\w.])(?P<plain>{_PIECE}(?:(?:\.|::|#){_PIECE})*)(?P<call>\(\))?"
+    rf"`(?P<ticked>[\w$@.:#/!?-]{{1,120}}(?:\(\))?)`|(?<![\w.])(?P<plain>{_PIECE}(?:(?:\.|::|#){_PIECE})*)(?P<call>\(\))?"
 )
 _IDENTIFIER = lazy_pattern(r"[a-z\d][A-Z]|\w_\w|^_\w|\w(?:\.|::|#)\w|^[A-Z]+[a-z]\w*[A-Z]")
 _ABBREVIATIONS = frozenset(("i.e", "e.g", "etc", "node.js", "a.k.a"))
