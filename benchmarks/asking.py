@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clew.knowledge.base import LATE
 from clew.llm.embedders import open_embedder
 from knowledge_calls import find_repository
 from knowledge_peers.words import words_of
@@ -89,18 +90,20 @@ def fits(place: Place, gold: Sequence[dict[str, Any]]) -> bool:
     )
 
 
-def ask(program: str, folder: Path, question: str) -> list[Place]:
-    """The citations of `clew ask --json`."""
+def ask(program: str, folder: Path, question: str) -> list[Place] | None:
+    """The citations of `clew ask --json`; None where it failed or was late."""
     done = subprocess.run(
         [program, "ask", "--json", question], cwd=folder, capture_output=True, text=True, timeout=600, check=False
     )
     try:
-        known = json.loads(done.stdout)["known"]
-    except (json.JSONDecodeError, KeyError):
-        return []
+        answer = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return None
+    if LATE in answer["notes"]:
+        return None
     return [
         Place(each.get("path", ""), each.get("start", 0), each.get("end", 0), each.get("commit", ""))
-        for each in known
+        for each in answer["known"]
         if each.get("path") or each.get("commit")
     ]
 
@@ -215,8 +218,12 @@ def measure(questions: Path, repos: Path, program: str, every: int) -> list[Find
             subprocess.run([program, "index"], cwd=folder, check=False, capture_output=True)
             for row in asked:
                 began = time.perf_counter()
-                scores["clew ask"].add(row, ask(program, folder, row["question"]))
+                answered = ask(program, folder, row["question"])
+                scores["clew ask"].add(row, answered or [])
                 seconds.append(time.perf_counter() - began)
+                if answered is None:
+                    note = f"counted as silent: {row['id']} failed or was late"
+                    findings.append(Row(measure=questions.name, records=0, contender="clew", note=note))
                 for way, cited in windows.search(row["question"]):
                     scores[way].add(row, cited)
     return [*findings, *_findings(questions.name, scores, len(rows), seconds, is_dev=questions == DEV)]

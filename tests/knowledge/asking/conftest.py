@@ -10,6 +10,7 @@ import pytest
 from clew.app import App, open_app
 from clew.config import Config, HygieneConfig
 from tests.knowledge.code.repositories import make_repository
+from tests.knowledge.doors import PATIENCE
 
 FILES = {
     "src/factory.py": (
@@ -45,7 +46,7 @@ FILES = {
 async def app(tmp_path: Path) -> AsyncIterator[App]:
     root = make_repository(tmp_path / "shop", FILES)
     config = Config(folder=root / ".clew", hygiene=HygieneConfig(enabled=False))
-    async with open_app(config) as opened:
+    async with open_app(config, patience=PATIENCE) as opened:
         await opened.bootstrap()
         await opened.knowledge().gather()
         yield opened

@@ -66,3 +66,24 @@ async def test_a_call_on_a_variable_is_no_file_and_asks_for_the_method(app: App)
     await app.knowledge().gather()
     lines = await known(app, "how does t.json() turn receipts into text")
     assert "src/till.py" in lines[0]
+
+
+@pytest.mark.req("SYL-12")
+@pytest.mark.parametrize(
+    "question",
+    [
+        "can I mark a place so that WebKit does not visit it, with the word skip",
+        'mark a place with `word:"skip"` so that it is not visited',
+        "does the word skip in /etc/shop/places.conf mark a place that is not visited",
+        "which places implement marking.Skipper so that the word skip marks a place as not visited",
+    ],
+    ids=["a name of another product", "a quotation", "a path elsewhere", "an interface of another package"],
+)
+async def test_a_name_from_elsewhere_does_not_hide_the_answer(app: App, question: str) -> None:
+    assert "docs/skipping.md" in [item.path for item in (await ask(app, question)).known]
+
+
+@pytest.mark.req("SYL-12")
+async def test_a_missing_word_that_says_little_does_not_hide_the_answer(app: App) -> None:
+    assert "README.md" in [item.path for item in (await ask(app, "where does an ordinary shop of kettles begin")).known]
+    assert (await ask(app, "where does a kubernetes shop of kettles begin")).known == []

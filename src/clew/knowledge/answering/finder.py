@@ -85,8 +85,9 @@ class SourceFinder:
         await self._code.warm()
         if question.relation is not None:
             relation = await read_relation(question, question.relation, self._code)
-            if relation is not None:
-                return await self._uses(question, relation)
+            used = await self._uses(question, relation) if relation is not None else None
+            if used is not None:
+                return used
         weights = self._weights(question)
         noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
         if noted:
@@ -107,22 +108,22 @@ class SourceFinder:
         self, question: ParsedQuestion, state: str, weights: Mapping[str, float], by: Principal
     ) -> FoundSources:
         is_past = question.kind is QuestionKind.HISTORY  # which may speak of what is gone
-        unknown = next((name for name in question.names if not self._code.has_name(name)), "")
-        if unknown and not is_past:
-            return await self._unknown_name(unknown)
         absent = "" if is_past else await find_absent_name(self._code, question)
         if absent and not await self.history.mentions(absent):
             nearest = await self._code.passages(question.words, shares=SHARES[question.kind], limit=1)
             return FoundSources([], [_nothing(FoundPassages([], nearest[0] if nearest else None, (absent,)))])
         named = await self._files(question) if question.paths else await self._definitions(question)
-        if question.paths and not is_past and not named:
+        if question.paths and not is_past and not named:  # `Response.json` may be a method
             nodes = [node for path in question.paths for node in await self._code.named(path)]
-            if not nodes:
-                return await self._unknown_name(question.paths[0])
-            return FoundSources(
-                [ScoredNode(node=with_doc(node), similarity=1.0) for node in nodes[:MAX_DEFINITIONS]], []
-            )
+            named = [ScoredNode(node=with_doc(node), similarity=1.0) for node in nodes[:MAX_DEFINITIONS]]
+            if named:
+                return FoundSources(named, [])
         found = await search_passages(self._code, question)
+        missing = () if named else question.paths[:1]
+        names = (*(name for name in question.names if not self._code.has_name(name)), *missing)
+        unknown = "" if is_past else next(iter(names), "")
+        if unknown and found.cover < HALF:
+            return FoundSources([], [await self._unknown_name(unknown)])
         notes = await self._notes.search(question, weights, by)
         facts = await self._facts.search(question.text, state, weights) if not is_past else []
         commits = await self._commits(question, state, weights, found)
@@ -135,9 +136,10 @@ class SourceFinder:
         if is_past:
             passages = _merged(question, passages, hits, commits)
         sources = _unique([*named, *first, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
+        said = [await self._unknown_name(unknown)] if unknown else []
         if sources:
-            return FoundSources(sources, await self._version_notes(question, sources[0].node))
-        return FoundSources([], [_nothing(found)])
+            return FoundSources(sources, [*said, *await self._version_notes(question, sources[0].node)])
+        return FoundSources([], said or [_nothing(found)])
 
     async def _version_notes(self, question: ParsedQuestion, best: Node) -> list[str]:
         """The first version with a commit that answers which version has something."""
@@ -146,10 +148,11 @@ class SourceFinder:
             return []
         return [await self.history.first_version(best.id.removeprefix(COMMIT_PREFIX))]
 
-    async def _uses(self, question: ParsedQuestion, relation: Relation) -> FoundSources:
+    async def _uses(self, question: ParsedQuestion, relation: Relation) -> FoundSources | None:
+        """The uses of a name; None where nothing defines or uses it."""
         uses = await find_uses(self._code, relation, question)
         if not uses:
-            return await self._no_uses(relation)
+            return self._no_uses(relation) if relation.definitions else None
         shown = uses[:SHOWN_USES]
         places = [PassagePlace(use.path, use.blob, "", "use", "", "", use.line, use.line) for use in shown]
         sources = await self._nodes([PassageHit(place, 1.0, 1.0) for place in places])
@@ -159,11 +162,9 @@ class SourceFinder:
         }
         return FoundSources(sources, [], texts, more=len(uses) - len(shown), is_listing=True)
 
-    async def _no_uses(self, relation: Relation) -> FoundSources:
+    def _no_uses(self, relation: Relation) -> FoundSources:
         """That nothing uses a name, and where it is defined."""
         name = code_span(mask_keys(relation.name), MAX_NAME)
-        if not relation.definitions:
-            return await self._unknown_name(relation.name)
         sure = "" if self._code.is_current else " so far: not all files are linked yet"
         verb = {"tests": "No test reaches", "imports": "Nothing imports", "extends": "Nothing extends"}
         none = (
@@ -174,11 +175,11 @@ class SourceFinder:
         sources = [ScoredNode(node=with_doc(node), similarity=1.0) for node in relation.definitions[:1]]
         return FoundSources(sources, [f"{none}{sure}."], is_listing=True)
 
-    async def _unknown_name(self, name: str) -> FoundSources:
+    async def _unknown_name(self, name: str) -> str:
         """That no code has a name, with names close to it."""
         shown = code_span(mask_keys(name), MAX_NAME)
         hint = await self._code.suggest(name)
-        return FoundSources([], [f"Nothing in this folder is named {shown}.{hint and f' {hint}'}"])
+        return f"Nothing in this folder is named {shown}.{hint and f' {hint}'}"
 
     async def _definitions(self, question: ParsedQuestion) -> list[ScoredNode]:
         """The definitions of the names of a question, where it has few other words."""
@@ -309,6 +310,9 @@ def _definition_order(node: Node) -> tuple[int, int, int]:
 LOOKED_AT = 60
 WEAK, FAINT = 0.45, 0.05
 """A best passage that covers less of the question is weak; below FAINT it has nothing to do with it."""
+HALF = 0.5
+"""The cover from which a passage answers a question with a name that no file has. A missing word with less than this
+part of the mean meaning of a question's words says nothing."""
 PADDING = 0.4
 """A passage with less than this share of the best score only pads the answer."""
 FOCUS = 3
@@ -341,12 +345,13 @@ _NUMBERED = lazy_pattern(r"(?<![\w/.-])([A-Za-z]+)[/-](\d+(?:\.\d+)*)(?![\w/-]|\
 
 
 class FoundPassages(NamedTuple):
-    """The passages for a question, best first. `nearest` is the best where nothing answers the question, and `missing`
-    are its nouns that occur nowhere."""
+    """The passages for a question, best first, and the largest cover among them. `nearest` is the best where nothing
+    answers the question, and `missing` are its nouns that occur nowhere."""
 
     hits: list[PassageHit]
     nearest: PassageHit | None = None
     missing: tuple[str, ...] = ()
+    cover: float = 0.0
 
 
 async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPassages:
@@ -361,12 +366,12 @@ async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPas
         is_asked = question.tests is Tests.ONLY
         hits = [hit for hit in hits if bool(kind_of(hit.place.path, hit.place.name) & TEST) is is_asked]
     best = max((hit.cover for hit in hits[:SHOWN]), default=0.0)
-    missing = _missing_nouns(question.text, code) if best < WEAK else []
+    missing = _missing_nouns(question, code) if best < WEAK else []
     is_absent = best < FAINT or (not question.names and not set(question.words[:FOCUS]).isdisjoint(missing))
     if is_absent or (question.kind is QuestionKind.QUANTITY and not await _has_number(code, question, hits[:SHOWN])):
-        missing = missing or _missing_nouns(question.text, code)
+        missing = missing or _missing_nouns(question, code)
         return FoundPassages([], hits[0] if hits else None, tuple(missing))
-    return FoundPassages(_fold(hit for hit in hits if hit.score >= PADDING * hits[0].score))
+    return FoundPassages(_fold(hit for hit in hits if hit.score >= PADDING * hits[0].score), cover=best)
 
 
 async def find_absent_name(code: CodeGraph, question: ParsedQuestion) -> str:
@@ -395,9 +400,10 @@ def _fold(hits: Iterable[PassageHit]) -> list[PassageHit]:
     return kept
 
 
-def _missing_nouns(text: str, code: CodeGraph) -> list[str]:
-    """Words of a question in the position of a noun that occur nowhere, not even with another spelling."""
-    tokens = _TOKEN.findall(text)
+def _missing_nouns(question: ParsedQuestion, code: CodeGraph) -> list[str]:
+    """Words of a question in the position of a noun that occur nowhere, not even with another spelling, and that say
+    something."""
+    tokens = _TOKEN.findall(question.text)
     lower = [token.lower() for token in tokens]
     found = []
     for at, word in enumerate(lower):
@@ -409,7 +415,9 @@ def _missing_nouns(text: str, code: CodeGraph) -> list[str]:
             found.append(tokens[at])
     known = code.rarity(found)
     absent = [word for word in found if not known[word]]
-    return [word for word, spelled in zip(absent, code.correct(absent), strict=True) if spelled == (word,)]
+    missing = [word for word, spelled in zip(absent, code.correct(absent), strict=True) if spelled == (word,)]
+    meaning = code.importance(question.words) if missing else {}
+    return [word for word in missing if meaning.get(word, 1.0) >= HALF]
 
 
 def _overlap(one: PassagePlace, other: PassagePlace) -> bool:

@@ -24,7 +24,7 @@ MAX_NAMES = 4
 
 _PIECE = r"[A-Za-z_$][\w$]*"
 _TOKEN = lazy_pattern(
-    rf"`(?P<ticked>[^`\s]{{1,120}})`|(?<![\w.])(?P<plain>{_PIECE}(?:(?:\.|::|#){_PIECE})*)(?P<call>\(\))?"
+    rf"`(?P<ticked>[\w$@.:#/!?-]{{1,120}}(?:\(\))?)`|(?<![\w.])(?P<plain>{_PIECE}(?:(?:\.|::|#){_PIECE})*)(?P<call>\(\))?"
 )
 _IDENTIFIER = lazy_pattern(r"[a-z\d][A-Z]|\w_\w|^_\w|\w(?:\.|::|#)\w|^[A-Z]+[a-z]\w*[A-Z]")
 _ABBREVIATIONS = frozenset(("i.e", "e.g", "etc", "node.js", "a.k.a"))
@@ -123,9 +123,7 @@ STEMS: dict[RelationName, str] = {
 }
 STEM = lazy_pattern("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in STEMS.items()), re.IGNORECASE)
 _EXPLAINS = lazy_pattern(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
-_OF_PRONOUN = lazy_pattern(r"\b(?:which|what)\b.*\b(?:does|do|did) (?:it|this|that|we|i|you|they)\b", re.IGNORECASE)
 THINGS = r"(?:function|method|class|file|module|test|type|package|place|symbol)(?:e?s)?"
-_CHOICE = lazy_pattern(rf"^(?:so |and )?which (?!(?:\w+ )?{THINGS}\b)\w+ (?:does|do|is)\b", re.IGNORECASE)
 
 
 class QuestionKind(StrEnum):
@@ -262,8 +260,6 @@ def _tests_of(line: str) -> Tests:
 def _relation_of(line: str, kind: QuestionKind, tests: Tests, names: Sequence[str]) -> AskedRelation | None:
     """The relation that a question asks for: the first of its relation stems that is no part of a name."""
     if kind in (QuestionKind.HOWTO, QuestionKind.HISTORY, QuestionKind.OVERVIEW) or _EXPLAINS.search(line):
-        return None
-    if _OF_PRONOUN.search(line) or _CHOICE.search(line):
         return None
     parts = {part for name in names for part in re.split(r"\W+", name)}
     for found in STEM.finditer(line):

@@ -326,6 +326,10 @@ class CodeGraph:
         """How rare each word is in the code; 0 if the code does not have it."""
         return self._text.rarity(words)
 
+    def importance(self, words: Sequence[str]) -> dict[str, float]:
+        """How much of the meaning of some words is lost without each of them, relative to the mean."""
+        return self._text.importance(words)
+
     def has_name(self, name: str) -> bool:
         """Whether a name occurs in the code or its documents."""
         return self._text.has_name(name)

@@ -170,6 +170,17 @@ class SearchIndex:
         terms = last[-1:] if len(last) > 1 else terms_of(name)
         return not terms or bool(self._fresh_view().number_of(np.array(terms, np.uint32)).any())
 
+    def importance(self, words: Sequence[str]) -> dict[str, float]:
+        """How much of the meaning of some words is lost without each of them, relative to the mean. Without an embedder
+        all are equal."""
+        whole = self._vector_of(" ".join(words))
+        parts = [self._vector_of(" ".join(each for each in words if each != word)) for word in words]
+        if whole is None or len(parts) < 2 or any(part is None for part in parts):
+            return dict.fromkeys(words, 1.0)
+        lost = [1.0 - float(whole @ part) for part in parts if part is not None]
+        mean = sum(lost) / len(lost) or 1.0
+        return {word: each / mean for word, each in zip(words, lost, strict=True)}
+
     def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
         """Each word as the files spell it: itself where it occurs; else the most frequent word that differs by one
         letter, or two frequent words that it is made of; else itself."""
@@ -180,9 +191,15 @@ class SearchIndex:
         return [known[word] for word in words]
 
     def _cover(self, view: IndexView, ranked: Ranked, words: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
-        """For each row the share of the words that it has, by their rarity; unknown words count as the rarest."""
+        """For each row the share of the words that it has, by their rarity. Unknown words, and words of several parts
+        that no file joins, count as the rarest."""
         unknown = math.log1p(len(view.passage_file) / 0.5)
-        weights = [(parts_of(word), rare or unknown) for word, rare in _rarity_of(view, words).items()]
+        rare = _rarity_of(view, words)
+        whole = view.number_of(np.array([(terms_of(word) or (0,))[-1] for word in rare], np.uint32)).tolist()
+        weights = [
+            (parts_of(word), weight or unknown) if number else ((), unknown)
+            for (word, weight), number in zip(rare.items(), whole, strict=True)
+        ]
         total = sum(weight for _, weight in weights) or 1.0
         at = np.full(len(view.passage_file), -1)
         at[rows] = np.arange(len(rows))
