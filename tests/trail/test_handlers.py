@@ -85,7 +85,7 @@ async def test_outputs_can_trigger_further_handlers(trail: Trail) -> None:
         await trail.records.create(note("go"), by=ANN)
         async with asyncio.timeout(PATIENCE):
             while not (ends := await texts(trail, "end.v1")):
-                pass
+                await asyncio.sleep(0)
 
     assert ends == ["go>1>2"]
 

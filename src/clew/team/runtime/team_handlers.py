@@ -12,7 +12,7 @@ from clew.team.machines.pipeline import Gate
 from clew.team.messages.conversation import find_conversation
 from clew.team.runtime.bridges import TeamBridges
 from clew.team.runtime.coordinator import Coordinator
-from clew.team.runtime.effect_drafts import EffectDrafts
+from clew.team.runtime.effect_drafts import TEAM, EffectDrafts
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.status_records import StatusRecords
 from clew.team.runtime.team_states import TeamStates
@@ -43,6 +43,7 @@ def team_additions(
         find_budget=budgets.of_run,
         needs_model=_needs_model(trail, conversations.flow, by),
         complete=bridges.complete,
+        unlinked=(TEAM,),
     )
 
 
