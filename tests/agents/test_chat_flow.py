@@ -304,29 +304,3 @@ async def test_a_workflow_ends_with_the_step_that_failed(trail: Trail, clock: Ma
         (result,) = await run.until(Selector(schema_name=run.flow.workflow_result))
     assert result.context["status"] == "error"
     assert list(result.context["steps"]) == ["a"]
-
-
-@pytest.mark.req("RCR-25")
-async def test_the_next_step_is_written_together_with_the_response_unless_several_calls_are_open(
-    trail: Trail, clock: ManualClock, me: Principal
-) -> None:
-    two: list[dict[str, Any]] = [
-        {"user": "count", "call": [{"count": {"to": 2}}, {"count": {"to": 3}}], "tools": ["count"]},
-        {"expect": "1 2 3", "call": {"count": {"to": 4}}, "tools": ["count"]},
-        {"expect": "1 2 3 4", "say": "There are four."},
-    ]
-    async with running(trail, clock, me, two, tools=[count]) as run:
-        await define(run)
-        assert answer_of(await run.say("please count", agent="counter")).text == "There are four."
-        responses = await run.written(None, run.flow.response)
-        taken = [(each.context["tool"], "taken" in each.context) for each in responses]
-        assert taken == [
-            ("llm", True),
-            ("count", False),
-            ("count", False),
-            ("llm", True),
-            ("count", True),
-            ("llm", True),
-        ]
-        asked = [each for each in await run.written(None, run.flow.request) if each.context["tool"] == "count"]
-        assert asked[-1].created_at == responses[3].created_at, "one transaction"

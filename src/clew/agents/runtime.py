@@ -20,7 +20,6 @@ from clew.agents.repairs.guard import Guard
 from clew.agents.runs.agent_runner import AgentDeps, agent_executor
 from clew.agents.runs.cancellation import RunCancellation
 from clew.agents.runs.model_hosts import RENEWAL, ModelHosts
-from clew.agents.runs.next_steps import NextSteps
 from clew.agents.runs.run_limits import RunLimits, bounded
 from clew.agents.runs.tools_runner import ToolDeps, model_handlers, tools_handlers
 from clew.agents.runs.workflow_runner import WorkflowDeps, workflow_executor
@@ -96,7 +95,6 @@ class Runtime:
         self._worker = worker_name()
         self._running: dict[str, _RunningWorker] = {}
         self._is_draining = False
-        self._next_steps = NextSteps(parts.agents, self._find_own)
         self._yields = asyncio.Event()
         """Set while another process, which has a model, does the steps of agents."""
 
@@ -275,10 +273,11 @@ class Runtime:
         if not handlers or self._is_draining:
             return
         parts = self.parts
+        complete = parts.complete
         mine = [each for each in handlers if role_of(each.name) in parts.roles]
         worker = Worker(
             parts.trail,
-            [completed(each, self._complete) for each in mine],
+            mine if complete is None else [completed(each, complete) for each in mine],
             by=parts.by,
             worker_id=self._worker,
             concurrency=concurrency,
@@ -296,17 +295,6 @@ class Runtime:
         task = asyncio.create_task(worker.run())
         task.add_done_callback(_log_failure)
         self._running[name] = _RunningWorker(worker, task, tuple(each.name for each in mine))
-
-    async def _complete(self, outputs: Sequence[Draft]) -> Sequence[Draft]:
-        """The outputs of a handler with all that is written together with them."""
-        if "agents" in self.parts.roles and not self._may_yield:
-            outputs = await self._next_steps.complete(outputs)
-        return outputs if self.parts.complete is None else await self.parts.complete(outputs)
-
-    def _find_own(self, agent_id: str) -> AgentDefinition | None:
-        """The agent of a name whose handlers run here."""
-        name = f"agent/{agent_id}"
-        return self.parts.registry.find_known(name) if name in self._running else None
 
     async def _halt(self, name: str) -> tuple[str, ...]:
         running = self._running.pop(name, None)

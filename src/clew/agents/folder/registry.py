@@ -53,11 +53,6 @@ class AgentRegistry:
     def entries(self) -> Iterator[RegistryEntry]:
         return iter(self._entries.values())
 
-    def find_known(self, name: str) -> AgentDefinition | None:
-        """The agent of an entry that was read."""
-        entry = self._entries.get(name)
-        return None if entry is None else entry.agent
-
     async def find_agent(self, agent_id: str) -> AgentDefinition | None:
         """The agent of that name, also one that was written a moment ago."""
         entry = self._entries.get(f"agent/{agent_id}")

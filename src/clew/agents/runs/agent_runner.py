@@ -33,7 +33,6 @@ from clew.tools.hook_chain import HookChain
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
-from clew.trail.model.selector import ContextMatch
 from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG, RUN_TAG, find_run, run_tag
 
@@ -42,8 +41,6 @@ MAX_TURNS = 50
 MAX_CALLS = 32
 """How many tools one answer of a model may call."""
 
-TAKEN = "taken"
-"""The field of a response whose agent took its next step together with it."""
 _AGAIN = "The next message of this session continues from here"
 
 ToolSpecs = Callable[[AgentDefinition], Awaitable[tuple[ToolSpec, ...]]]
@@ -71,9 +68,7 @@ def agent_executor(definition: AgentDefinition, deps: AgentDeps) -> UniversalExe
     """The executor of one agent: for contexts and responses that are addressed to it, and for its own triggers."""
     flow = deps.flow
     addressed = Subscription(
-        schema_names=(flow.context, flow.response, flow.cancel),
-        all_tags=(CONSUMER_TAG + definition.agent_id,),
-        context_match=(ContextMatch(path=TAKEN, op="exists", value=False),),
+        schema_names=(flow.context, flow.response, flow.cancel), all_tags=(CONSUMER_TAG + definition.agent_id,)
     )
     own = [each for each in definition.subscriptions.selectors if not _is_addressed(each, addressed)]
     return UniversalExecutor([addressed, *own], AgentRunner(definition, deps).execute, deps.gather)
@@ -99,29 +94,7 @@ class AgentRunner:
         drafts = () if state.is_ended else await self._step(trigger, gathered, state)
         if state.is_ended or any(each.schema_name == self._flow.answer for each in drafts):
             self._deps.runs.forget(run)
-        return [self._of_run(draft, run) for draft in drafts]
-
-    async def follow(self, trigger: Breadcrumb) -> Sequence[Draft] | None:
-        """The step that follows from a record which is written together with it. None where that takes a step of its
-        own, in the order of the session: a turn has several calls, or the run is ended or being cancelled."""
-        run = find_run(trigger) or trigger.id
-        records = await self._deps.runs.read(run)
-        if any(each.schema_name == self._flow.cancel for each in records.values()):
-            return None
-        state = read_state(self._flow, {**records, trigger.id: trigger}, self._agent.agent_id)
-        turn = state.find_turn(trigger)
-        if state.is_ended or (turn is not None and len(turn.calls) > 1):
-            return None
-        drafts = await self._step(trigger, {}, state)
-        if any(each.schema_name == self._flow.answer for each in drafts):
-            self._deps.runs.forget(run)
-        return [self._of_run(draft, run) for draft in drafts]
-
-    def _of_run(self, draft: Draft, run: str) -> Draft:
-        """A draft as part of a run. Each agent answers once in a run."""
-        if draft.schema_name == self._flow.answer:
-            draft = msgspec.structs.replace(draft, idempotency_key=f"answer/{run}/{self._agent.agent_id}"[:200])
-        return _with_run(draft, run)
+        return [_with_run(draft, run) for draft in drafts]
 
     async def _step(self, trigger: Breadcrumb, gathered: Gathered, state: RunState) -> Sequence[Draft]:
         if trigger.schema_name == self._flow.cancel:
