@@ -13,6 +13,7 @@ from clew.config import read_config
 from clew.knowledge.history.entries import Category, write_entry
 from tests.cli.chat.conftest import Say, say, script, session_of
 from tests.cli.conftest import Clew
+from tests.team.worktrees.projects import make_repository
 
 __all__ = ["say", "script"]
 
@@ -121,6 +122,18 @@ def test_a_session_shows_its_task_counts_and_messages_and_all_are_closed_at_once
     assert "2 sessions are completed" in clew("session", "close", "--all").err
     assert {each["state"] for each in clew("session", "list", "--json").json["items"]} == {"completed"}
     assert "nothing was given" in clew("session", "update", "kettles").err
+
+
+@pytest.mark.req("SYL-10")
+def test_a_base_that_the_project_does_not_have_leaves_the_name_free(
+    clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    make_repository(folder.parent, {"a.py": ""})
+    refused = clew("session", "new", "fares", "--base", "nowhere")
+    assert refused.code != 0
+    assert "'nowhere' is not known here" in refused.err
+    assert clew("session", "new", "fares", "--base", "main").code == 0
 
 
 @pytest.mark.req("SYL-07")

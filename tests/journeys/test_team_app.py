@@ -13,7 +13,7 @@ import pytest
 
 from clew.app import App, open_app
 from clew.config import Config, HygieneConfig
-from clew.errors import IllegalState, ModelError
+from clew.errors import IllegalState, InvalidInput, ModelError
 from clew.llm.model import Models, open_models
 from clew.llm.scripted_model import ScriptedModel, ScriptedTurn
 from clew.team.machines.team_state import TeamState
@@ -102,6 +102,19 @@ async def test_without_a_model_a_request_is_refused_with_what_to_configure(
         with pytest.raises(ModelError, match="no model is configured"):
             await team.start("Add add", by=app.me)
         assert await team.status(by=app.me) == []
+
+
+@pytest.mark.req("SYL-10")
+async def test_a_request_from_a_base_that_the_project_does_not_have_begins_no_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    async with project(tmp_path / "project") as app:
+        team = await app.team(models_of(app, SCRIPT))
+        with pytest.raises(InvalidInput, match="'nowhere' is not known here"):
+            await team.start("Add add", by=app.me, options=TeamOptions(name="fares", base="nowhere"))
+        assert await team.sessions.list(by=app.me) == []
+        assert (await team.start("Add add", by=app.me, options=TeamOptions(name="fares", base="main"))).name == "fares"
 
 
 @pytest.mark.req("SYL-40")

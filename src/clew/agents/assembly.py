@@ -100,6 +100,7 @@ async def build_runtime(
         runs=RunRecords(trail, flow, clock, by=by),
         find_budget=more.find_budget,
         open_items=more.open_items,
+        unlinked=more.unlinked,
         limits=limits or CallLimits(),
     )
     deps.toolbox.add(_own_tools(deps))
@@ -124,7 +125,8 @@ async def build_runtime(
 class RuntimeAdditions:
     """Parts of a runtime that a layer above agents brings: handlers, a lookup of budgets, the open items that a
     compaction keeps, the steps that wait for a process with a model, the records that are written together with the
-    outputs of a step, what writes records that were put off, and the names of consumers that are no longer needed."""
+    outputs of a step, what writes records that were put off, the names of consumers that are no longer needed, and the
+    requesters whose calls no context shows."""
 
     handlers: Sequence[Handler] = ()
     find_budget: BudgetLookup | None = None
@@ -133,6 +135,7 @@ class RuntimeAdditions:
     complete: Completion | None = None
     flush: Flush | None = None
     retired: Sequence[str] = ()
+    unlinked: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +155,7 @@ class RuntimeDeps:
     limits: CallLimits
     find_budget: BudgetLookup | None = None
     open_items: OpenItems | None = None
+    unlinked: Sequence[str] = ()
 
     @property
     def accounts(self) -> CallBudgets:
@@ -205,7 +209,7 @@ def _parts(deps: RuntimeDeps, decider: PermissionDecider, chain: HookChain) -> R
         tools=_tool_deps(deps, decider, chain, cancelling, guard),
         contexts=_contexts(deps, builder),
         always=(_requested_contexts(deps, builder),),
-        unhurried=(edge_handler(trail, flow, by=by),),
+        unhurried=(edge_handler(trail, flow, by=by, unlinked=deps.unlinked),),
     )
 
 

@@ -200,9 +200,11 @@ def _between(one: str, other: str, kind: str, apart: float = 0.0) -> Edge:
     return Edge(source=source, target=target, type=kind, weight=round(COSTS[kind] + max(0.0, apart), 4))
 
 
-def edge_handler(trail: Trail, flow: Flow, *, by: Principal) -> Handler:
-    """Return the handler that writes the edges of new breadcrumbs. Order and repetition of events do not matter."""
+def edge_handler(trail: Trail, flow: Flow, *, by: Principal, unlinked: Sequence[str] = ()) -> Handler:
+    """Return the handler that writes the edges of new breadcrumbs. Order and repetition of events do not matter. Calls
+    of the requesters in `unlinked` get no edges."""
     calls_of_models = ContextMatch(path="tool", op="ne", value=flow.model_tool)  # the answer has their content
-    selector = Selector(except_schemas=plumbing(flow), context_match=(calls_of_models,))
+    others = [ContextMatch(path="requestedBy", op="ne", value=each) for each in unlinked]
+    selector = Selector(except_schemas=plumbing(flow), context_match=(calls_of_models, *others))
     link = EdgeBuilder(trail, flow, by=by)
     return Handler(name=HANDLER, selector=selector, function=link, ordered=False, retry=RetryPolicy(attempts=10))

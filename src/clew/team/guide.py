@@ -4,20 +4,22 @@ others to the trail. Agents hold no references to each other; their tools send m
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
+from uuid import UUID, uuid5
 
 import msgspec
 
 from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations, inside, require_say
 from clew.clock import Clock
-from clew.errors import AccessDenied, IllegalState, InvalidInput
+from clew.errors import AccessDenied, Conflict, IllegalState, InvalidInput, NotFound
 from clew.team.messages.conversation import find_conversation
-from clew.team.messages.message import TeamMessage, message_draft
+from clew.team.messages.message import TeamMessage, message_draft, read_message
 from clew.team.messages.message_types import ROUTES, USER, MessageType, read_payload
-from clew.team.sessions.session import SessionAction, SessionStatus, refusal
+from clew.team.sessions.session import TRANSITIONS, Session, SessionAction, SessionStatus, refusal
 from clew.team.sessions.session_manager import SessionManager
-from clew.trail.model.breadcrumb import Draft, check_key
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, check_key
 from clew.trail.store import Trail
 
 VIA, HOP = "via", "guide"
@@ -29,6 +31,9 @@ _ACTIONS = {
     MessageType.SESSION_RESUME: SessionAction.RESUME,
     MessageType.SESSION_COMPLETE: SessionAction.CLOSE,
 }
+_FOR_GUIDE = frozenset({MessageType.SESSION_CREATE, MessageType.SESSION_SWITCH, *_ACTIONS})
+"""Messages that the Guide itself carries out."""
+_NAMESPACE = UUID("8e0b1f3a-6a35-5a53-9d0c-2c7c6f0f0a9b")
 
 
 class Guide:
@@ -43,40 +48,62 @@ class Guide:
 
     async def send(self, message: TeamMessage, *, by: Principal, key: str | None = None) -> TeamMessage:
         """Stamp a message, check it, and write it. An empty session is the one that the caller works in. The same `key`
-        writes a message once.
+        writes a message once, and carries it out once: the keys of a session belong to it, those of messages without a
+        session to their sender.
 
         Raises InvalidInput (type, payload, sender, receiver, session), IllegalState (a session that is not active, an
         expired message), AccessDenied (another agent, a session of others), NotFound (unknown session).
         """
-        stamped = await self._stamp(message, by)
-        self._require_fresh(stamped)
-        await self._require_sender(stamped, by)
-        await self._require_session(stamped, by)
-        if key is not None:
-            check_key(key)
-            key = f"team/door/{stamped.session_id}/{key}"
-        written = await self._records.create(passed_draft(stamped, key=key), by=self._by)
-        await self._act(stamped, by)
-        return msgspec.convert(written.context, TeamMessage)
+        key = None if key is None else _key_of(key, message, by)
+        id = self._clock.new_id() if key is None else str(uuid5(_NAMESPACE, f"{self._by.owner_id}\n{key}"))
+        record = None if key is None else (await self._records.find_many([id], by=self._by)).get(id)
+        if record is None:
+            stamped = await self._stamp(message, id, by)
+            self._require_fresh(stamped)
+            await self._require_sender(stamped, by)
+            await self._require_session(stamped, by)
+            record = await self._records.create(passed_draft(stamped, key=key), by=self._by)
+        else:
+            await self._require_sender(msgspec.structs.replace(message, session_id=record.session or ""), by)
+        return await self._carry_out(record, by)
+
+    async def _carry_out(self, record: Breadcrumb, by: Principal) -> TeamMessage:
+        """Do what a message about a session asks of the Guide, and note on the message that it is done. A process that
+        dies in between leaves that to the next one which sends the same message."""
+        message = read_message(record)
+        if message.type not in _FOR_GUIDE or message.status != "pending":
+            return message
+        await self._act(message, by)
+        done = msgspec.structs.replace(message, status="processed", processed_at=self._clock.now())
+        with suppress(Conflict):  # somebody else sent it at the same time
+            change = Change(context=msgspec.to_builtins(done), embed="never")
+            await self._records.update(record.id, change, expect=record.version, by=self._by)
+        return done
 
     async def _act(self, message: TeamMessage, by: Principal) -> None:
-        """Carry out a message about a session, which the Guide itself receives."""
+        """Carry out a message about a session, unless that was done before."""
         match message.type:
             case MessageType.SESSION_CREATE:
-                await self._sessions.create(str(message.payload.get("name") or ""), by=by)
+                id = str(uuid5(_NAMESPACE, f"session\n{message.id}"))
+                try:
+                    await self._sessions.get(id, by=by)
+                except NotFound:
+                    await self._sessions.create(str(message.payload.get("name") or ""), by=by, id=id)
             case MessageType.SESSION_SWITCH:
                 await self._sessions.switch(message.session_id, by=by)
-            case MessageType.SESSION_SUSPEND | MessageType.SESSION_RESUME | MessageType.SESSION_COMPLETE:
-                await self._sessions.act(message.session_id, _ACTIONS[message.type], by=by)
+            case type:
+                found, action = await self._sessions.get(message.session_id, by=by), _ACTIONS[type]
+                if found.state not in _results_of(action):
+                    await self._sessions.act(message.session_id, action, by=by)
 
-    async def _stamp(self, message: TeamMessage, by: Principal) -> TeamMessage:
+    async def _stamp(self, message: TeamMessage, id: str, by: Principal) -> TeamMessage:
         session = message.session_id or await self._own_session(by)
         if not session:
             hint = "Name a session, or begin one with `clew session new`"
             raise InvalidInput("session_id", "is missing, and no session is focused", hint=hint)
         return msgspec.structs.replace(
             message,
-            id=self._clock.new_id(),
+            id=id,
             session_id=session,
             timestamp=min(message.timestamp, self._clock.now()),
             status="pending",
@@ -114,10 +141,31 @@ class Guide:
     async def _require_session(self, message: TeamMessage, by: Principal) -> None:
         """An agent may report its work under way to its own session while that is suspended; nothing new starts."""
         found = await self._sessions.get(message.session_id, by=by)
+        _require_action(found, message.type)
         if found.state is SessionStatus.SUSPENDED and (message.type in _RESUMING or not by.steers):
             return
         if found.state is not SessionStatus.ACTIVE:
             raise refusal(found, "send a message to")
+
+
+def _require_action(session: Session, type: MessageType) -> None:
+    """Raise IllegalState for a message about a session whose state does not allow what it asks for."""
+    action = _ACTIONS.get(type)
+    if action is not None and action not in TRANSITIONS[session.state]:
+        raise refusal(session, action)
+
+
+def _results_of(action: SessionAction) -> set[SessionStatus]:
+    """The states that an action leads to."""
+    return {actions[action] for actions in TRANSITIONS.values() if action in actions}
+
+
+def _key_of(key: str, message: TeamMessage, by: Principal) -> str:
+    """The key of a message on the trail. Raises InvalidInput."""
+    check_key(key)
+    own = find_conversation(by.session)
+    session = message.session_id or (own.session if own is not None else f"of/{by.agent_id}")
+    return f"team/door/{session}/{key}"
 
 
 def passed_draft(message: TeamMessage, *, key: str | None = None) -> Draft:

@@ -25,6 +25,7 @@ from clew.team.messages import payloads as p
 from clew.team.messages.message import SCHEMA, SESSION_TAG, TYPE_TAG, TeamMessage, read_message
 from clew.team.messages.message_types import INSPECTOR, TESTER, USER, MessageType
 from clew.team.runtime.file_locks import HEAD
+from clew.team.runtime.request_limits import within_limits
 from clew.team.runtime.resources import TeamResources
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.snapshot_parts import snapshot_parts
@@ -121,8 +122,10 @@ class Team:
         await self.resources.require_room()
         if chosen.session:
             session = await self.sessions.get(await self.sessions.find(chosen.session, by=by), by=by)
-            payload = _within_limits(payload, chosen.base, session)
+            payload = within_limits(payload, session, chosen.base)
+            await self.require_base(payload.base)
         else:
+            await self.require_base(payload.base)
             config = SessionConfig(max_concurrent_tasks=chosen.max_agents, max_engineers=chosen.max_agents)
             session = await self.sessions.create(chosen.name, by=by, config=config)
         if (await self.state(session.id, by=by)).request is not None:
@@ -132,6 +135,11 @@ class Team:
         payload = msgspec.structs.replace(payload, branch=session.branch_name)
         await self._send(session.id, MessageType.PLAN_REQUEST, payload, by)
         return session
+
+    async def require_base(self, base: str) -> None:
+        """Raise InvalidInput for a base that the project does not have; a session would begin and fail with it."""
+        if base not in ("", "HEAD") and self._folder is not None:
+            await asyncio.to_thread(self._folder().require_base, base)
 
     async def approve(self, session: str, *, by: Principal, over_budget: bool = False) -> TeamMessage:
         """Approve the plan that was proposed last. Raises IllegalState, also for a plan over budget unless
@@ -397,18 +405,6 @@ def _plan_request(request: str, chosen: TeamOptions) -> p.PlanRequest:
         research=chosen.research,
         budget=chosen.budget,
         max_agents=chosen.max_agents,
-    )
-
-
-def _within_limits(request: p.PlanRequest, base: str, session: Session) -> p.PlanRequest:
-    """The request within the limits of a session. A base of its own comes before that of the session."""
-    limits = session.config
-    return msgspec.structs.replace(
-        request,
-        base=base or session.base_branch or "HEAD",
-        max_agents=min(request.max_agents, limits.max_concurrent_tasks),
-        max_engineers=limits.max_engineers,
-        task_timeout=limits.task_timeout,
     )
 
 

@@ -13,6 +13,7 @@ from clew.agents.runs.call_limits import CallLimits, read_loads
 from clew.agents.runs.requests import request_draft
 from clew.clock import ManualClock
 from clew.errors import Busy
+from clew.team.guide import build_message
 from clew.team.messages.payloads import PlanRequest
 from clew.team.sessions.session import SessionConfig
 from clew.team.team import Team, TeamOptions
@@ -136,3 +137,18 @@ async def test_work_begins_in_a_session_within_its_limits(trail: Trail, clock: M
         assert most == 1
         timers = await team.run.written(None, "team.timer.v1")
         assert len([each for each in timers if each.context["key"].endswith("/timeout")]) == 4
+
+
+@pytest.mark.req("SYL-04")
+async def test_a_request_in_words_begins_within_the_limits_of_its_session(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with crew(trail, clock, me, script(1)) as team:
+        config = SessionConfig(max_concurrent_tasks=3, max_engineers=1, task_timeout=90.0)
+        made = await team.team.sessions.create("limited", by=me, config=config, base_branch="main")
+        said = build_message("USER_INPUT", {"text": "Do it"}, source="user", session_id=made.id, clock=clock)
+        await team.team.guide.send(said, by=me)
+        state = await team.until(made.id, lambda state: state.request is not None)
+        assert state.request == PlanRequest(
+            request="Do it", base="main", max_agents=3, max_engineers=1, task_timeout=90.0, branch="clew/limited"
+        )

@@ -219,3 +219,75 @@ async def test_the_guide_carries_out_messages_about_a_session(desk: Desk) -> Non
     assert focused.id == first != second
     await desk.guide.send(desk.message("SESSION_CREATE", {"name": "billing"}, session_id=first), by=desk.me)
     assert "billing" in [each.title for each in await desk.sessions.list(by=desk.me)]
+
+
+SESSION_MESSAGES = (
+    ("SESSION_SUSPEND", "active", "suspended"),
+    ("SESSION_RESUME", "suspended", "active"),
+    ("SESSION_COMPLETE", "active", "completed"),
+)
+
+
+@pytest.mark.req("SYL-43")
+@pytest.mark.req("SYL-44")
+@pytest.mark.parametrize(("type", "before", "after"), SESSION_MESSAGES)
+async def test_a_message_about_a_session_that_is_repeated_with_its_key_acts_once(
+    desk: Desk, type: str, before: str, after: str
+) -> None:
+    session = (await desk.new()).id
+    if before == "suspended":
+        await desk.sessions.act(session, SessionAction.SUSPEND, by=desk.me)
+    first = await desk.guide.send(desk.message(type, {}, session_id=session), by=desk.me, key="a")
+    assert (first.status, first.processed_at) == ("processed", desk.clock.now())
+    assert await desk.guide.send(desk.message(type, {}, session_id=session), by=desk.me, key="a") == first
+    assert (await desk.sessions.get(session, by=desk.me)).state == after
+    assert await desk.written() == 1
+
+
+@pytest.mark.req("SYL-43")
+async def test_a_repeated_message_does_not_undo_what_came_after_it(desk: Desk) -> None:
+    session = (await desk.new()).id
+    suspend = desk.message("SESSION_SUSPEND", {}, session_id=session)
+    await desk.guide.send(suspend, by=desk.me, key="a")
+    await desk.sessions.act(session, SessionAction.RESUME, by=desk.me)
+    await desk.guide.send(suspend, by=desk.me, key="a")
+    assert (await desk.sessions.get(session, by=desk.me)).state == "active"
+
+
+@pytest.mark.req("SYL-43")
+@pytest.mark.parametrize("name", ["", "billing"])
+async def test_a_session_is_created_once_although_the_new_one_has_the_focus(desk: Desk, name: str) -> None:
+    await desk.new()
+    for _ in range(2):
+        await desk.guide.send(desk.message("SESSION_CREATE", {"name": name}), by=desk.me, key="a")
+    assert len(await desk.sessions.list(by=desk.me)) == 2
+    await desk.guide.send(desk.message("SESSION_CREATE", {"name": f"{name}2"}), by=desk.me, key="b")
+    assert len(await desk.sessions.list(by=desk.me)) == 3
+
+
+@pytest.mark.req("SYL-43")
+async def test_a_message_whose_process_died_before_it_acted_is_carried_out_by_its_repetition(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = (await desk.new()).id
+    suspend = desk.message("SESSION_SUSPEND", {}, session_id=session)
+
+    async def die(*args: Any, **more: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setattr(SessionManager, "act", die)
+        with pytest.raises(KeyboardInterrupt):
+            await desk.guide.send(suspend, by=desk.me, key="a")
+    assert (await desk.sessions.get(session, by=desk.me)).state == "active"
+    await desk.guide.send(suspend, by=desk.me, key="a")
+    assert (await desk.sessions.get(session, by=desk.me)).state == "suspended"
+    assert await desk.written() == 1
+
+
+@pytest.mark.req("SYL-44")
+async def test_a_message_that_the_state_of_its_session_does_not_allow_is_not_written(desk: Desk) -> None:
+    session = (await desk.new()).id
+    with pytest.raises(IllegalState, match="active"):
+        await desk.guide.send(desk.message("SESSION_RESUME", {}, session_id=session), by=desk.me)
+    assert await desk.written() == 0

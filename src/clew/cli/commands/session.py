@@ -59,6 +59,8 @@ async def new(
         enable_git_isolation=git,
     )
     async with _open(here, create=True) as (manager, app):
+        if base:
+            await (await app.team()).require_base(base)
         made = await manager.create(name, by=app.me, config=config, base_branch=base)
     _show(made, "is active. `clew chat` continues it.", as_json=json)
 

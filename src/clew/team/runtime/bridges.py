@@ -80,7 +80,8 @@ class TeamBridges:
         if session and draft.schema_name == self._flow.response and _ADDRESS in draft.tags:
             id = draft.id or self._clock.new_id()
             tags = tuple(tag for tag in draft.tags if tag != _ADDRESS)  # nobody needs to handle it any more
-            return msgspec.structs.replace(draft, id=id, tags=tags), self._result(session, id, draft.context)
+            told = msgspec.structs.replace(draft, id=id, tags=tags, context={**draft.context, "requestedBy": TEAM})
+            return told, self._result(session, id, draft.context)
         if draft.schema_name == self._flow.answer and find_conversation(session) is not None:
             run = next((tag.removeprefix(RUN_TAG) for tag in draft.tags if tag.startswith(RUN_TAG)), "")
             prompt = await self._prompt_of(run)

@@ -13,11 +13,12 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import ClewError, IllegalState, InvalidInput, NotFound
-from clew.team.machines.effects import AskAgent, CallTool, Effects, EndSession, SendMessage
+from clew.team.machines.effects import AskAgent, CallTool, Effect, Effects, EndSession, SendMessage
 from clew.team.messages.message import SCHEMA, TYPE_TAG, TeamMessage, read_message
 from clew.team.messages.message_types import FOR_THE_RECORD, MEMBERS, ORCHESTRATOR, RUNTIME, USER, MessageType
-from clew.team.messages.payloads import CallResult, MessageRefusal, RunEnd
+from clew.team.messages.payloads import CallResult, MessageRefusal, PlanRequest, RunEnd
 from clew.team.runtime.effect_drafts import EffectDrafts
+from clew.team.runtime.request_limits import within_limits
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.status_records import StatusRecords
 from clew.team.runtime.team_states import EXPIRED, TeamStates, apply
@@ -112,10 +113,18 @@ class Coordinator:
             if isinstance(effect, EndSession):
                 await self._close(message.session_id, effect)
             else:
-                drafts += await self._effects.drafts(message, number, effect)
+                drafts += await self._effects.drafts(message, number, await self._limited(message.session_id, effect))
         await self._status.note(applied.state)
         self._unwritten = {message.id: applied.effects, **_newest(self._unwritten)}
         return drafts
+
+    async def _limited(self, session: str, effect: Effect) -> Effect:
+        """A request that a text of the user stands for is within the limits of its session."""
+        if not isinstance(effect, SendMessage) or effect.type is not MessageType.PLAN_REQUEST:
+            return effect
+        request = msgspec.convert(effect.payload, PlanRequest)
+        limited = within_limits(request, await self._sessions.get(session, by=self._by))
+        return msgspec.structs.replace(effect, payload=msgspec.to_builtins(limited))
 
     async def _note_branch(self, session: str, branch: str) -> None:
         """Correct the branch of the session record, where the name that it wanted was taken."""

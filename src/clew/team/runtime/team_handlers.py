@@ -12,7 +12,7 @@ from clew.team.machines.pipeline import Gate
 from clew.team.messages.conversation import find_conversation
 from clew.team.runtime.bridges import TeamBridges
 from clew.team.runtime.coordinator import Coordinator
-from clew.team.runtime.effect_drafts import EffectDrafts
+from clew.team.runtime.effect_drafts import TEAM, EffectDrafts
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.status_records import StatusRecords
 from clew.team.runtime.team_states import TeamStates
@@ -50,6 +50,7 @@ def team_additions(
         complete=bridges.complete,
         flush=status.flush,
         retired=RETIRED,
+        unlinked=(TEAM,),
     )
 
 

@@ -89,9 +89,10 @@ class SessionManager:
         config: SessionConfig | None = None,
         base_branch: str = "",
         metadata: dict[str, Any] | None = None,
+        id: str = "",
     ) -> Session:
-        """Write a new active session and focus it. Raises InvalidInput, AccessDenied, AlreadyExists (an open session
-        has that name)."""
+        """Write a new active session and focus it; `id` is a new one unless Clew chose it before. Raises InvalidInput,
+        AccessDenied, AlreadyExists (an open session has that name)."""
         by.require("create")
         config = config or SessionConfig()
         check_new(name, config)
@@ -100,7 +101,7 @@ class SessionManager:
         for each in earlier:
             if not is_over(await self.get(each.id, by=by)):
                 raise AlreadyExists("session", repr(name))
-        now, id = self._clock.now(), self._clock.new_id()
+        now, id = self._clock.now(), id or self._clock.new_id()
         new = Session(
             id=id,
             name=name,

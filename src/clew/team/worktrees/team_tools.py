@@ -18,6 +18,7 @@ from clew.team.evidence.check_commands import Discover, scan_tools
 from clew.team.evidence.checks import CheckRequest, CheckTools, run_check
 from clew.team.evidence.receipts import CheckKind, CheckResult, CheckScope
 from clew.team.worktrees.merges import PipelineMerge, merge_pipeline
+from clew.team.worktrees.repository import find_repository
 from clew.team.worktrees.session_trees import (
     OpenedPipeline,
     OpenedSession,
@@ -55,6 +56,12 @@ class TeamFolder:
 
     def find(self, session: str) -> SessionTrees:
         return find_session(self.root, self.state, session, has_pointer=self.has_pointer)
+
+    def require_base(self, base: str) -> None:
+        """Raise InvalidInput for a branch or a commit that the project does not have."""
+        repository = find_repository(self.root, self.state)
+        if repository.kind == "git":
+            repository.resolve(base)
 
     def require_wall(self) -> None:
         """Raise SandboxUnavailable where nothing would keep a command within its work tree."""

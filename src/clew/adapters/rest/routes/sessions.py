@@ -94,6 +94,8 @@ class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
 async def create_session(call: RestCall) -> RestAnswer:
     asked: NewSession = call.body or NewSession()
     manager, _ = await _open(call)
+    if asked.base_branch and (team := await _team(call)) is not None:
+        await team.require_base(asked.base_branch)
     made = await manager.create(
         asked.name, by=call.by, config=asked.config, base_branch=asked.base_branch, metadata=asked.metadata
     )
