@@ -9,9 +9,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from clew.app import App, build_embedder, open_app
+from clew.app import App, open_app
 from clew.config import Config
 from clew.knowledge.base import Knowledge, open_knowledge
+from clew.llm import open_embedder
 
 ROOT = Path(__file__).parents[1]
 QUESTIONS = (
@@ -27,7 +28,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with open_app(Config(folder=Path(folder) / ".clew")) as app:
             await app.bootstrap()
-            known = open_knowledge(app.trail, app.clock, Path(folder), ROOT, app.me, build_embedder(app.config))
+            known = open_knowledge(app.trail, app.clock, Path(folder), ROOT, app.me, open_embedder(app.config.embedder))
             try:
                 await show(app, known)
             finally:

@@ -21,7 +21,7 @@ from clew.trail import open_trail
 from clew.trail.bootstrap import OwnerSetup
 from clew.trail.config_consent import confirm_settings
 from clew.trail.ownership import Ownership, open_owned
-from clew.trail.store import Embedder, Trail
+from clew.trail.store import Trail
 from clew.trail.work.hygiene import Hygiene
 from clew.trust import Trust
 
@@ -154,7 +154,7 @@ class App:
                 self.config.folder,
                 root,
                 self.me,
-                build_embedder(self.config),
+                open_embedder(self.config.embedder),
                 self._knowledge_model(models),
                 self.ownership,
                 self._patience,
@@ -412,11 +412,6 @@ class App:
         await self.owners.set_up(self.me.owner_id)
 
 
-def build_embedder(config: Config) -> Embedder | None:
-    """The embedder that the configuration names; loading its weights waits for the first text."""
-    return open_embedder(config.embedder)
-
-
 @contextlib.asynccontextmanager
 async def open_app(
     config: Config,
@@ -431,7 +426,7 @@ async def open_app(
     `wrap` makes it."""
     clock = clock or SystemClock()
     config = confirm_settings(config)
-    embedder = build_embedder(config)
+    embedder = open_embedder(config.embedder)
     trail, ownership = await open_owned(
         config, lambda: open_trail(config.trail_url, clock, embedder, queue_limit=config.server.queue)
     )

@@ -272,10 +272,9 @@ async def test_a_lost_commit_is_not_taken_for_that_of_another_transaction_with_i
     assert row is not None
     xid, seq, at = row
     writer, group = trail._engine._log, WriteGroup()  # type: ignore[attr-defined]  # no door leads there
-    group.head, group.newest = seq, (made.id, at)
+    group.log.head, group.log.id, group.log.at = seq, made.id, at
     assert writer._was_committed(xid, group)
-    for newest in ((made.id, at + 1), ("another", at)):
-        group.newest = newest
+    for group.log.id, group.log.at in ((made.id, at + 1), ("another", at)):
         assert not writer._was_committed(xid, group)
     await trail.close()
 

@@ -120,7 +120,7 @@ class SourceFinder:
                 return FoundSources(named, [])
         found = await search_passages(self._code, question)
         missing = () if named else question.paths[:1]
-        names = (*(name for name in question.names if not self._code.has_name(name)), *missing)
+        names = (*(name for name in question.names if not self._code.text.has_name(name)), *missing)
         unknown = "" if is_past else next(iter(names), "")
         if unknown and found.cover < HALF:
             return FoundSources([], [await self._unknown_name(unknown)])
@@ -235,7 +235,7 @@ class SourceFinder:
 
     def _weights(self, question: ParsedQuestion) -> dict[str, float]:
         """The weight of each word of a question by its rarity; unknown words count as the rarest."""
-        rarity = self._code.rarity(question.words)
+        rarity = self._code.text.rarity(question.words)
         most = max(rarity.values(), default=0.0) or 1.0
         return {word: rarity[word] or most for word in question.words}
 
@@ -357,7 +357,7 @@ class FoundPassages(NamedTuple):
 async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPassages:
     """Hybrid search by words and vectors: implementation before tests, near-identical hits folded, and nothing where
     the words of a question are not in the repository."""
-    words = [word for spelled in code.correct(question.words) for word in spelled]
+    words = [word for spelled in code.text.correct(question.words) for word in spelled]
     shares = SHARES[question.kind]
     if question.tests in (Tests.ALSO, Tests.ONLY):
         shares = shares._replace(test=1.0)
@@ -413,10 +413,10 @@ def _missing_nouns(question: ParsedQuestion, code: CodeGraph) -> list[str]:
         is_noun = word not in STOP | ASKING and not _DESCRIPTIVE.search(word) and not CHANGED.fullmatch(word)
         if is_noun and not is_identifier(tokens[at]):
             found.append(tokens[at])
-    known = code.rarity(found)
+    known = code.text.rarity(found)
     absent = [word for word in found if not known[word]]
-    missing = [word for word, spelled in zip(absent, code.correct(absent), strict=True) if spelled == (word,)]
-    meaning = code.importance(question.words) if missing else {}
+    missing = [word for word, spelled in zip(absent, code.text.correct(absent), strict=True) if spelled == (word,)]
+    meaning = code.text.importance(question.words) if missing else {}
     return [word for word in missing if meaning.get(word, 1.0) >= HALF]
 
 

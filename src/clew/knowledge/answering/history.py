@@ -319,7 +319,7 @@ class HistoryHandler:
         for found in _PERSON.finditer(question.text):
             if authors := await self._commits.authors_of(found[1]):
                 return authors, ""
-            is_thing = any(self._code.rarity(find_words(found[1])).values())
+            is_thing = any(self._code.text.rarity(find_words(found[1])).values())
             unknown = unknown or ("" if is_thing else _quoted(found[1]))
         return [], unknown
 

@@ -84,15 +84,15 @@ def open_code(folder: Path, root: Path, clock: Clock, embedder: Embedder | None)
 
 
 class CodeGraph:
-    """Every method but `contains`, `correct` and `rarity` runs in a thread. Methods raise NotFound, InvalidInput for
-    wrong arguments, and Busy if files change faster than they can be read."""
+    """Every method but `contains` runs in a thread. Methods raise NotFound, InvalidInput for wrong arguments, and Busy
+    if files change faster than they can be read. `text` is the index of the words of all files."""
 
     def __init__(self, tree: Tree, store: CodeStore, indexer: Indexer, text: SearchIndex) -> None:
         self.tree = tree
         self.store = store
         self.indexer = indexer
         self.is_watched = False
-        self._text = text
+        self.text = text
         self._looked = -math.inf
         self._files: tuple[tuple[int, int], list[FileInfo]] = ((-1, 0), [])
 
@@ -149,8 +149,8 @@ class CodeGraph:
 
     async def warm(self) -> None:
         """Load the search index in a thread: `rarity`, `correct` and `contains` are quick afterwards."""
-        if not self._text.is_loaded():
-            await asyncio.to_thread(self._text.rarity, ())
+        if not self.text.is_loaded():
+            await asyncio.to_thread(self.text.rarity, ())
 
     async def freshen(self, paths: Iterable[str]) -> bool:
         """Read files again that changed since they were read; whether there were any."""
@@ -258,7 +258,7 @@ class CodeGraph:
     async def passages(self, words: Sequence[str], *, shares: Shares, limit: int = 60) -> list[PassageHit]:
         """The passages of code and documents that have these words or are close in meaning, best first."""
         return await self._answer(
-            lambda _: self._text.passages(words, shares=shares, limit=limit),
+            lambda _: self.text.passages(words, shares=shares, limit=limit),
             lambda hits: {hit.place.path for hit in hits[:SHOWN]},
         )
 
@@ -268,14 +268,14 @@ class CodeGraph:
         _check("limit", limit, MAX_LIMIT)
 
         def find(sql: Sql) -> list[LocatedFile]:
-            hits = self._text.search(query, limit=limit, symbols=False)
+            hits = self.text.search(query, limit=limit, symbols=False)
             return [located for hit in hits if (located := queries.locate_hit(sql, query, hit)) is not None]
 
         return await self._answer(find, lambda hits: (hit.path for hit in hits))
 
     async def passage_at(self, path: str, line: int) -> PassagePlace | None:
         """The passage around a line of a file."""
-        return await asyncio.to_thread(self._text.passage_at, path, line)
+        return await asyncio.to_thread(self.text.passage_at, path, line)
 
     async def excerpts(self, places: Sequence[PassagePlace]) -> list[Excerpt]:
         """The lines of passages without keys, each with the symbol that it is."""
@@ -292,7 +292,7 @@ class CodeGraph:
         wanted = text.encode()
 
         def read() -> list[SearchedFile]:
-            hits = self._text.search(query, limit=limit, symbols=False)
+            hits = self.text.search(query, limit=limit, symbols=False)
             contents = (read_content(self.tree.root, hit.path) for hit in hits)
             return [
                 SearchedFile(each.path, each.blob, decode_text(each.body).split("\n"))
@@ -316,27 +316,11 @@ class CodeGraph:
         with self.store.reading() as sql:
             if queries.find_place(sql, text, "") is not None or queries.find_named(sql, text, 1):
                 return True
-        return self._text.knows(text)
-
-    def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """Words as the files spell them: each as it is, as one that differs by a letter, or as two."""
-        return self._text.correct(words)
-
-    def rarity(self, words: Sequence[str]) -> dict[str, float]:
-        """How rare each word is in the code; 0 if the code does not have it."""
-        return self._text.rarity(words)
-
-    def importance(self, words: Sequence[str]) -> dict[str, float]:
-        """How much of the meaning of some words is lost without each of them, relative to the mean."""
-        return self._text.importance(words)
-
-    def has_name(self, name: str) -> bool:
-        """Whether a name occurs in the code or its documents."""
-        return self._text.has_name(name)
+        return self.text.knows(text)
 
     def _written(self, sql: Sql, query: str, limit: int, *, symbols: bool) -> Hits:
         """Symbols, or files, whose text matches a query."""
-        hits = self._text.search(query, limit=limit, symbols=symbols)
+        hits = self.text.search(query, limit=limit, symbols=symbols)
         found = [(queries.find_place(sql, hit.path, hit.name or ""), hit.score) for hit in hits]
         return [(row, score) for row, score in found if row is not None]
 

@@ -74,7 +74,7 @@ def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock)
 # -- reading the log ----------------------------------------------------------------------------------------
 
 
-class Scan(NamedTuple):
+class LogScan(NamedTuple):
     """Whether events came into lanes; and whether another worker had moved the cursor meanwhile, so that they did not.
     The latter is known once a later statement has been waited for."""
 
@@ -82,12 +82,12 @@ class Scan(NamedTuple):
     was_overtaken: Callable[[], bool]
 
 
-def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequest) -> Scan:
+def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequest) -> LogScan:
     """Put the events of the next stretch of the log that the consumer wants into their lanes, and move its cursor,
     unless another worker has done so since the look."""
     stored = standing.stored
     if not standing.has_news:
-        return Scan(False, lambda: False)
+        return LogScan(False, lambda: False)
     damaged: list[tuple[Event, str]] = []
 
     def note_damage(row: Row, error: Corrupted) -> None:
@@ -114,7 +114,7 @@ def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequ
         lanes.bury(writing, stored.cid, event.seq, lane_of(event, stored.consumer.ordered), message)
     writing.is_dirty = True
     moved = writing.ask(MOVE_CURSOR, (standing.upto, stored.cid, stored.cursor))
-    return Scan(bool(wanted), lambda: moved() is None)
+    return LogScan(bool(wanted), lambda: moved() is None)
 
 
 # -- claiming -----------------------------------------------------------------------------------------------
