@@ -208,3 +208,20 @@ async def test_a_bus_can_be_closed_at_any_moment_of_its_connection(nats: NatsSer
             for _ in range(turns):
                 await asyncio.sleep(0)
             await bus.close()
+
+
+async def test_a_login_that_cannot_be_used_is_told_and_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "bus.creds").write_text(
+        "-----BEGIN NATS USER JWT-----\nx.y.z\n------END NATS USER JWT------\n"
+        "-----BEGIN USER NKEY SEED-----\nSUNOSEED\n------END USER NKEY SEED------\n"
+    )
+    key = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
+    (tmp_path / "nats.conf").write_text(f"authorization {{ users = [{{ nkey: {key} }}] }}")
+    with NatsServer("-c", str(tmp_path / "nats.conf")) as server:
+        bus = await open_bus(BusConfig(url=server.url, credentials="file:bus.creds"), tmp_path)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                with pytest.raises(ConfigError, match=r"cannot be used .* check bus\.credentials"):
+                    await bus.check()
+        finally:
+            await bus.close()

@@ -105,6 +105,8 @@ class NatsBus:
                 if self._client is not None and self._client.is_connected:
                     await self._client.flush(timeout=1)
         await _end(self._tasks)
+        if not self._first.done():
+            self._first.set_result(None)
         await self._disconnect()
 
     # -- the connection -----------------------------------------------------------------------------------
@@ -182,6 +184,11 @@ class NatsBus:
         except asyncio.CancelledError:
             await _close(client)
             raise
+        except Exception as error:  # the client raises errors of other libraries, such as those of a wrong seed
+            await _close(client)
+            raise ConfigError(
+                f"the login of the bus {self._url} cannot be used ({type(error).__name__}): check bus.credentials"
+            ) from None
         self._client = client
         lost.clear()
 

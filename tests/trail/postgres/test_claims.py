@@ -89,3 +89,20 @@ async def test_an_event_that_another_worker_is_claiming_is_not_asked_for_again_a
     assert len(looks) == 1
     [again] = await claim_one(trail, me)
     assert again.event == held.event
+
+
+async def test_a_worker_whose_cursor_another_is_moving_puts_no_event_in_twice(
+    trail: Trail, address: str, me: Principal
+) -> None:
+    await trail.records.create(Draft(title="More work", context={}), by=me)
+    head = await trail.log.head()
+    with psycopg.connect(address) as other, psycopg.connect(address, autocommit=True) as watcher:
+        other.execute("SELECT set_config('clew.system', 'on', true)")
+        other.execute("UPDATE consumers SET cursor = %s WHERE name = 'c'", (head - 1,))
+        claiming = asyncio.create_task(claim_one(trail, me))
+        async with asyncio.timeout(PATIENCE):
+            while watcher.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is None:
+                await asyncio.sleep(0.005)
+        other.commit()
+    found = [*await claiming, *await claim_one(trail, me), *await claim_one(trail, me)]
+    assert [claim.event.seq for claim in found] == [head]

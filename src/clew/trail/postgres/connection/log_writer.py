@@ -289,6 +289,8 @@ class LogWriter:
                     return False
                 if status == "committed" and has_events:
                     return True
+                if status == "committed":  # it may be that of another transaction, and nothing tells
+                    break
             time.sleep(0.05 * 2**attempt)
         raise StorageError(
             f"{self._server.place} went away during a commit, and it is not known whether that succeeded",

@@ -45,8 +45,9 @@ ENQUEUE = (
     " SELECT %(cid)s, n.seq, n.lane, CASE WHEN row_number() OVER (PARTITION BY n.lane ORDER BY n.seq) > 1 OR EXISTS"
     " (SELECT 1 FROM deliveries d WHERE d.cid = %(cid)s AND d.lane = n.lane AND d.state < 2) THEN 3 ELSE 0 END,"
     " %(now)s, 0 FROM unnest(%(seqs)s::bigint[], %(lanes)s::text[]) AS n (seq, lane)"
-    " WHERE (SELECT cursor FROM consumers WHERE cid = %(cid)s) = %(cursor)s"
+    " WHERE (SELECT cursor FROM consumers WHERE cid = %(cid)s FOR NO KEY UPDATE) = %(cursor)s"
 )
+"""The lock waits for a worker that has moved the cursor and not committed yet: its events are not put in again."""
 HOLD = (
     "UPDATE deliveries d SET attempts = d.attempts + (d.state = 0)::integer,"
     " deaths = d.deaths + (d.state = 1)::integer, state = 1, due_at = %(until)s, first_at = h.first_at,"

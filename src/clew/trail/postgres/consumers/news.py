@@ -56,7 +56,8 @@ class ConsumerNews:
             return False, after
         if self._tail.head < head:
             await self._read()
-        return self._tail.may_bring(after, max(head, self._tail.head), selector), max(head, self._tail.head)
+        upto = max(head, self._tail.head)  # once: commits of this process move it at any time
+        return self._tail.may_bring(after, upto, selector), upto
 
     async def _read(self) -> None:
         """Read what is new; those who ask meanwhile wait for the same answer."""
