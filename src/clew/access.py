@@ -46,7 +46,10 @@ RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1
 TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1", "team.lock.v1"))
 """Schemas of the team. Only Clew writes them: doors and the tools of agents send a message through the Guide."""
 
-OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner", "worker/", "model-host/")
+SIGNS_OF_LIFE = ("worker/", "model-host/")
+"""Prefixes of the consumers by which processes say that they live. They read no events, so they are never behind."""
+
+OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner", *SIGNS_OF_LIFE)
 """Prefixes of the consumers by which Clew runs agents, without which runs never end, and of those by which its
 processes say that they live."""
 

@@ -79,7 +79,7 @@ def test_each_trigger_has_a_durable_handler_of_its_own() -> None:
 def test_no_runner_waits_for_an_answer_that_another_event_brings(package: str) -> None:
     """Handlers neither sleep, nor poll, nor wait on the log. What follows it for the whole process is named here."""
     waiting = re.compile(r"asyncio\.sleep\(|\.log\.wait\(|\.log\.follow\(|time\.sleep\(")
-    followers = {"cancellation.py", "registry.py", "runtime.py", "conversation.py", "worker_records.py"}
+    followers = {"cancellation.py", "placement.py", "registry.py", "runtime.py", "conversation.py", "worker_records.py"}
     found = {
         path.name for path in sorted((SOURCE / package).rglob("*.py")) if waiting.search(path.read_text())
     } - followers

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.access import Principal
+from clew.access import SIGNS_OF_LIFE, Principal
 from clew.config import Config, check_own_files
 from clew.errors import ConfigError, NotFound, ReadOnly
 from clew.trail import open_trail
@@ -111,7 +111,8 @@ class Ownership:
     async def _summary(self, by: Principal) -> str:
         flow = await self._flow(by)
         counts = (await self._trail.upkeep.stats(by=by)).schemas
-        consumers = await self._trail.deliveries.consumers(by=by)
+        every = await self._trail.deliveries.consumers(by=by)
+        consumers = [each for each in every if not each.consumer.name.startswith(SIGNS_OF_LIFE)]
         always = Selector(
             schema_name=flow.permission_answer, context_match=(ContextMatch(path="answer", value="always"),)
         )

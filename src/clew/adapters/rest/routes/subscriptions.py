@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from clew.access import OWN_CONSUMERS
+from clew.access import OWN_CONSUMERS, SIGNS_OF_LIFE
 from clew.adapters.rest.operation import Nothing, RestAnswer, RestCall, RestOperation, reply
 from clew.errors import AccessDenied, AlreadyExists, NotFound
 from clew.trail.model.event import Consumer, ConsumerState, DeadLetter
@@ -32,7 +32,8 @@ class DeadLetterQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_subscriptions(call: RestCall) -> RestAnswer:
-    return reply(SubscriptionList(items=await call.trail.deliveries.consumers(by=call.by)))
+    found = await call.trail.deliveries.consumers(by=call.by)
+    return reply(SubscriptionList(items=[each for each in found if not each.consumer.name.startswith(SIGNS_OF_LIFE)]))
 
 
 async def subscribe(call: RestCall) -> RestAnswer:
