@@ -67,7 +67,7 @@ def read_telemetry(environ: Mapping[str, str]) -> TelemetrySettings:
         ratio=read.ratio(),
         queue=max(batch, int(read.number("OTEL_BSP_MAX_QUEUE_SIZE", 2_048, least=1))),
         batch=batch,
-        delay=read.number("OTEL_BSP_SCHEDULE_DELAY", 1_000) / 1_000,
+        delay=read.number("OTEL_BSP_SCHEDULE_DELAY", 1_000, least=1) / 1_000,
         metrics_every=read.number("OTEL_METRIC_EXPORT_INTERVAL", 60_000, least=1) / 1_000,
         problems=tuple(read.problems),
     )

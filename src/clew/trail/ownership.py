@@ -209,7 +209,7 @@ def _place(config: Config) -> str:
     """The file of a trail, or its address without a password."""
     if config.trail_file is not None:
         return str(config.trail_file)
-    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", config.trail_url)
+    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", config.trail_url).partition("?")[0]
 
 
 def _is_there(file: Path) -> bool:

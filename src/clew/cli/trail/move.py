@@ -91,6 +91,10 @@ async def backup(
         raise ClewError(f"{file} exists", hint="Name another file, or replace it with --force")
     config = confirm_settings(here.config())
     check_own_files(config.folder)
+    if config.trail_file is not None and file.resolve() == config.trail_file.resolve():
+        raise ClewError(f"{file} is the trail itself", hint="Name another file")
+    if file.with_name(f"{file.name}-wal").exists():
+        raise ClewError(f"{file} is a trail in use, or was not closed", hint="Name another file")
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     key, draft_key = (each.with_name(f"{each.name}.key") for each in (file, draft))
     try:
