@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clew.access import SIGNS_OF_LIFE, Principal
+from clew.access import Principal
 from clew.agents.runs import run_limits
 from clew.agents.runs.run_limits import MAX_HOPS, begun
 from clew.agents.runs.workflow_runner import read_workflow
@@ -17,6 +17,7 @@ from clew.context.definition import definition_of
 from clew.errors import InvalidInput
 from clew.tools.tool import Effects, tool
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import ConsumerState
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.correlation import find_hop, find_root, hop_tags, inherited_tags
@@ -47,14 +48,19 @@ async def define(run: Running, name: str, trigger: dict[str, Any], **more: Any) 
     await run.define(run.flow.agent, agent_id=name, **given)
 
 
+async def is_idle(run: Running, state: ConsumerState) -> bool:
+    """Whether a consumer has nothing to do. It need not look at events that are not meant for it."""
+    meant, _ = await run.trail.log.read(state.cursor, by=run.me, selector=state.consumer.selector, limit=1)
+    return not (state.pending or state.claimed or meant)
+
+
 async def settle(run: Running, clock: ManualClock) -> None:
     """Until no consumer has anything left to do. What found no seat waits for the clock to go on."""
     async with asyncio.timeout(PATIENCE):
         while True:
             head = await run.trail.log.head()
-            every = await run.trail.deliveries.consumers(by=run.me)
-            states = [each for each in every if not each.consumer.name.startswith(SIGNS_OF_LIFE)]
-            if all(not each.pending and not each.claimed and each.cursor >= head for each in states):
+            states = await run.trail.deliveries.consumers(by=run.me)
+            if all([await is_idle(run, each) for each in states]):
                 if head == await run.trail.log.head():
                     return
             elif not any(each.claimed for each in states):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -158,11 +157,6 @@ def test_a_name_that_nobody_writes_is_refused_at_once_and_cut(clew: Clew, shop: 
     refused = clew("callers", name)
     assert refused.code in (1, 2)
     assert len(refused.err) < 300
-
-
-def test_bytes_that_are_no_text_name_nothing(clew: Clew, shop: Path) -> None:
-    refused = clew("callers", os.fsdecode(b"x\xff"))
-    assert (refused.code, "symbol: is no text" in refused.err) == (2, True)
 
 
 def test_a_symbol_that_there_is_not_is_said_to_be_missing(clew: Clew, shop: Path) -> None:

@@ -10,11 +10,11 @@ from clew.agents.workers.worker_names import worker_name
 from clew.clock import Clock
 from clew.errors import NotFound
 from clew.trail.model.event import Consumer
+from clew.trail.model.flow import PRESENCE
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
-NOTHING = Selector(schema_name="runtime.presence.v1")
-"""No record has this schema: the consumer of a sign never gets an event."""
+NOTHING = Selector(schema_name=PRESENCE)
 
 
 class Presence:

@@ -25,6 +25,8 @@ _STEERING = ("permission_request", "permission_answer", "cancel")
 
 WORKER = "runtime.worker.v1"
 """The schema of the record of a process that works. Owners cannot rename it."""
+PRESENCE = "runtime.presence.v1"
+"""A schema that no record has: the consumers of signs of life get no events."""
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):

@@ -94,8 +94,6 @@ class Engine:
         self._must_reopen = False
         self._version: int | None = None
         self.own_commits = 0
-        self.told_commits = 0
-        """The commits of which those who wait in this process have heard: fewer than `own_commits` during a commit."""
         self.foreign_commits = 0
         """How often a transaction found that others had written to the file since the one before."""
         self.memo: dict[Any, Any] = {}
@@ -267,7 +265,6 @@ class Engine:
             changed = []
         if changed:
             self.on_commit(changed)
-        self.told_commits = self.own_commits
         for done, value, failure in answers:
             if done is not None:
                 self.calls.settle(done, value, failure)

@@ -219,18 +219,14 @@ class LogWatch:
     def _have_others_written(self) -> bool:
         """Whether the file holds what this process did not write, as far as that is known. Wakes those who wait for
         events of others."""
+        before, self._commits = self._commits, (self._engine.own_commits, self._engine.foreign_commits)
         version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
-        is_told = self._engine.told_commits == self._engine.own_commits
-        before, self._commits = self._commits, (self._engine.told_commits, self._engine.foreign_commits)
         is_known = version == self._version and self._commits[1] == before[1]
         self._version = version
         if is_known:
             self._unsure -= self._unsure > 0
             if self._unsure == 1:
                 self._engine.post(lambda writing: None)  # a transaction sees whether others have written
-            return False
-        if not is_told:
-            self._version, self._commits = -1, before  # it may be the commit that is under way here: look again
             return False
         if self._engine.read(read_head) != self._tail.head:
             self.wake(())
