@@ -148,7 +148,7 @@ class CodeGraph:
         return await self._run(read)
 
     async def warm(self) -> None:
-        """Load the search index in a thread: `rarity`, `correct` and `contains` are quick afterwards."""
+        """Load the search index in a thread: `contains` and the methods of `text` are quick afterwards."""
         if not self.text.is_loaded():
             await asyncio.to_thread(self.text.rarity, ())
 

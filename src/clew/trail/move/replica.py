@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
 from clew.errors import StorageError
-from clew.trail.move.tables import MovedTable, OwnedRow, Row
+
+if TYPE_CHECKING:  # every command that opens a trail loads this module for the progress alone
+    from clew.trail.move.tables import MovedTable, OwnedRow, Row
 
 Access = Literal["locked", "snapshot", "target", "look"]
 """How a replica is opened. `locked`: no other process may have it open, and none can write until it is closed.

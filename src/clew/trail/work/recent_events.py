@@ -1,6 +1,6 @@
 """The newest events in memory: most of those who wait for one are not meant by it, and need not read the file for that.
 
-Only commits of this process are here. Whoever uses it compares its `head` with that of the file.
+On SQLite only commits of this process are here. Whoever uses it compares its `head` with that of the log.
 """
 
 from __future__ import annotations

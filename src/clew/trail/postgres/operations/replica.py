@@ -20,7 +20,7 @@ from clew.trail.postgres.connection.migration import migrate
 from clew.trail.postgres.connection.server import Server
 from clew.trail.postgres.consumers.lanes import pack_reason, unpack_reason
 from clew.trail.postgres.secrets import key_file_of
-from clew.trail.postgres.transactions import WriteTransaction
+from clew.trail.postgres.transactions import REMEMBER, WriteTransaction
 from clew.trail.postgres.vectors import StoredVector, read_vector
 from clew.trail.postgres.version_writes import find_keys, index_vectors
 
@@ -211,8 +211,7 @@ class PostgresReplica:
             self._stack.close()
 
     def _remember(self, key: str, value: str) -> None:
-        sql = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        self._connection.execute(sql, (key, value))
+        self._connection.execute(REMEMBER, (key, value))
 
     def _value(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
         with translated(self.place):
