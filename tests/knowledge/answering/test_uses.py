@@ -63,6 +63,8 @@ async def test_callers_are_listed_with_the_line_of_each_call_and_tests_last(app:
         ("what calls acquire_connection in shop/jobs", CALLERS[:1]),
         ("what calls acquire_connection inside shop/orders.py", CALLERS[1:3]),
         ("who calls acquire_connection, excluding tests", CALLERS),
+        ("which code besides tests calls acquire_connection", CALLERS),
+        ("which callers of acquire_connection are there apart from tests", CALLERS),
         ("non-test callers of acquire_connection", CALLERS),
         ("is acquire_connection called anywhere outside of tests", CALLERS),
     ],
@@ -129,10 +131,26 @@ async def test_an_unknown_name_is_reported_and_nothing_else_is_cited(app: App, q
 
 
 @pytest.mark.parametrize(
-    "question", ["how does backoff work", "how do I use the pool", "where is the waiting time doubled"]
+    "question",
+    [
+        "how does backoff work",
+        "how do I use the pool",
+        "where is the waiting time doubled",
+        "I only call acquire_connection and nothing happens for a while. how come?",
+    ],
 )
 async def test_other_questions_are_not_answered_with_uses(app: App, question: str) -> None:
     assert "use" not in {item.kind for item in (await ask(app, question)).known}
+
+
+async def test_a_name_may_end_in_an_exclamation_mark(tmp_path: Path) -> None:
+    ruby = "class Base\n  def compile!(path)\n    path\n  end\n\n  def route(path)\n    compile!(path)\n  end\nend\n"
+    root = make_repository(tmp_path / "repo", {"lib/base.rb": ruby})
+    async with open_app(Config(folder=root / ".clew", hygiene=HygieneConfig(enabled=False))) as app:
+        await app.bootstrap()
+        await app.knowledge().gather()
+        [item] = (await ask(app, "where is compile! called from?")).known
+    assert (item.path, item.start) == ("lib/base.rb", 7)
 
 
 async def test_a_call_through_an_import_that_leads_nowhere_is_a_guess_by_name(tmp_path: Path) -> None:

@@ -340,6 +340,9 @@ _AFTER_VERBS = frozenset(_AFTER_VERB_WORDS.split())
 _DESCRIPTIVE = lazy_pattern(r"(?:ly|ed|ing|est|ful)$")
 _TOKEN = lazy_pattern(r"[A-Za-z][\w']*|[^\sA-Za-z]")
 _NUMBER = lazy_pattern(r"(?<![\w.])\d")
+_QUOTED_WORD = r"(?:(?!(?P=quote)(?!\w))\S){1,60}"
+_QUOTED = lazy_pattern(rf"(?<!\w)(?P<quote>[\"'`])(?P<text>{_QUOTED_WORD}(?: {_QUOTED_WORD}){{1,20}})(?P=quote)(?!\w)")
+"""A quotation of several words, such as a message."""
 _NUMBERED = lazy_pattern(r"(?<![\w/.-])([A-Za-z]+)[/-](\d+(?:\.\d+)*)(?![\w/-]|\.\w)")
 """A word and a number that are one name, such as HTTP/3 or SHA-256. The index has its parts."""
 
@@ -356,15 +359,16 @@ class FoundPassages(NamedTuple):
 
 async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPassages:
     """Hybrid search by words and vectors: implementation before tests, near-identical hits folded, and nothing where
-    the words of a question are not in the repository."""
+    the words of a question are not in the repository. Passages with a text that the question quotes come first."""
     words = [word for spelled in code.text.correct(question.words) for word in spelled]
     shares = SHARES[question.kind]
     if question.tests in (Tests.ALSO, Tests.ONLY):
         shares = shares._replace(test=1.0)
     hits = await code.passages(words, shares=shares, limit=LOOKED_AT)
-    if question.tests in (Tests.ONLY, Tests.NEVER):
-        is_asked = question.tests is Tests.ONLY
-        hits = [hit for hit in hits if bool(kind_of(hit.place.path, hit.place.name) & TEST) is is_asked]
+    quoted = _wanted(question, await _find_quoted(code, question, hits, shares))
+    hits = _wanted(question, hits)
+    if quoted:
+        return FoundPassages(_fold([*quoted, *hits]), cover=WHOLE)
     best = max((hit.cover for hit in hits[:SHOWN]), default=0.0)
     missing = _missing_nouns(question, code) if best < WEAK else []
     is_absent = best < FAINT or (not question.names and not set(question.words[:FOCUS]).isdisjoint(missing))
@@ -387,6 +391,30 @@ async def find_absent_name(code: CodeGraph, question: ParsedQuestion) -> str:
         ):
             return found[0]
     return ""
+
+
+async def _find_quoted(
+    code: CodeGraph, question: ParsedQuestion, hits: Sequence[PassageHit], shares: Shares
+) -> list[PassageHit]:
+    """The passages with a text of several words that the question quotes: among the hits of the question and those with
+    all words of the text, best first."""
+    found = []
+    for each in _QUOTED.finditer(question.text):
+        phrase = " ".join(each["text"].split()).lower()
+        with_words = await code.passages(content_words(phrase), shares=shares, limit=MAX_WITH_WORD)
+        possible = [*[hit for hit in with_words if hit.cover >= WHOLE][:MAX_WITH_BOTH], *hits]
+        excerpts = await code.excerpts([hit.place for hit in possible])
+        texts = (" ".join("\n".join(excerpt.lines).split()).lower() for excerpt in excerpts)
+        found += [hit for hit, text in zip(possible, texts, strict=True) if phrase in text]
+    return found
+
+
+def _wanted(question: ParsedQuestion, hits: list[PassageHit]) -> list[PassageHit]:
+    """The hits without tests, or tests alone, where the question says so."""
+    if question.tests not in (Tests.ONLY, Tests.NEVER):
+        return hits
+    is_asked = question.tests is Tests.ONLY
+    return [hit for hit in hits if bool(kind_of(hit.place.path, hit.place.name) & TEST) is is_asked]
 
 
 def _fold(hits: Iterable[PassageHit]) -> list[PassageHit]:

@@ -86,7 +86,9 @@ _TESTS = lazy_pattern(
     re.IGNORECASE,
 )
 _NO_TESTS = lazy_pattern(
-    r"\bnon[- ]tests?\b|\b(?:without|excluding|except|outside of|not in) (?:the )?tests?\b", re.IGNORECASE
+    r"\bnon[- ]tests?\b|\b(?:without|excluding|except|besides|outside of|not in|other than|(?:apart|aside) from"
+    r"|ignoring|not counting) (?:the )?(?:\w+ (?:and|or) )?tests?\b",
+    re.IGNORECASE,
 )
 _WITH_TESTS = lazy_pattern(
     r"\btests? (?:too|included|as well)\b|\b(?:including|with|and) (?:the )?(?:\w+ and )?tests\b", re.I
@@ -123,6 +125,10 @@ STEMS: dict[RelationName, str] = {
 }
 STEM = lazy_pattern("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in STEMS.items()), re.IGNORECASE)
 _EXPLAINS = lazy_pattern(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
+_SENTENCE = lazy_pattern(r"\S(?:[^.?!]|[.?!](?!\s))*[.?!]?")
+_ASKS = lazy_pattern(
+    r"\?$|^(?:which|what|where|who|whose|show|list|find|give|name|does|do|is|are|can)\b", re.IGNORECASE
+)
 THINGS = r"(?:function|method|class|file|module|test|type|package|place|symbol)(?:e?s)?"
 
 
@@ -258,11 +264,14 @@ def _tests_of(line: str) -> Tests:
 
 
 def _relation_of(line: str, kind: QuestionKind, tests: Tests, names: Sequence[str]) -> AskedRelation | None:
-    """The relation that a question asks for: the first of its relation stems that is no part of a name."""
+    """The relation that a question asks for: the first of its relation stems that is no part of a name. Sentences that
+    only tell something, beside one that asks, have none."""
     if kind in (QuestionKind.HOWTO, QuestionKind.HISTORY, QuestionKind.OVERVIEW) or _EXPLAINS.search(line):
         return None
     parts = {part for name in names for part in re.split(r"\W+", name)}
-    for found in STEM.finditer(line):
+    sentences = list(_SENTENCE.finditer(line))
+    asking = [each for each in sentences if _ASKS.search(each[0])] or sentences
+    for found in (stem for each in asking for stem in STEM.finditer(line, each.start(), each.end())):
         name = next(name for name in STEMS if found[name])
         if found[0] not in parts and (name != "tests" or tests is Tests.ONLY):
             return AskedRelation(name, found.start(), found.end())

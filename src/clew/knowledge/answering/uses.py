@@ -226,7 +226,9 @@ def _candidates(question: ParsedQuestion, asked: AskedRelation, first: str) -> l
     plain = [found[0].strip(".,:?").removesuffix("()") for found in _WORD.finditer(question.text[asked.end :])]
     before = [found[0] for found in _WORD.finditer(question.text[: asked.start])]
     near = [
-        word for word in (*plain[:4], *reversed(before[-3:])) if word in question.words or "-" in word or "/" in word
+        word
+        for word in (*plain[:4], *reversed(before[-3:]))
+        if word.rstrip("!") in question.words or "-" in word or "/" in word
     ]
     spelled = [path for path in question.paths if "/" not in path]  # `Response.json` may be a method
     return list(dict.fromkeys(filter(None, (first, *question.names, *spelled, *near))))
