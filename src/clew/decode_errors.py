@@ -41,7 +41,7 @@ _EXAMPLES = {
     "duration": "For example PT1H30M",
 }
 _SYNONYMS = {"none": "null", "struct": "object", "dict": "object", "typeddict": "object", "dataclass": "object"}
-"""What msgspec calls a type where it describes it → what it calls that type in its complaints."""
+"""The name of a type in msgspec's descriptions → its name in msgspec's error messages."""
 _SCHEMA_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 """What JSON Schema calls a type → what msgspec calls it."""
 _SCHEMA_BOUNDS = {

@@ -112,8 +112,8 @@ _KINDS = (
     (("/webhooks/",), r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{15,22}/[A-Za-z0-9_-]{50,}"),
     ((".office.com/webhook",), r"(?:webhook|outlook)\.office\.com/webhook(?:b2)?/[A-Za-z0-9@/-]{40,}"),
 )
-"""What keys look like by themselves, each kind with texts of which one stands in every key, or else in what speaks of
-the service that it is for."""
+"""Patterns of keys that need no name beside them. The texts before a pattern are its marks: every key of that kind, or
+the text that names its service, contains one of them."""
 _ASKED_FOR = ("password", "passwd", "token", "access_token", "api_key", "apikey", "client_secret", "secret")
 """Names of passwords in the query of an address."""
 _STANDS_IN = r"(?![$<%{\[*.]|\\)"
@@ -324,7 +324,8 @@ def _marks_in(text: str) -> set[str]:
 
 
 def _possible(text: str) -> list[str]:
-    """The marks all of whose letters stand somewhere in a text three by three: few are left to be looked for."""
+    """The marks that may occur in a text, judged by their trigrams, and all short marks. Only these must be searched
+    for."""
     import numpy as np  # only who reads many texts needs it
 
     is_there = np.zeros(1 << 16, np.bool_)

@@ -1,4 +1,4 @@
-"""Those in this process who wait for a commit of another one."""
+"""Wakes the waiting consumers and readers of this process when another process commits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ IsMeant = Callable[[Notice], bool]
 
 
 class Bell:
-    """Rung by the bus. Waiting never depends on it: an attempt that it interrupts is begun anew, and looks at once."""
+    """Interrupts waiting attempts when the bus reports a commit. An interrupted attempt restarts and reads at once. No
+    attempt needs the bus: each also ends after its own time limit."""
 
     def __init__(self) -> None:
         self._waiting: dict[asyncio.Future[None], IsMeant] = {}
@@ -32,8 +33,8 @@ class Bell:
         is_meant: IsMeant,
         give_back: Callable[[T], Coroutine[Any, Any, None]] | None = None,
     ) -> T:
-        """Return what `attempt` found within some seconds, which it is told. It is cancelled and begun anew when the
-        bell rings. What it found for a caller that has gone is given back."""
+        """Call `attempt(seconds)` and return its result. When the bell rings, cancel the attempt and start it again. If
+        the caller is cancelled after an attempt has succeeded, pass the result to `give_back`."""
         if seconds <= 0.0:
             return await attempt(seconds)
         loop = asyncio.get_running_loop()

@@ -131,7 +131,8 @@ def _in_words(error: Exception, given: list[str]) -> str:
 
 
 def _same_letters(found: re.Match[str], given: list[str]) -> str:
-    """A guess of the parser; where letters were only swapped, the command that was meant."""
+    """The parser's guess for a mistyped command. If a command has the same letters in another order, return that
+    command instead."""
     group = next((each for each in COMMANDS if isinstance(each, Group) and each.name == given[0]), None)
     names = [each.name for each in (group.commands if group is not None else COMMANDS)]
     swapped = [each for each in names if sorted(each) == sorted(found[2])]

@@ -80,7 +80,7 @@ def settings_of(config: Config) -> dict[str, Any]:
 
 
 def _without_agent_role(config: Config) -> Config:
-    """The configuration without the role that `agent.model` stands for, so that a later layer can change the model."""
+    """The configuration without the model role that `agent.model` sets, so that a later layer can change the model."""
     agent, roles = config.agent, config.models.roles
     if not agent.model or roles.get(agent.name) != agent.model:
         return config

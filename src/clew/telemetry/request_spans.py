@@ -14,7 +14,7 @@ from clew.telemetry.spans import FinishedSpan, SpanKind
 from clew.trail.work.trace_context import TraceContext
 
 PROBES = ("/health", "/ready", "/metrics")
-"""What is asked again and again by machines, and is not traced."""
+"""Paths that machines poll. They are not traced."""
 
 
 class RequestSpan(NamedTuple):

@@ -62,7 +62,7 @@ class Ownership:
         raise error
 
     async def wait(self, every: float) -> None:
-        """Return once things may run here, looking `every` so many seconds. That they may not is said once."""
+        """Wait until things may run here, and check every `every` seconds. The refusal is logged once."""
         while True:
             try:
                 return await self.require()

@@ -262,8 +262,8 @@ class Edges(Protocol):
         self, ids: Sequence[str], *, by: Principal, since: datetime | None = None, limit: int = 10_000
     ) -> list[Link]:
         """Where the edges at any of these breadcrumbs lead, in either direction and no order; of more than `limit` the
-        cheapest, then by ids and type. Those written at `since` or later where it is given. An edge between two of
-        them comes twice. What is gone or out of sight has none."""
+        cheapest, then by ids and type. With `since`, only edges written then or later. An edge between two of the given
+        breadcrumbs appears twice. A deleted or invisible breadcrumb has no links."""
         ...
 
     async def walk(

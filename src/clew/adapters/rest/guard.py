@@ -149,7 +149,8 @@ class WholeAnswer:
         return not (self._cycle.response_started or self._cycle.flow.write_paused or self._cycle.disconnected)
 
     def write(self, status: int, headers: Headers, body: bytes) -> None:
-        """Write the answer. The headers state the length of the body; nobody checks their characters here."""
+        """Write the answer. The caller must include the body's length in the headers. This method does not check their
+        characters."""
         cycle = self._cycle
         cycle.response_started = cycle.response_complete = True
         lines = [STATUS_LINE[status], self._common_headers(), *[b"%b: %b\r\n" % pair for pair in headers]]

@@ -15,11 +15,11 @@ from clew.errors import BudgetExceeded, InvalidInput
 
 _NAMESPACE = UUID("0b8e3a5c-6f7d-5a0b-8f39-0c6a5f3e9d27")
 KINDS = ("tokens", "money", "calls", "children")
-"""What is used up by being spent. Seconds pass for everybody at once."""
+"""The kinds of amounts that calls consume. Time is not one of them: it passes for all budgets at once."""
 
 
 class Amount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """So much of each kind. Money is in US dollars."""
+    """An amount of each kind. Money is in US dollars."""
 
     tokens: int = 0
     money: float = 0.0

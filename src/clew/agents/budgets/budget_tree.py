@@ -65,8 +65,9 @@ class Budgets:
     async def lend(
         self, parent: str, child: str, limits: BudgetLimits, *, by: Principal, session: str | None = None
     ) -> AgentBudget:
-        """Set `limits` aside for a child of a budget, and count the child. A kind that is not limited gets all that is
-        left of it, which is without limit only where the parent's is. The same child again changes nothing.
+        """Set `limits` aside for a child of a budget, and count the child. A kind without a limit gets all that the
+        parent has left of it. It is unlimited only if the parent's is unlimited. A second call for the same child
+        changes nothing.
 
         Raises as `open`, and InvalidInput for a tree that is too deep.
         """

@@ -243,12 +243,13 @@ def run_selector(session: str, run: str, schemas: Iterable[str] = ()) -> Selecto
 
 
 def is_end(step: Step, sent: SentMessage) -> bool:
-    """Whether a step ends a run. What an agent that was called on the way answers does not."""
+    """Whether a step ends a run. The answer of an agent that another agent called does not end it."""
     return isinstance(step, ENDS) and not (isinstance(step, Answered) and step.agent not in ("", sent.agent))
 
 
 def _key_of(key: str, agent: str) -> str:
-    """A key as the trail keeps it: of this agent alone, and of none but messages. Raises InvalidInput."""
+    """The key of a message on the trail. It is unique per agent and cannot equal the key of another kind of record.
+    Raises InvalidInput."""
     check_key(key)
     digest = hashlib.blake2b(f"{agent}\0{key}".encode(), digest_size=16).hexdigest()
     return f"message/{digest}"

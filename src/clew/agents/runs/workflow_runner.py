@@ -101,7 +101,8 @@ class WorkflowRunner:
         self._beginnings = RunLimits(deps.trail, deps.flow, by=deps.by)
 
     async def execute(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
-        """The next requests of a run, or the first ones. What the workflow itself brought about begins none."""
+        """The next requests of a run, or the first ones. A record that this workflow produced does not start a new
+        run."""
         if find_requester_of(trigger) == self._workflow.requester:
             return await self._further(trigger, is_response=True)
         if self._workflow.requester in (find_requester(trigger), *trigger.tags):

@@ -124,7 +124,8 @@ def _known_domain_wish(name: str, project: Path) -> Wish | None:
 
 
 def trust_servers(config: Config, ids: Collection[str], trust: Trust | None = None) -> list[Wish]:
-    """Agree to servers that the user has just named. What was agreed to. Raises ConfigError, ReadOnly."""
+    """Grant consent to the servers that the user has just named. Returns what was granted. Raises ConfigError,
+    ReadOnly."""
     wishes = [each for each in workspace_wishes(config) if each.kind == SERVER and each.name in ids]
     (trust or Trust.open()).grant(wishes)
     return wishes

@@ -35,7 +35,8 @@ FETCHES = 8
 WINDOW = 100
 """Most documents in memory before they are written."""
 MANY = 10
-"""A source that had so many documents and now has none is not believed."""
+"""If a source had at least this many documents and now lists none, the refresh fails and keeps them, unless `force` is
+set."""
 
 
 class RefreshPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -81,7 +81,8 @@ class RefreshPlan:
         return "" if entry is None or self._is_void(entry) else entry.hash
 
     def claim(self, read: Read) -> dict[str, Draft]:
-        """The drafts of a document whose addresses no other document holds. What brings none keeps those it had."""
+        """Claim the addresses of a document that no other document has claimed, and return their drafts. A document
+        that was not parsed again keeps its addresses."""
         id = read.document.id
         if read.indexed is None:
             entry = self.entries.get(id)

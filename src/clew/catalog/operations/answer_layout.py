@@ -19,7 +19,7 @@ from clew.llm.tokens import estimate_tokens
 from clew.trail.search.closeness import NEAR, closeness
 
 FEW = 4
-"""Up to so many domains, each is shown in full where there is room, whatever the question."""
+"""With at most this many domains, each is shown in full if there is room, whatever the question."""
 MOST_DESCRIBED, MOST_NAMED = 12, 12
 """Entry points of a domain in full that are described, and that are only named."""
 OVERHEAD = 120
@@ -77,7 +77,7 @@ def lay_out(
 
 
 def _fold_all(offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], budget: int) -> list[Sized]:
-    """One line a domain: the longest way of which all take no more than their share."""
+    """Fold every domain to one line, in the longest form in which all lines fit their share of the budget."""
     share = budget * FOLDED_SHARE if len(offers) > FEW else inf
     usual_first = sorted(offers, key=lambda each: bool(found[each.domain.name].tools))
     for (characters, named), most in zip(LINES, (share, share, inf), strict=True):

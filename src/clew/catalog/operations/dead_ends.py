@@ -41,8 +41,8 @@ class DeadEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_dead_ends(registry: DomainRegistry) -> list[DeadEnd]:
-    """One for each tool and route, in order of registration. No code of a tool runs. Domains that come with Clew are
-    left out: a test checks them."""
+    """Return the dead ends, one for each tool and route, in order of registration. This runs no code of a tool. Domains
+    that come with Clew are left out: a test checks them."""
     found: list[DeadEnd] = []
     for routed in registry.tools():
         if routed.domain.is_foreign or routed.domain.is_builtin or routed.tool.source != "local":

@@ -73,7 +73,8 @@ class FolderDefinitions:
         return f"Skill {name} has errors, first in {found}: `clew skills lint` shows them." if found else ""
 
     def broken_skills(self) -> dict[str, str]:
-        """Where the first error of a skill is that is left out for its errors, by the name of its file or folder."""
+        """The place of the first error of each skill that was left out because of errors, by the name of its file or
+        folder."""
         found: dict[str, str] = {}
         for each in self.problems:
             name = _skill_at(PurePosixPath(each.path))

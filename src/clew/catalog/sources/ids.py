@@ -20,7 +20,8 @@ def source_id(head: str, options: Mapping[str, str]) -> str:
 
 
 def check_document_id(source: str, id: str, pattern: re.Pattern[str], example: str) -> None:
-    """Raises SourceError for an id that the source never gave, before it can lead a request astray."""
+    """Raises SourceError for an id that does not have the form of the source's ids, so that it cannot change the
+    address of a request."""
     if not pattern.fullmatch(id):
         raise SourceError(source, f"{id[:80]!r} is not the id of a document", hint=f"An id looks like {example}")
 

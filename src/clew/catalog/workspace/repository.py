@@ -101,7 +101,7 @@ def find_refusal(config: Config) -> str:
 
 
 def without_repository(config: Config) -> Config:
-    """The same settings for a folder whose files are not read."""
+    """A copy of the settings that turns off reading the files of the folder."""
     return msgspec.structs.replace(config, catalog=msgspec.structs.replace(config.catalog, repository=False))
 
 

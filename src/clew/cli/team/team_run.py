@@ -55,6 +55,8 @@ class TeamRun:
         self._team, self._session, self._by = parts.team, parts.session, parts.by
         self._label = shlex.quote(parts.label)
         self._seen: set[str] = set()
+        self._shown_plans: set[str] = set()
+        """Plans whose message was shown: the state may be ahead of the messages."""
         self._answered: set[str] = set()
         self._is_asking = False
         """Whether the Architect owes an answer about the plan. The user decides on the plan after it."""
@@ -67,7 +69,9 @@ class TeamRun:
         code: int | None = None
         try:
             if self._parts.after:
-                code = await self._ask(await self._team.state(self._session, by=self._by))
+                state = await self._team.state(self._session, by=self._by)
+                self._shown_plans.update([state.plan.id] if state.plan is not None else [])
+                code = await self._ask(state)
             pending = asyncio.ensure_future(anext(events, None))
             while code is None:
                 with self._parts.interrupts.instead(pressed.set):  # no await happens outside of it
@@ -106,6 +110,8 @@ class TeamRun:
             self._answered.add(event.step.request_id)
         if isinstance(event.step, PermissionAsked):
             await self._permit(event.step)
+        if event.message is not None and event.message.type is MessageType.PLAN_RESPONSE:
+            self._shown_plans.add(event.message.payload["plan"].get("id") or event.message.id)
         if event.message is not None and event.message.type is MessageType.USER_INTERRUPT:
             self._is_asking = event.message.payload["kind"] == "ask"
         elif event.message is not None and event.message.type is MessageType.TASK_ANSWER and self._is_asking:
@@ -138,8 +144,9 @@ class TeamRun:
 
     async def _ask(self, state: TeamState) -> int | None:
         """Ask what the team waits for, each thing once."""
-        if _needs_approval(state) and state.plan is not None and state.plan.id not in self._seen:
-            self._seen.add(state.plan.id)
+        plan = state.plan
+        if _needs_approval(state) and plan is not None and plan.id in self._shown_plans - self._seen:
+            self._seen.add(plan.id)
             return await self._ask_approval(state)
         for id, question in state.questions.items():
             if id not in self._seen:

@@ -42,7 +42,7 @@ class Own:
 
 
 def steps_of(flow: Flow) -> tuple[str, ...]:
-    """The parts of a flow by which a run goes on. What was said, what people define, and how work ended is none."""
+    """The schemas of a flow that are steps of a run. Messages, definitions and results are not steps."""
     kept = {flow.message, flow.answer, flow.agent, flow.tool, flow.tool_config, flow.workflow, flow.workflow_result}
     kept |= {flow.stopped, flow.model_tool}
     return tuple(name for name in msgspec.structs.astuple(flow) if name not in kept)

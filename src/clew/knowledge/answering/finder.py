@@ -163,7 +163,7 @@ class SourceFinder:
         return FoundSources(sources, [], texts, more=len(uses) - len(shown), is_listing=True)
 
     def _no_uses(self, relation: Relation) -> FoundSources:
-        """That nothing uses a name, and where it is defined."""
+        """The answer that nothing uses a name, with the place of its definition."""
         name = code_span(mask_keys(relation.name), MAX_NAME)
         sure = "" if self._code.is_current else " so far: not all files are linked yet"
         verb = {"tests": "No test reaches", "imports": "Nothing imports", "extends": "Nothing extends"}
@@ -248,8 +248,8 @@ def _listing(past: HistoryAnswer) -> FoundSources:
 def _merged(
     question: ParsedQuestion, passages: Sequence[ScoredNode], hits: Sequence[PassageHit], past: Sequence[ScoredNode]
 ) -> list[ScoredNode]:
-    """Passages, notes of changelogs and commits by the share of the question's words that they have. Who or when is
-    told by commits, a version by notes; files tell neither."""
+    """Passages, notes of changelogs and commits by the share of the question's words that they have. A question with
+    who or when prefers commits, and one about a version prefers notes."""
     wants_person, wants_version = _WHO.search(question.text), WHICH_VERSION.search(question.text)
     scored = [
         (hit.cover - (PREFERRED if wants_person else 0.0), each) for hit, each in zip(hits, passages, strict=True)

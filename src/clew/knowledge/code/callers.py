@@ -212,7 +212,8 @@ class _Imports:
         return bool(items) and not any(item.line in self._lines for item in items)
 
     def is_near(self, path: str) -> bool:
-        """Whether the file imports a file or its package, or is next to it where that is enough."""
+        """Whether this file imports the file at `path` or its package. In languages other than Python a file in the
+        same folder counts too."""
         packages = (dirname(known) for known in self._paths if basename(known).startswith("__init__."))
         return (
             path in self._paths

@@ -152,8 +152,8 @@ def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str,
 
 
 def find_superseded(records: Sequence[DecisionRecord]) -> list[tuple[DecisionRecord, DecisionRecord]]:
-    """Pairs of a record and the later one that supersedes it: those that later ones name, and those that name a later
-    one. Where records claim to replace each other, the first claim counts."""
+    """Pairs of a record and the record that supersedes it. Either of the two may name the other. If records claim to
+    supersede each other, the first claim counts."""
     claims = [(old, new) for new in records for name in new.supersedes if (old := _named(name, records, new))]
     claims += [(old, new) for old in records if (new := _named(old.superseded_by, records, old))]
     later: dict[str, DecisionRecord] = {}

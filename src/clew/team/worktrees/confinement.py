@@ -69,7 +69,8 @@ class CommandSetup:
         return place.is_dir() and (is_own or real.name == name or (real / "pyvenv.cfg").is_file())
 
     def _holds_more(self, path: str) -> bool:
-        """Whether a path is a folder around the checkout or the home folder, which no link may open."""
+        """Whether a path is relative, or is the checkout, the home folder or a parent of either. A link must not open
+        these."""
         real = os.path.realpath(path)
         inner = (os.path.realpath(each) for each in (self.checkout, os.path.expanduser("~")))
         return not os.path.isabs(path) or any(Path(each).is_relative_to(real) for each in inner)

@@ -61,8 +61,8 @@ class PostgresReembedding:
         return self._space != _read(reading, "embedder") or self._space == _read(reading, "embedder_next")
 
     def _begin(self, writing: WriteTransaction) -> None:
-        """Start anew when a change to a third embedder was left unfinished. Where an embedder was at work, what has
-        no vector was not to have one; where there was none, everything lacks it."""
+        """Start again if a change to a third embedder was left unfinished. If the trail had an embedder, only records
+        that have a vector get a new one. If it had none, all records get one."""
         if _read(writing, "embedder_next") != self._space:
             present = _read(writing, "embedder")
             source = "breadcrumbs" if present is None or present.startswith(EXTERNAL) else "vectors"

@@ -174,7 +174,7 @@ class LogEnd:
         self.id = ""
         self.events: list[Envelope] = []
         self.endings: dict[object, Ending] = {}
-        """What units of work leave to be done once for all of them, before the commit."""
+        """Final statements that several units of work share. Each runs once, before the commit."""
 
     def move_back(self, head: int, at: int, id: str) -> None:
         """Forget the events of a unit of work that was undone."""

@@ -92,7 +92,7 @@ class Weighed(msgspec.Struct):
     whole: float
 
     def rarest(self, limit: int, *, least: float = 0.0) -> list[int]:
-        """The terms that say most, of those that say at least so much, best first."""
+        """Return up to `limit` terms with a rarity of at least `least`, rarest first."""
         order = np.argsort(-self.rarity, kind="stable")[:limit]
         found: list[int] = self.terms[order[self.rarity[order] >= least]].tolist()
         return found

@@ -78,7 +78,7 @@ def _plausible(query: Floats, vectors: Floats, signs: Codes, allowed: Ints, k: i
 
 
 def _low_count(counts: Counts, wanted: int) -> int:
-    """A count that about as many as wanted do not exceed, judged by some of them."""
+    """The count that about `wanted` of the counts do not exceed, estimated from a sample."""
     thin = max(1, len(counts) // THIN)
     return int(np.searchsorted(np.cumsum(np.bincount(counts[::thin])), wanted / thin))
 

@@ -32,8 +32,8 @@ CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 4_000
 """Pages in the log that start a checkpoint: when no write is pending, and in any case."""
 IDLE_SECONDS = 0.05
 STEPS, MOST_STEPS = 1_000, 8
-"""A read that may be long has so many times so many steps of SQLite's machine, about a millisecond, in the calling
-thread."""
+"""A read of unknown length gets STEPS times MOST_STEPS steps of SQLite's virtual machine, about a millisecond, in the
+calling thread. After that it restarts in another thread."""
 FIRST_LAYOUT, LONGEST_LAYOUT = 64, 5_000
 
 
@@ -382,7 +382,8 @@ class Engine:
         return connection
 
     def _log_pages(self) -> int:
-        """Pages that this process put into the log since it was last moved into the file; 0 while that is closed."""
+        """The number of WAL pages that this process has written since the last checkpoint; 0 while the connection must
+        be reopened."""
         return 0 if self._must_reopen else self._writer.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0] - self._log_begins
 
     # -- ending -------------------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """A function with the events it is for. `name` is its durable consumer: a changed name starts afresh. See
-    `Consumer` for `after`, `ordered` and `limits`. With `refused`, outputs that cannot be written are not made again:
-    what it gives is written in their place."""
+    `Consumer` for `after`, `ordered` and `limits`. If the outputs cannot be written, Clew writes the drafts of
+    `refused` instead and does not run the function again."""
 
     name: str
     selector: Selector

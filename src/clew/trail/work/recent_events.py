@@ -1,4 +1,5 @@
-"""The newest events in memory: most of those who wait for one are not meant by it, and need not read the file for that.
+"""A cache of the newest events. Most waiting consumers do not want a new event, and can see that here without reading
+the database.
 
 On SQLite only commits of this process are here. Whoever uses it compares its `head` with that of the log.
 """

@@ -143,4 +143,4 @@ OPERATIONS: tuple[RestOperation, ...] = (
 )
 
 PROBES = tuple(each for each in OPERATIONS if each.path in ("/health", "/ready", "/metrics"))
-"""What a worker without the role server answers."""
+"""The routes of a worker without the role `server`."""

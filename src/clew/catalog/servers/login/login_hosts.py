@@ -47,7 +47,8 @@ class LoginHosts:
 
 
 def _is_near(address: Address, own: Sequence[Address]) -> bool:
-    """Whether a server at these addresses is where the address can be meant."""
+    """Whether a server with the addresses `own` is on the kind of network that `address` belongs to: link-local, or
+    another that is not public."""
     if address.is_link_local:
         return any(each.is_link_local for each in own)
     return any(refusal_of(each) is not None for each in own)

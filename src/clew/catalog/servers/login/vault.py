@@ -41,7 +41,7 @@ class TrailVault:
 
 
 class ShortVault:
-    """Kept as long as the object lives. What it does not hold comes from the vault below, which it never changes."""
+    """A vault in memory. It reads missing values from the vault `below` and never writes to it."""
 
     def __init__(self, below: Vault | None = None) -> None:
         self._values: dict[str, str] = {}

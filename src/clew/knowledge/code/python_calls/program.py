@@ -114,7 +114,8 @@ class PythonFlow:
         return {*kept, *changed, *removed}
 
     def _base_files(self, paths: Iterable[str]) -> set[str]:
-        """The files of the base classes of files: their calls through `self` reach overrides."""
+        """The files that define the base classes of the classes in these files. Calls through `self` in a base class
+        can reach an override."""
         values = self._solver.heap.values
         classes = [number for path in paths if (file := self._solver.files.get(path)) for number in file.classes]
         bases = [values[base] for number in classes for base in self._solver.attributes.order(number)]

@@ -111,8 +111,8 @@ def find_consumer(reading: ReadTransaction, name: str, by: Principal) -> StoredC
 
 
 class QueueStanding(NamedTuple):
-    """A consumer, the head of the log, when the first of what waits or is held is due, and the next events of the log
-    that the consumer may see."""
+    """A consumer, the head of the log, the time at which its first waiting or claimed event is due, and the next events
+    of the log that the consumer may see."""
 
     stored: StoredConsumer
     head: int

@@ -1,7 +1,8 @@
 """Rows of `deliveries`: one for each event that a consumer wants and has not acknowledged. See `queue_lanes`.
 
-An index allows one first a lane, and only the first can be claimed. Those who move rows within lanes hold the lock of
-`lock_lanes`: without it, an event that is added while the first one leaves would wait for nothing.
+A unique index allows one first event per lane, and only that event can be claimed. Code that moves rows within lanes
+holds the lock of `lock_lanes`. Without the lock, an event that is added while the first one leaves would wait for an
+event that is gone.
 """
 
 from __future__ import annotations
@@ -146,8 +147,8 @@ class Departures:
 
 
 def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> Callable[[], list[int]]:
-    """Acknowledge a claim. What is returned tells, after the commit, the consumers that have another event to claim.
-    Raises as `find_held`."""
+    """Acknowledge a claim. Call the returned function after the commit: it returns the consumers that can claim another
+    event. Raises as `find_held`."""
     writing.is_dirty = True
     if writing.log is not None and not writing.careful:
         found = writing.log.endings.setdefault(("leave", by), Departures(by))

@@ -48,7 +48,7 @@ SETTLE = 1_000_000
 """Microseconds without news after which a cursor is written that is behind what its consumer has seen."""
 SHORTEST_WAIT = 0.02
 FREED = -1
-"""Stands among the changes of a transaction for claims that were let go of; 0 for anything else that is no record."""
+"""Marks released claims in the list of changes of a transaction. 0 marks any other change that is not a record."""
 NEWS = 50
 """Up to this many new events are matched with pending orders. Beyond that, workers query the log."""
 FILLED_AT_ONCE = 8

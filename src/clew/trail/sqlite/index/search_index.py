@@ -67,8 +67,9 @@ class Index:
     # -- keeping up ---------------------------------------------------------------------------------------
 
     def sync(self, connection: Sql, visible: Collection[int] | None = None) -> None:
-        """Read what has changed since the last time. Given the audiences that a search may see, what others wrote is
-        left for a search that may see it, until there is enough for the postings: many are read faster together."""
+        """Read what has changed since the last time. With `visible`, the audiences of the search, records of other
+        audiences are not read yet. They are read when a search needs them, or together when there are enough for the
+        postings, which is faster."""
         self._settle()
         before = self.changes
         head = read_head(connection)
