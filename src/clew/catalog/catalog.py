@@ -30,7 +30,7 @@ from clew.catalog.operations.answers import (
 from clew.catalog.operations.ask import STILL_READING, AskOperation, check_question, tell_awaiting
 from clew.catalog.operations.discovery import Discovery, is_sound
 from clew.catalog.operations.get import GetOperation, Report
-from clew.catalog.operations.lookup import Lookup, Whole
+from clew.catalog.operations.lookup import FullResource, Lookup
 from clew.catalog.operations.markdown import cited_line, known_lines
 from clew.catalog.operations.text import inline
 from clew.catalog.operations.why import RouteExplanation, WhyOperation
@@ -234,7 +234,7 @@ class Catalog:
         getting, reader = self._for(by).getting, self._reader(by)
         return await getting.get(items, by=by, reader=reader, handle=handle, report=report)
 
-    async def read(self, route: str, *, by: Principal) -> Whole:
+    async def read(self, route: str, *, by: Principal) -> FullResource:
         """One resource whole. Raises NotFound, InvalidInput."""
         by.require("read")
         return await self._for(by).lookup.read(parse_route(route), by=self._reader(by))

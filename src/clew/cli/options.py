@@ -36,7 +36,7 @@ HERE = Here()
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Which:
+class FilterOptions:
     """Filters of breadcrumbs; all that are given must match."""
 
     schema: Annotated[tuple[str, ...], Parameter(help="A schema name; when repeated, any of them.")] = ()
@@ -71,7 +71,7 @@ class Which:
         )
 
 
-EVERY = Which()
+EVERY = FilterOptions()
 
 
 def _moment(text: str | None, now: datetime, option: str) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Checks of single settings and tables. A problem is a `Misfit`; the reader adds where the value came from."""
+"""Checks of single settings and tables. A problem is a `InvalidSetting`; the reader adds where the value came from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ABSENT = {
 _Table = TypeVar("_Table", bound=msgspec.Struct)
 
 
-class Misfit(Exception):
+class InvalidSetting(Exception):
     """A value that cannot be used. `path` is where it is below the setting, such as a key of a table."""
 
     def __init__(self, message: str, hint: str = "", path: tuple[str | int, ...] = ()) -> None:
@@ -56,97 +56,99 @@ class Misfit(Exception):
 
 
 def check_value(name: str, value: Any) -> Any:
-    """The value as the type of its setting. Raises Misfit."""
+    """The value as the type of its setting. Raises InvalidSetting."""
     if name not in KINDS:
-        raise Misfit(f"there is no setting {name!r}", _nearest(name))
+        raise InvalidSetting(f"there is no setting {name!r}", _nearest(name))
     try:
         converted = msgspec.convert(value, KINDS[name], strict=False)
         least, greatest = LIMITS.get(name, (None, None))
         if least is not None and greatest is not None and not least <= converted <= greatest:
             raise ValueError
     except ValueError:  # of which msgspec's own error is one
-        raise Misfit(f"{name} must be {_meant(name)}, not {value!r}") from None
+        raise InvalidSetting(f"{name} must be {_meant(name)}, not {value!r}") from None
     if name in CHOICES and converted not in CHOICES[name]:
-        raise Misfit(f"there is no {name} {converted!r}", suggest(converted, CHOICES[name], "Choose one of"))
+        raise InvalidSetting(f"there is no {name} {converted!r}", suggest(converted, CHOICES[name], "Choose one of"))
     if check := _CHECKS.get(name):
         check(name, converted)
     return converted
 
 
 def check_source(name: str, table: Any) -> SourceConfig:
-    """A table `[sources.NAME]`. Its domain is named like itself unless it says otherwise. Raises Misfit."""
+    """A table `[sources.NAME]`. Its domain is named like itself unless it says otherwise. Raises InvalidSetting."""
     place = f"[{SOURCES}.{name}]"
     if not isinstance(table, dict):
-        raise Misfit(f"{place} must be a table with at least a kind")
+        raise InvalidSetting(f"{place} must be a table with at least a kind")
     if "kind" not in table:
-        raise Misfit(f"{place} has no kind, such as local or github")
+        raise InvalidSetting(f"{place} has no kind, such as local or github")
     own = {field for field in SourceConfig.__struct_fields__ if field != "options"}
     given = {key: value for key, value in table.items() if key in own}
     options = {key: value for key, value in table.items() if key not in own}
     found = _convert(place, {"domain": name, **given, "options": options}, SourceConfig)
     if not 0 <= found.ttl_minutes <= MAX_TTL_MINUTES:
         reason = f"must be from 0 to {MAX_TTL_MINUTES:,}, not {found.ttl_minutes}"
-        raise Misfit(f"{place} ttl_minutes {reason}", path=("ttl_minutes",))
+        raise InvalidSetting(f"{place} ttl_minutes {reason}", path=("ttl_minutes",))
     return found
 
 
 def check_provider(name: str, table: Any) -> ProviderConfig:
     """A table `[providers.NAME]`. A value that looks like the key itself is refused, and not repeated. Raises
-    Misfit."""
+    InvalidSetting."""
     place = f"[{PROVIDERS}.{name}]"
     found = _convert(place, table, ProviderConfig)
     if found.key and not KEY_REFERENCE.fullmatch(found.key):
-        raise Misfit(f"{place} key must say where the key is, and not be it", KEY_HINT, ("key",))
+        raise InvalidSetting(f"{place} key must say where the key is, and not be it", KEY_HINT, ("key",))
     if found.base_url and not _is_plain_url(found.base_url):
         reason = "base_url must be an http or https address without a password or a query"
-        raise Misfit(f"{place} {reason}", "For example " + EXAMPLE, ("base_url",))
+        raise InvalidSetting(f"{place} {reason}", "For example " + EXAMPLE, ("base_url",))
     if not 0.001 <= found.timeout_seconds <= MAX_PROVIDER_SECONDS:
         reason = f"must be from 0.001 to {MAX_PROVIDER_SECONDS:,}, not {found.timeout_seconds}"
-        raise Misfit(f"{place} timeout_seconds {reason}", path=("timeout_seconds",))
+        raise InvalidSetting(f"{place} timeout_seconds {reason}", path=("timeout_seconds",))
     return found
 
 
 def check_known(name: str, table: Any) -> KnownModel:
-    """A table `[models.known.NAME]`. Raises Misfit."""
+    """A table `[models.known.NAME]`. Raises InvalidSetting."""
     return _convert(f"[{MODELS}.known.{name}]", table, KnownModel)
 
 
 def check_role(name: str, value: Any) -> str:
-    """A role of the user's own in `[models]`. Raises Misfit."""
+    """A role of the user's own in `[models]`. Raises InvalidSetting."""
     if name == "known":
-        raise Misfit(f"{MODELS}.known must be tables", f"Write [{MODELS}.known.NAME] and its settings below")
+        raise InvalidSetting(f"{MODELS}.known must be tables", f"Write [{MODELS}.known.NAME] and its settings below")
     if not isinstance(value, str) or name == "roles":
-        raise Misfit(f"{MODELS}.{name} must be text", 'Write role = "provider:model"')
+        raise InvalidSetting(f"{MODELS}.{name} must be text", 'Write role = "provider:model"')
     return value
 
 
 def check_servers(tables: Any) -> tuple[ConfiguredServer, ...]:
-    """The tables `[[mcp.servers]]`, as far as one can tell without the catalog. Raises Misfit."""
+    """The tables `[[mcp.servers]]`, as far as one can tell without the catalog. Raises InvalidSetting."""
     name = ".".join(SERVERS)
     if not isinstance(tables, list | tuple):
-        raise Misfit(f"{name} must be a list of tables", "Write [[mcp.servers]] and an id below, once for each server")
+        raise InvalidSetting(
+            f"{name} must be a list of tables", "Write [[mcp.servers]] and an id below, once for each server"
+        )
     found: list[ConfiguredServer] = []
     for number, table in enumerate(tables):
         try:
             one = _convert(f"[[{name}]]", table, ConfiguredServer)
-        except Misfit as misfit:
+        except InvalidSetting as misfit:
             misfit.path = (number, *misfit.path)
             raise
         if one.id in {each.id for each in found}:
-            raise Misfit(f"[[{name}]] id {one.id!r} is there twice", "Rename one", (number, "id"))
+            raise InvalidSetting(f"[[{name}]] id {one.id!r} is there twice", "Rename one", (number, "id"))
         found.append(one)
     return tuple(found)
 
 
 def _convert(place: str, table: Any, kind: type[_Table]) -> _Table:
     if not isinstance(table, dict):
-        raise Misfit(f"{place} must be a table of settings")
+        raise InvalidSetting(f"{place} must be a table of settings")
     try:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
         wrong = in_plain_words(error, kind, "it", called="setting")
         inner = tuple(wrong.field.split(".")[:1]) if wrong.field != "it" else ()
-        raise Misfit(f"{place} {wrong.field} {wrong.reason}", wrong.hint, inner) from None
+        raise InvalidSetting(f"{place} {wrong.field} {wrong.reason}", wrong.hint, inner) from None
 
 
 def _is_plain_url(url: str) -> bool:
@@ -185,30 +187,30 @@ def _check_networks(name: str, networks: tuple[str, ...]) -> None:
         try:
             ip_network(network)
         except ValueError:
-            raise Misfit(f"{name}: {network!r} is not a network such as 10.0.0.0/8", path=(number,)) from None
+            raise InvalidSetting(f"{name}: {network!r} is not a network such as 10.0.0.0/8", path=(number,)) from None
 
 
 def _check_agent(name: str, value: str) -> None:
     if not value.strip():
-        raise Misfit(f"{name} is empty", "`clew agents` lists the names of agents")
+        raise InvalidSetting(f"{name} is empty", "`clew agents` lists the names of agents")
 
 
 def _check_below(name: str, value: str) -> None:
     parts = value.replace("\\", "/").split("/")
     if not value.strip() or posixpath.isabs(value) or ":" in parts[0] or ".." in parts or parts[0] == "~":
-        raise Misfit(f"{name} must be a path below the project, not {value!r}", "Nothing outside of it is read")
+        raise InvalidSetting(f"{name} must be a path below the project, not {value!r}", "Nothing outside of it is read")
 
 
 def _check_rules(name: str, value: str) -> None:
     _check_below(name, value)
     if not value.lower().endswith(RULE_ENDINGS):
-        raise Misfit(f"{name} must be a text file, not {value!r}", f"It ends with {', '.join(RULE_ENDINGS)}")
+        raise InvalidSetting(f"{name} must be a text file, not {value!r}", f"It ends with {', '.join(RULE_ENDINGS)}")
 
 
 def _check_hooks(name: str, hooks: tuple[str, ...]) -> None:
     for number, each in enumerate(hooks):
         if not _HOOK.fullmatch(each):
-            raise Misfit(f"{name}: {each!r} is not module:name", "For example hooks:masking", (number,))
+            raise InvalidSetting(f"{name}: {each!r} is not module:name", "For example hooks:masking", (number,))
 
 
 def _check_bus(name: str, value: str) -> None:
@@ -219,21 +221,23 @@ def _check_bus(name: str, value: str) -> None:
         except ValueError:
             is_whole = False
         if not is_whole or not each.isprintable() or " " in each:
-            raise Misfit(
+            raise InvalidSetting(
                 f"{name} must be the address of a NATS server, not {value.rpartition('@')[2]!r}", "For example " + BUS
             )
         if parts.username is not None:
-            raise Misfit(f"{name} must not hold a login", "Name its place in bus.credentials: env:NAME or file:PATH")
+            raise InvalidSetting(
+                f"{name} must not hold a login", "Name its place in bus.credentials: env:NAME or file:PATH"
+            )
 
 
 def _check_reference(name: str, value: str) -> None:
     if value and not KEY_REFERENCE.fullmatch(value):
-        raise Misfit(f"{name} must say where the login is, and not be it", KEY_HINT)
+        raise InvalidSetting(f"{name} must say where the login is, and not be it", KEY_HINT)
 
 
 def _check_path(name: str, value: str) -> None:
     if not value.strip() or "\0" in value:
-        raise Misfit(f"{name} must be the path of a file, not {value!r}")
+        raise InvalidSetting(f"{name} must be the path of a file, not {value!r}")
 
 
 _CHECKS: dict[str, Any] = {

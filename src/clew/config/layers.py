@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew.config.checks import (
-    Misfit,
+    InvalidSetting,
     check_known,
     check_provider,
     check_role,
@@ -117,13 +117,13 @@ def build_config(given: Iterable[GivenSetting], problems: list[ConfigError]) -> 
         try:
             _take(each, settings)
             known[each.name] = each
-        except Misfit as misfit:
+        except InvalidSetting as misfit:
             problems.append(_located(each, misfit))
             if len(problems) >= MAX_PROBLEMS:
                 break
     try:
         _name_model(settings)
-    except Misfit as misfit:
+    except InvalidSetting as misfit:
         problems.append(_located(known["agent.model"], misfit))
     return msgspec.convert(settings, Config), known
 
@@ -138,7 +138,7 @@ def flatten(found: Mapping[str, Any], origin: Origin) -> Iterator[GivenSetting]:
 
 
 def _take(given: GivenSetting, settings: dict[str, Any]) -> None:
-    """Put a setting that is right to the others. Raises Misfit."""
+    """Put a setting that is right to the others. Raises InvalidSetting."""
     section, inner = given.path[0], given.path[-1]
     if len(given.path) == 1:
         settings[section] = check_value(given.name, given.value)
@@ -168,25 +168,27 @@ def _take_model(inner: str, value: Any, models: dict[str, Any]) -> None:
 def _known_model(name: str, table: Any) -> Any:
     try:
         return check_known(name, table)
-    except Misfit as misfit:
+    except InvalidSetting as misfit:
         misfit.path = (name, *misfit.path)
         raise
 
 
 def _name_model(settings: dict[str, Any]) -> None:
-    """Let `agent.model` be the entry of `[models]` under the agent's name. Raises Misfit where that says another."""
+    """Let `agent.model` be the entry of `[models]` under the agent's name. Raises InvalidSetting for another model."""
     agent = settings.get("agent", {})
     name, model = agent.get("name", AgentConfig().name), agent.get("model", "")
     if not model:
         return
     if name in ModelsConfig.__struct_fields__:
-        raise Misfit(f"agent.model is not for an agent called {name!r}, which is a role", f"Set models.{name}")
+        raise InvalidSetting(f"agent.model is not for an agent called {name!r}, which is a role", f"Set models.{name}")
     roles = settings.setdefault(MODELS, {}).setdefault("roles", {})
     if roles.setdefault(name, model) != model:
-        raise Misfit(f"agent.model and models.{name} name two models for the agent {name!r}", "Keep one of them")
+        raise InvalidSetting(
+            f"agent.model and models.{name} name two models for the agent {name!r}", "Keep one of them"
+        )
 
 
-def _located(given: GivenSetting, misfit: Misfit) -> ConfigError:
+def _located(given: GivenSetting, misfit: InvalidSetting) -> ConfigError:
     error = ConfigError(f"{given.place(misfit.path)}: {misfit.message}")
     error.hint = misfit.hint
     return error

@@ -17,7 +17,7 @@ from clew.catalog.servers.login.login import log_in
 from clew.catalog.servers.login.login_hosts import CheckedTransport, LoginHosts
 from clew.catalog.servers.login.login_store import LoginStore
 from clew.catalog.servers.login.oauth import Credentials, NewLogin
-from clew.catalog.servers.login.vault import ShortVault
+from clew.catalog.servers.login.vault import MemoryVault
 from clew.errors import ServerError
 from clew.trail.work.webhook_addresses import Resolve
 
@@ -126,7 +126,7 @@ async def test_a_login_is_not_led_to_a_service_of_this_machine(authority: Author
     url = authority.url.replace("127.0.0.1", "localhost")
     config = McpServerConfig(id="notes", transport="http", url=url, auth=Auth(type="oauth"), timeout_seconds=PATIENCE)
     with pytest.raises(ServerError) as told:
-        await log_in(config, ShortVault(), show, seconds=PATIENCE)
+        await log_in(config, MemoryVault(), show, seconds=PATIENCE)
     assert "127.0.0.1 is at 127.0.0.1, a loopback address" in str(told.value)
     assert (authority.registered, authority.said) == ({}, [])
 
@@ -139,7 +139,7 @@ async def test_a_browser_is_not_led_to_a_private_address(public_home: None, plac
         async def visit(self, address: str) -> dict[str, str]:
             raise AssertionError("nobody is asked")
 
-    store = LoginStore("notes", "http://localhost/mcp", ShortVault(), lambda: 0.0)
+    store = LoginStore("notes", "http://localhost/mcp", MemoryVault(), lambda: 0.0)
     login = NewLogin(Auth(type="oauth"), Credentials(), store, Unused())
     good = "http://login.example/x"
     places = {"issuer": good, "authorization_endpoint": good, "token_endpoint": good, place: "http://10.0.0.1/x"}

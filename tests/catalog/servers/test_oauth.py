@@ -22,7 +22,7 @@ from clew.catalog.servers.login.auth_settings import Auth, parse_auth, written_a
 from clew.catalog.servers.login.login import log_in, log_out
 from clew.catalog.servers.login.login_store import Login, LoginStore, secret_name
 from clew.catalog.servers.login.oauth import Credentials, NewLogin
-from clew.catalog.servers.login.vault import ShortVault, TrailVault
+from clew.catalog.servers.login.vault import MemoryVault, TrailVault
 from clew.catalog.servers.value_references import FromEnv, FromSecret
 from clew.clock import ManualClock
 from clew.errors import ClewError, ConfigError, NotFound, ServerError
@@ -274,7 +274,7 @@ async def test_a_server_with_tls_cannot_lead_a_login_to_where_there_is_none() ->
         async def visit(self, address: str) -> dict[str, str]:
             raise AssertionError("nobody is asked")
 
-    store = LoginStore("notes", "https://notes.example.com/mcp", ShortVault(), lambda: 0.0)
+    store = LoginStore("notes", "https://notes.example.com/mcp", MemoryVault(), lambda: 0.0)
     login = NewLogin(Auth(type="oauth"), Credentials(), store, Unused())
     plain = "http://notes.example.com"
     login.context.oauth_metadata = OAuthMetadata.model_validate(
@@ -294,7 +294,7 @@ async def test_a_server_with_tls_cannot_lead_a_login_to_where_there_is_none() ->
 async def test_a_server_that_is_not_set_up_for_a_login_is_refused(auth: Auth, said: str) -> None:
     config = McpServerConfig(id="other", transport="http", url="http://127.0.0.1:1/mcp", auth=auth)
     with pytest.raises(ConfigError, match=said):
-        await log_in(config, ShortVault(), agree, seconds=PATIENCE)
+        await log_in(config, MemoryVault(), agree, seconds=PATIENCE)
 
 
 async def test_the_token_of_a_hook_comes_before_a_login(authority: Authority, meaning: Trail, me: Principal) -> None:

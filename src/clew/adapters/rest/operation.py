@@ -119,7 +119,7 @@ class RestReply:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self.body})
 
 
-class Nothing(RestReply):
+class EmptyReply(RestReply):
     """An answer without a body."""
 
     __slots__ = ()

@@ -30,7 +30,7 @@ LOOKED_AT = 200
 """Most routes that are suggested for a missing one, and most neighbours that are compared for that."""
 
 
-class Whole(msgspec.Struct, frozen=True, kw_only=True):
+class FullResource(msgspec.Struct, frozen=True, kw_only=True):
     """A resource with its content, its parts included, and the scopes that it takes to see it. `rest` are the parts
     that had no room, in their order."""
 
@@ -41,9 +41,9 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
     rest: Sequence[str] = ()
 
 
-def _whole(found: Breadcrumb) -> Whole:
+def _whole(found: Breadcrumb) -> FullResource:
     about, content = (str(found.context.get(field, "")) for field in ("description", "content"))
-    return Whole(name=found.title, description=about, content=content, scopes=frozenset(found.scopes))
+    return FullResource(name=found.title, description=about, content=content, scopes=frozenset(found.scopes))
 
 
 class Lookup:
@@ -53,7 +53,7 @@ class Lookup:
         self._trail = trail
         self._registry = registry
 
-    async def read(self, route: CatalogRoute, *, by: Principal) -> Whole:
+    async def read(self, route: CatalogRoute, *, by: Principal) -> FullResource:
         """Raises NotFound for what is not there or not visible; what a domain's code raises passes through."""
         defined = self._registry.find_resource(route)
         if defined is None:
@@ -62,21 +62,21 @@ class Lookup:
             raise NotFound("resource", str(route))
         name, about = defined.resource.name, defined.resource.description
         content = await defined.resource.fetch(defined.domain.client)
-        return Whole(name=name, description=about, content=content, scopes=defined.scopes)
+        return FullResource(name=name, description=about, content=content, scopes=defined.scopes)
 
-    async def read_indexed(self, route: CatalogRoute, *, by: Principal) -> Whole:
+    async def read_indexed(self, route: CatalogRoute, *, by: Principal) -> FullResource:
         """A resource as it was last indexed, without its parts. Raises NotFound, also where its domain is not there for
         the caller."""
         return _whole(await self._get(route, by))
 
-    async def _find_file(self, route: CatalogRoute, by: Principal) -> Whole | None:
+    async def _find_file(self, route: CatalogRoute, by: Principal) -> FullResource | None:
         """A resource that its domain reads and does not index. Raises NotFound if the domain is not there for the
         caller."""
         domain = self._registry.visible_domain(route.domain, by)
         found = await domain.find_file(unquote(route.path)) if domain.find_file is not None else None
         if found is None:
             return None
-        return Whole(
+        return FullResource(
             name=storable_text(found.name, MAX_NAME),
             description=storable_text(found.description, MAX_DESCRIPTION),
             content=storable_text(clean_text(found.content), MAX_CONTENT),
@@ -90,7 +90,7 @@ class Lookup:
             raise NotFound("resource", str(route))
         return found
 
-    async def _with_parts(self, route: CatalogRoute, by: Principal) -> Whole:
+    async def _with_parts(self, route: CatalogRoute, by: Principal) -> FullResource:
         """A resource, then what stands below it in its document, in the order of the document."""
         found = await self._get(route, by)
         whole, tag = _whole(found), next((tag for tag in found.tags if tag.startswith(DOCUMENT)), None)

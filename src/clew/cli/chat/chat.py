@@ -24,7 +24,7 @@ from clew.cli import INTERRUPTED
 from clew.cli.chat.chat_commands import GREETING, Typed, read_command, run_session_command
 from clew.cli.chat.chat_input import Lines, open_lines
 from clew.cli.chat.chat_screen import Display, JsonLines, Screen, show_turns
-from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
+from clew.cli.chat.chat_turn import Asker, Chat, Interrupts, UserLeft, answer_from, ask_person, interrupts
 from clew.cli.commands.session import print_sessions
 from clew.cli.folder_access import open_here
 from clew.cli.options import HERE, Here
@@ -44,7 +44,7 @@ ManageSessions = Callable[[Typed, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class ChatOptions:
     """The options of the command line."""
 
     agent: str
@@ -84,10 +84,10 @@ async def chat(
         clew chat --session 4f1c22ab
     """
     logging.getLogger("clew.agents").setLevel(logging.ERROR)  # what goes wrong is part of the conversation
-    wishes = Wishes(
+    options = ChatOptions(
         agent=agent or "", session=session, allow=allow, adapters=adapter, script=script, last=last, json=json
     )
-    _check(message, wishes, listed=list)
+    _check(message, options, listed=list)
     if list and (file := trail_file(here.config())) is not None and not file.exists():
         print_sessions([], as_json=json)
         return 0
@@ -98,36 +98,38 @@ async def chat(
         if list:
             print_sessions(await manager.list(by=app.me), as_json=json)
             return 0
-        wishes = replace(wishes, agent=agent or app.config.agent.name)
-        return await _talk(app, conversations, manager, " ".join(message), wishes)
+        options = replace(options, agent=agent or app.config.agent.name)
+        return await _talk(app, conversations, manager, " ".join(message), options)
 
 
-def _check(message: Sequence[str], wishes: Wishes, *, listed: bool) -> None:
-    if listed and (message or wishes.session):
+def _check(message: Sequence[str], options: ChatOptions, *, listed: bool) -> None:
+    if listed and (message or options.session):
         raise InvalidInput("--list", "leaves no room for a message or a session")
-    if not 0 <= wishes.last <= 200:
+    if not 0 <= options.last <= 200:
         raise InvalidInput("--last", "must be from 0 to 200")
     if message:
         check_message(" ".join(message))
 
 
-async def _talk(app: App, conversations: Conversations, manager: SessionManager, message: str, wishes: Wishes) -> int:
+async def _talk(
+    app: App, conversations: Conversations, manager: SessionManager, message: str, options: ChatOptions
+) -> int:
     """One message, or one after the other. Returns the exit code."""
-    models = _models(app, wishes.script)
-    definition = await _find_agent(app, conversations, wishes.agent)
+    models = _models(app, options.script)
+    definition = await _find_agent(app, conversations, options.agent)
     missing = await find_missing_model(app.trail, conversations.flow, app.clock, models, definition, by=app.me)
     if missing is not None:
-        return await _talk_without(app, manager, missing, message, as_json=wishes.json)
-    session = await _choose_session(app, manager, wishes.session)
-    display: Display = JsonLines() if wishes.json else Screen(streams=is_terminal())
-    async with _working(app, conversations, manager, models, wishes) as agent:
+        return await _talk_without(app, manager, missing, message, as_json=options.json)
+    session = await _choose_session(app, manager, options.session)
+    display: Display = JsonLines() if options.json else Screen(streams=is_terminal())
+    async with _working(app, conversations, manager, models, options) as agent:
         with interrupts() as caught, open_lines(await _said(agent, session)) as lines:
-            asker = _asker(lines, wishes.allow, is_asked=can_ask() and not wishes.json)
+            asker = _asker(lines, options.allow, is_asked=can_ask() and not options.json)
             talk = Chat(agent, display, asker, caught, session=session)
             try:
-                await _take_up(talk, agent, wishes, is_long=not message)
+                await _take_up(talk, agent, options, is_long=not message)
                 return await (_once(talk, message) if message else _converse(talk, lines, caught, manager, app))
-            except Left:
+            except UserLeft:
                 return INTERRUPTED
             finally:
                 _tell_session(talk, message)
@@ -160,16 +162,16 @@ def _models(app: App, script: Path | None) -> Models:
 
 @asynccontextmanager
 async def _working(
-    app: App, conversations: Conversations, manager: SessionManager, models: Models, wishes: Wishes
+    app: App, conversations: Conversations, manager: SessionManager, models: Models, options: ChatOptions
 ) -> AsyncIterator[Agent]:
     """The agent at work in this process, inside its adapters. Another process may work on the same trail: an event is
     handled by one of them."""
-    adapters = [load_adapter(path) for path in wishes.adapters]
+    adapters = [load_adapter(path) for path in options.adapters]
     runtime = await app.runtime(models)
     for line in find_strays(app.config.permissions, await runtime.parts.tools.toolbox.names(by=app.me)):
         note(line)
     registry = (await app.workspace()).catalog.registry if adapters else None
-    core = AgentCore(wishes.agent, conversations, by=app.me, running=runtime.running, registry=registry, gate=manager)
+    core = AgentCore(options.agent, conversations, by=app.me, running=runtime.running, registry=registry, gate=manager)
     agent = wrap_all(core, adapters)
     await agent.start()
     try:
@@ -196,16 +198,16 @@ async def _said(agent: Agent, session: str | None) -> list[str]:
     return [turn.text for turn in turns if turn.role == "user"]
 
 
-async def _take_up(talk: Chat, agent: Agent, wishes: Wishes, *, is_long: bool) -> None:
+async def _take_up(talk: Chat, agent: Agent, options: ChatOptions, *, is_long: bool) -> None:
     """Show where a session was left, and wait for answers that are still to come."""
-    if is_long and can_ask() and not wishes.json:
-        note(f"Talking to {wishes.agent}. {GREETING}", dim=True)
+    if is_long and can_ask() and not options.json:
+        note(f"Talking to {options.agent}. {GREETING}", dim=True)
     if talk.session is None:
         return
-    if wishes.last and not wishes.json:
-        show_turns(await agent.turns(talk.session, limit=wishes.last))
+    if options.last and not options.json:
+        show_turns(await agent.turns(talk.session, limit=options.last))
     for sent in await agent.open_runs(talk.session):
-        if not wishes.json:
+        if not options.json:
             note("The last message has no answer yet: continuing it.", dim=True)
         await talk.wait_for(sent)
 
@@ -295,7 +297,7 @@ async def _talk_without(app: App, manager: SessionManager, missing: ModelError, 
                 if message:
                     note(advice)
                     return 0
-        except Left:
+        except UserLeft:
             return INTERRUPTED
 
 

@@ -23,7 +23,7 @@ Asker = Callable[[PermissionAsked], Awaitable[Choice]]
 Result = TypeVar("Result")
 
 
-class Left(Exception):
+class UserLeft(Exception):
     """The person leaves: Ctrl-C where nothing runs, or for the second time."""
 
 
@@ -52,7 +52,7 @@ class Interrupts:
             self._on_first = None
 
     async def unless_left(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of the work. Raises Left, having cancelled it, as soon as the person leaves."""
+        """The result of the work. Raises UserLeft, having cancelled it, as soon as the person leaves."""
         task = asyncio.create_task(work)
         try:
             await asyncio.wait((task, self._left), return_when=asyncio.FIRST_COMPLETED)
@@ -61,7 +61,7 @@ class Interrupts:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         if task.cancelled():
-            raise Left
+            raise UserLeft
         return task.result()
 
 
@@ -100,13 +100,13 @@ class Chat:
         self.session = session
 
     async def say(self, text: str) -> Step | None:
-        """Send a message and show what comes of it; the last step. Raises Left."""
+        """Send a message and show what comes of it; the last step. Raises UserLeft."""
         ended = asyncio.Event()
         with self._caught.instead(ended.set):
             return await self._caught.unless_left(self._turn(text, ended))
 
     async def wait_for(self, sent: SentMessage) -> Step | None:
-        """Show what comes of a message that was sent before; the last step. Raises Left."""
+        """Show what comes of a message that was sent before; the last step. Raises UserLeft."""
         ended = asyncio.Event()
         with self._caught.instead(ended.set):
             return await self._caught.unless_left(self._go_on(sent, ended))

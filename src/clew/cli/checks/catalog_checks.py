@@ -155,7 +155,7 @@ async def check_servers(
 
 
 async def _check_server(server: McpServerConfig, app: App | None, consent: FolderConsent) -> CheckFinding | None:
-    from clew.catalog.servers.login.vault import ShortVault, TrailVault
+    from clew.catalog.servers.login.vault import MemoryVault, TrailVault
     from clew.catalog.servers.server_status import ServerFailures, is_logged_in
 
     if not consent.allows_server(server):
@@ -164,7 +164,7 @@ async def _check_server(server: McpServerConfig, app: App | None, consent: Folde
     if program and "$" not in program and shutil.which(program, path=_path_of(server)) is None:
         return wrong("servers", f"{server.id}: there is no program {server.target}", "Install it, or correct mcp.json")
     try:
-        logged_in = await is_logged_in(server, TrailVault(app.trail, app.me) if app else ShortVault(), os.environ)
+        logged_in = await is_logged_in(server, TrailVault(app.trail, app.me) if app else MemoryVault(), os.environ)
     except ConfigError as error:
         return wrong("servers", error.message, error.hint or "Set it before you start Clew")
     if logged_in is False:

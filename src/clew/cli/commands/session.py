@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clew.team.sessions.session import Session
     from clew.team.sessions.session_manager import SessionManager, SessionStats, SessionView
 
-Which = Annotated[str, Parameter(help="Its name, or the beginning or end of its id.")]
+SessionName = Annotated[str, Parameter(help="Its name, or the beginning or end of its id.")]
 Current = Annotated[str, Parameter(help="Its name, or the beginning or end of its id. [default: the focused one]")]
 
 
@@ -89,7 +89,7 @@ async def ls(
     print_sessions(found, as_json=json, state=state)
 
 
-async def switch(which: Which, /, *, json: Json = False, here: Here = HERE) -> None:
+async def switch(which: SessionName, /, *, json: Json = False, here: Here = HERE) -> None:
     """Focus another session.
 
     A suspended session is resumed. The session that you leave stays active.
@@ -113,7 +113,7 @@ async def suspend(which: Current = "", /, *, json: Json = False, here: Here = HE
     await _act("suspend", which, "is suspended. `clew session switch` returns to it by its name.", json, here)
 
 
-async def resume(which: Which, /, *, json: Json = False, here: Here = HERE) -> None:
+async def resume(which: SessionName, /, *, json: Json = False, here: Here = HERE) -> None:
     """Resume a suspended session and focus it.
 
     It takes messages again.

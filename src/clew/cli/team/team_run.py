@@ -11,7 +11,7 @@ from clew.agents.conversations.conversation import Conversations
 from clew.agents.conversations.steps import PermissionAnswered, PermissionAsked
 from clew.cli import INTERRUPTED
 from clew.cli.chat.chat_input import Lines
-from clew.cli.chat.chat_turn import Asker, Interrupts, Left
+from clew.cli.chat.chat_turn import Asker, Interrupts, UserLeft
 from clew.cli.team.team_view import TeamDisplay
 from clew.cli.terminal.output import note, one_line, say_wrapped
 from clew.errors import AlreadyExists, ClewError
@@ -85,7 +85,7 @@ class TeamRun:
                     pending = asyncio.ensure_future(anext(events, None))
             pending.cancel()
             await asyncio.gather(pending, return_exceptions=True)
-        except Left:
+        except UserLeft:
             code = await self._pause()
         finally:
             await events.aclose()
@@ -257,11 +257,11 @@ class TeamRun:
         return INTERRUPTED
 
     async def _read(self, prompt: str) -> tuple[str, str]:
-        """A word and the text after it. Raises Left for a second Ctrl-C and at the end of the input."""
+        """A word and the text after it. Raises UserLeft for a second Ctrl-C and at the end of the input."""
         assert self._parts.lines is not None
         line = await self._parts.interrupts.unless_left(self._parts.lines.read(prompt))
         if line is None:
-            raise Left
+            raise UserLeft
         word, _, text = line.strip().partition(" ")
         return word.lower(), text.strip()
 

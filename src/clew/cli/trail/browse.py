@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clew.cli.folder_access import open_here
-from clew.cli.options import EVERY, HERE, Here, Json, System, Which
+from clew.cli.options import EVERY, HERE, FilterOptions, Here, Json, System
 from clew.cli.terminal.output import (
     BOLD,
     note,
@@ -33,7 +33,7 @@ STEPS = "Steps of runs (requests, responses, contexts, pieces of answers) are le
 
 async def ls(
     *,
-    which: Which = EVERY,
+    which: FilterOptions = EVERY,
     limit: Annotated[int, Parameter(help="At most this many.")] = 20,
     cursor: Annotated[str | None, Parameter(help="Where the page before this one ended.")] = None,
     oldest: Annotated[bool, Parameter(help="Begin with the oldest.")] = False,
@@ -111,7 +111,7 @@ async def search(
     text: Annotated[str, Parameter(help="Words, a question, or an exact name.")],
     /,
     *,
-    which: Which = EVERY,
+    which: FilterOptions = EVERY,
     limit: Annotated[int, Parameter(help="At most this many.")] = 10,
     ranking: Annotated[Ranking, Parameter(help="How to order what is found.")] = "default",
     system: System = False,

@@ -20,7 +20,7 @@ ROUNDS = 5
 HIDDEN = "are hidden (definitions, catalog, steps of runs); --system shows them."
 
 
-class Own:
+class SystemRecords:
     """Tells Clew's own breadcrumbs of an owner: what bootstrap sets up, the catalog, schemas `system.…`, the steps of
     runs, and nodes of knowledge, which have doors of their own."""
 
@@ -48,24 +48,24 @@ def steps_of(flow: Flow) -> tuple[str, ...]:
     return tuple(name for name in msgspec.structs.astuple(flow) if name not in kept)
 
 
-async def read_own(app: App) -> Own:
+async def read_system_records(app: App) -> SystemRecords:
     """The schemas of Clew's own records, by the names that the trail's flow has for them."""
     try:
         flow = await read_flow(app.trail, by=app.me)
     except NotFound:  # nothing has been set up there
         flow = shipped_flow(read_pieces())
-    return Own(app.me, flow)
+    return SystemRecords(app.me, flow)
 
 
 async def has_steps(app: App, selector: Selector) -> bool:
     """Whether steps of runs are among what is meant."""
-    steps = msgspec.structs.replace(selector, schema_names=(await read_own(app)).steps)
+    steps = msgspec.structs.replace(selector, schema_names=(await read_system_records(app)).steps)
     return bool((await app.trail.records.list(steps, by=app.me, limit=1)).items)
 
 
 async def list_others(app: App, selector: Selector, *, limit: int, cursor: str | None, oldest_first: bool) -> Page:
     """One page without Clew's own. Raises InvalidInput."""
-    own = await read_own(app)
+    own = await read_system_records(app)
     selector = own.without(selector)
     kept: list[Breadcrumb] = []
 
@@ -89,7 +89,7 @@ async def list_others(app: App, selector: Selector, *, limit: int, cursor: str |
 async def describe_hidden(app: App, selector: Selector | None) -> str:
     """How many of Clew's own breadcrumbs a listing leaves out, or that it does where it shows a selection only; empty
     where there are none."""
-    own = await read_own(app)
+    own = await read_system_records(app)
     if selector is None:
         by_schema = (await app.trail.upkeep.stats(by=app.me)).schemas
         number = sum(count for name, count in by_schema.items() if own.has("", name))
@@ -103,7 +103,7 @@ async def describe_hidden(app: App, selector: Selector | None) -> str:
 
 async def search_others(app: App, request: SearchRequest) -> SearchResult:
     """The best breadcrumbs that are not Clew's own."""
-    own = await read_own(app)
+    own = await read_system_records(app)
     request = msgspec.structs.replace(request, selector=own.without(request.selector))
     excluded = set(own.ids)
     for _ in range(ROUNDS):

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from clew.app import App
 from clew.cli.folder_access import open_here
-from clew.cli.options import EVERY, HERE, Here, Json, System, Which
+from clew.cli.options import EVERY, HERE, FilterOptions, Here, Json, System
 from clew.cli.terminal.output import (
     DIM,
     GREEN,
@@ -28,7 +28,7 @@ from clew.cli.terminal.output import (
     paint,
     show_time,
 )
-from clew.cli.trail.system_records import Own, read_own
+from clew.cli.trail.system_records import SystemRecords, read_system_records
 from clew.errors import InvalidInput
 from clew.trail.model.event import Event, sse_payload
 from clew.trail.model.selector import Selector, check_selector
@@ -43,7 +43,7 @@ _COLOURS = {"created": GREEN, "updated": YELLOW, "deleted": RED}
 
 async def tail(
     *,
-    which: Which = EVERY,
+    which: FilterOptions = EVERY,
     after: Annotated[int | None, Parameter(help="Begin after the event of this number.")] = None,
     last: Annotated[int, Parameter(help="Begin with so many earlier events.")] = 10,
     count: Annotated[int | None, Parameter(help="Stop after so many events in all.")] = None,
@@ -64,7 +64,7 @@ async def tail(
         raise InvalidInput("--last, --count, --after", "must not be negative, and --count at least 1")
     async with open_here(here) as app:
         selector = check_selector(which.selector(app.clock.now()))
-        own = None if system or which.schema else await read_own(app)
+        own = None if system or which.schema else await read_system_records(app)
         start = after if after is not None else await _start(app, selector, last, own)
         if is_terminal() and start == await app.trail.log.head():
             note("Waiting for changes; Ctrl-C ends it.", dim=True)
@@ -81,7 +81,7 @@ async def tail(
 
 
 async def _follow(
-    app: App, start: int, selector: Selector, own: Own | None, count: int | None, *, as_json: bool
+    app: App, start: int, selector: Selector, own: SystemRecords | None, count: int | None, *, as_json: bool
 ) -> None:
     shown = 0
     async for event in app.trail.log.follow(start, by=app.me, selector=selector):
@@ -111,7 +111,7 @@ def _is_pipe() -> bool:
         return False
 
 
-async def _start(app: App, selector: Selector, last: int, own: Own | None) -> int:
+async def _start(app: App, selector: Selector, last: int, own: SystemRecords | None) -> int:
     """The number after which the last few matching events lie."""
     head = await app.trail.log.head()
     if not last:

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from clew.cli.arguments.values import reading_content
 from clew.cli.folder_access import open_here
-from clew.cli.options import EVERY, HERE, Here, Json, Which
+from clew.cli.options import EVERY, HERE, FilterOptions, Here, Json
 from clew.cli.terminal.output import clean_json, count, note, print_json, say
 from clew.cli.terminal.progress import Progress, progress
 from clew.errors import ClewError, InvalidInput, NotFound
@@ -31,7 +31,7 @@ async def export(
     *,
     versions: Annotated[bool, Parameter(help="Include the earlier versions.")] = False,
     force: Annotated[bool, Parameter(help="Replace a file that exists.")] = False,
-    which: Which = EVERY,
+    which: FilterOptions = EVERY,
     json: Annotated[bool, Parameter(help="Print what was written where as JSON; needs a file.")] = False,
     here: Here = HERE,
 ) -> None:

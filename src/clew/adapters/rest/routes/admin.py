@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from clew.adapters.rest.operation import Nothing, RestAnswer, RestCall, RestOperation, reply
+from clew.adapters.rest.operation import EmptyReply, RestAnswer, RestCall, RestOperation, reply
 from clew.errors import AccessDenied
 from clew.trail.store import HygieneStats, Purged
 
@@ -39,7 +39,7 @@ def _require_operator(call: RestCall) -> None:
 
 async def put_secret(call: RestCall) -> RestAnswer:
     await call.trail.secrets.put(call.path["name"], call.body.value, by=call.by)
-    return Nothing()
+    return EmptyReply()
 
 
 async def list_secrets(call: RestCall) -> RestAnswer:
@@ -48,7 +48,7 @@ async def list_secrets(call: RestCall) -> RestAnswer:
 
 async def drop_secret(call: RestCall) -> RestAnswer:
     await call.trail.secrets.drop(call.path["name"], by=call.by)
-    return Nothing()
+    return EmptyReply()
 
 
 OPERATIONS = (

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.exceptions import HTTPException
 
-from clew.adapters.rest.operation import Nothing, RequestHeader, RestAnswer, RestCall, RestOperation, reply
+from clew.adapters.rest.operation import EmptyReply, RequestHeader, RestAnswer, RestCall, RestOperation, reply
 from clew.adapters.rest.parsing import parse_if_match, parse_text, parse_version
 from clew.adapters.rest.selector_query import SelectorQuery
 from clew.errors import AlreadyExists, Conflict
@@ -162,7 +162,7 @@ async def update(call: RestCall) -> RestAnswer:
 
 async def delete(call: RestCall) -> RestAnswer:
     await call.trail.records.delete(call.path["id"], by=call.by, expect=parse_if_match(call.headers))
-    return Nothing()
+    return EmptyReply()
 
 
 def as_draft(body: NewBreadcrumb) -> Draft:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from clew.adapters.rest.operation import Nothing, RequestHeader, RestAnswer, RestCall, RestOperation, reply
+from clew.adapters.rest.operation import EmptyReply, RequestHeader, RestAnswer, RestCall, RestOperation, reply
 from clew.adapters.rest.parsing import parse_text
 from clew.adapters.rest.routes.events import resume_at
 from clew.adapters.rest.sse import EventStream
@@ -207,7 +207,7 @@ async def answer_permission(call: RestCall) -> RestAnswer:
     agent = _agent(call, await _conversations(call))
     asked: Allow = call.body
     await agent.answer_permission(call.path["request_id"], asked.answer, question=asked.question)
-    return Nothing()
+    return EmptyReply()
 
 
 def _named(call: RestCall) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from clew.adapters.rest.operation import Nothing, RestAnswer, RestCall, RestOperation, reply
+from clew.adapters.rest.operation import EmptyReply, RestAnswer, RestCall, RestOperation, reply
 from clew.errors import AlreadyExists, CycleRefused, NotFound
 from clew.trail.model.edge import Direction, Edge, Reached
 
@@ -74,7 +74,7 @@ async def add(call: RestCall) -> RestAnswer:
 async def remove(call: RestCall) -> RestAnswer:
     asked: EdgeQuery = call.query
     await call.trail.edges.remove(asked.source, asked.target, asked.type, by=call.by)
-    return Nothing()
+    return EmptyReply()
 
 
 async def list_edges(call: RestCall) -> RestAnswer:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from clew.access import OWN_CONSUMERS, SIGNS_OF_LIFE
-from clew.adapters.rest.operation import Nothing, RestAnswer, RestCall, RestOperation, reply
+from clew.adapters.rest.operation import EmptyReply, RestAnswer, RestCall, RestOperation, reply
 from clew.errors import AccessDenied, AlreadyExists, NotFound
 from clew.trail.model.event import Consumer, ConsumerState, DeadLetter
 
@@ -55,7 +55,7 @@ async def unsubscribe(call: RestCall) -> RestAnswer:
     _refuse_own(call.path["name"])
     await call.trail.deliveries.unregister(call.path["name"], by=call.by)
     call.services.refresh_webhooks()
-    return Nothing()
+    return EmptyReply()
 
 
 def _refuse_own(name: str) -> None:
@@ -75,12 +75,12 @@ async def list_dead_letters(call: RestCall) -> RestAnswer:
 async def retry(call: RestCall) -> RestAnswer:
     await call.trail.dead_letters.replay(call.path["id"], by=call.by)
     call.services.refresh_webhooks()
-    return Nothing(status=202)
+    return EmptyReply(status=202)
 
 
 async def drop(call: RestCall) -> RestAnswer:
     await call.trail.dead_letters.drop(call.path["id"], by=call.by)
-    return Nothing()
+    return EmptyReply()
 
 
 OPERATIONS = (

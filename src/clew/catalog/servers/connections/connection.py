@@ -27,7 +27,7 @@ from clew.catalog.servers.launch_values import resolve_token, resolve_values
 from clew.catalog.servers.login.browser import Browser
 from clew.catalog.servers.login.request_auth import Access
 from clew.catalog.servers.login.tokens import Tokens
-from clew.catalog.servers.login.vault import ShortVault, Vault
+from clew.catalog.servers.login.vault import MemoryVault, Vault
 from clew.clock import Clock, SystemClock
 from clew.errors import ConfigError, ServerError
 
@@ -75,7 +75,7 @@ class ServerConnection:
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()
         self._environ = os.environ if environ is None else environ
-        self._vault = vault or ShortVault()
+        self._vault = vault or MemoryVault()
         self._on_start = on_start
         self._on_end = on_end
         self._watchers = Watchers(config.id, on_change)

@@ -12,7 +12,7 @@ from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.login.auth_settings import Auth
 from clew.catalog.servers.login.browser import LoopbackBrowser
 from clew.catalog.servers.login.login_store import Login, secret_name
-from clew.catalog.servers.login.vault import ShortVault, Vault
+from clew.catalog.servers.login.vault import MemoryVault, Vault
 from clew.errors import ConfigError, NotFound, ServerError
 
 REST_SECONDS = 60.0
@@ -28,7 +28,7 @@ async def log_in(
     within `seconds`, and ConfigError for a server that is not set up for it.
     """
     _check(config)
-    draft, ports = ShortVault(below=vault), _ports(config.auth, await _find(config.id, vault))
+    draft, ports = MemoryVault(below=vault), _ports(config.auth, await _find(config.id, vault))
     patient = msgspec.structs.replace(config, timeout_seconds=seconds + REST_SECONDS)
     async with LoopbackBrowser(show, ports=ports, seconds=seconds) as browser:
         connection = ServerConnection(patient, vault=draft, browser=browser)

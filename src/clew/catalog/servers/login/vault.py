@@ -40,7 +40,7 @@ class TrailVault:
         await self._trail.secrets.drop(name, by=self._by)
 
 
-class ShortVault:
+class MemoryVault:
     """A vault in memory. It reads missing values from the vault `below` and never writes to it."""
 
     def __init__(self, below: Vault | None = None) -> None:
@@ -48,7 +48,7 @@ class ShortVault:
         self._below = below
 
     def __repr__(self) -> str:
-        return "ShortVault(…)"
+        return "MemoryVault(…)"
 
     async def reveal(self, name: str) -> str:
         if name in self._values:

@@ -116,7 +116,7 @@ def find_held(writing: WriteTransaction, claim: Claim, by: Principal) -> HeldCla
     return HeldClaim(stored, row[4], row[5])
 
 
-class Departures:
+class BatchAcknowledgement:
     """Claims that a group of writes acknowledges together, at its end: those who add to lanes wait for it less long."""
 
     def __init__(self, by: Principal) -> None:
@@ -151,8 +151,8 @@ def leave(writing: WriteTransaction, claim: Claim, by: Principal) -> Callable[[]
     event. Raises as `find_held`."""
     writing.is_dirty = True
     if writing.log is not None and not writing.careful:
-        found = writing.log.endings.setdefault(("leave", by), Departures(by))
-        assert isinstance(found, Departures)
+        found = writing.log.endings.setdefault(("leave", by), BatchAcknowledgement(by))
+        assert isinstance(found, BatchAcknowledgement)
         found.add(claim)
         return found.freed
     lock_lanes(writing, by.owner_id, claim.consumer, shared=True)
